@@ -1,0 +1,5 @@
+"""``python -m privcov``."""
+
+from privcov.cli import run
+
+run()

@@ -1,0 +1,144 @@
+"""Conversions and composition, rounded toward privacy: a returned loss is never below the true one.
+
+Formulas are evaluated in Arb balls (python-flint) and the outer end of the ball is used, so a result is a
+bound and not an approximation: docs/proofs/accounting.md. Functions ending in a budget (``gaussian_mu``,
+``approx_to_zcdp``) return the largest parameter that is *certified* to stay within it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable
+from fractions import Fraction
+
+from flint import arb, ctx, fmpq
+
+from privcov.errors import ParameterError
+from privcov.privacy import ZCDP, Amount, ApproxDP, Loss, PureDP, exact
+
+_PRECISION = 256
+
+
+def gaussian_delta(*, mu: Amount, epsilon: Amount) -> Fraction:
+    """The exact δ(ε) of Gaussian noise whose sensitivity is μ standard deviations, rounded up.
+
+    δ = Φ(μ/2 − ε/μ) − e^ε Φ(−μ/2 − ε/μ) (Balle and Wang 2018), valid for every ε ≥ 0.
+
+    >>> f"{float(gaussian_delta(mu=1 / 4.2247, epsilon=1)):.2e}"
+    '1.00e-06'
+    """
+    with ctx.workprec(_PRECISION):
+        return _upper(_gaussian_delta(_ball(exact(mu)), _ball(exact(epsilon))))
+
+
+def gaussian_mu(*, epsilon: Amount, delta: Amount) -> Fraction:
+    """The largest certified μ (sensitivity over standard deviation) that costs at most (ε, δ)."""
+    with ctx.workprec(_PRECISION):
+        budget, loss = _ball(exact(delta)), _ball(exact(epsilon))
+        return _largest(lambda mu: bool(_gaussian_delta(mu, loss) <= budget))
+
+
+def zcdp_to_approx(loss: ZCDP, *, delta: Amount) -> ApproxDP:
+    """ρ-zCDP implies this (ε, δ): the optimal-order formula of Canonne, Kamath and Steinke 2020.
+
+    >>> loss = zcdp_to_approx(ZCDP(rho="0.02436", neighbours="replace-one"), delta=1e-6)
+    >>> round(float(loss.epsilon), 3)
+    1.0
+    """
+    epsilon = _zcdp_epsilon(loss.rho, exact(delta))
+    return ApproxDP(epsilon=epsilon, delta=delta, neighbours=loss.neighbours)
+
+
+def approx_to_zcdp(loss: ApproxDP) -> ZCDP:
+    """The largest certified ρ whose zCDP implies this (ε, δ)."""
+    rho = _largest(lambda rho: _zcdp_epsilon(_fraction(rho), loss.delta) <= loss.epsilon)
+    return ZCDP(rho=rho, neighbours=loss.neighbours)
+
+
+def pure_to_zcdp(loss: PureDP) -> ZCDP:
+    """Pure ε implies ρ = ε tanh(ε/2), at most ε²/2: what randomized response attains.
+
+    >>> float(pure_to_zcdp(PureDP(epsilon=1, neighbours="add-remove")).rho) <= 0.5
+    True
+    """
+    with ctx.workprec(_PRECISION):
+        epsilon = _ball(loss.epsilon)
+        return ZCDP(rho=_upper(epsilon * (epsilon / 2).tanh()), neighbours=loss.neighbours)
+
+
+def bounded_range_to_zcdp(*, eta: Amount) -> Fraction:
+    """A privacy loss confined to an interval of width η is η²/8-zCDP (Cesar and Rogers 2021)."""
+    return exact(eta) ** 2 / 8
+
+
+def compose(losses: Iterable[Loss]) -> Loss:
+    """The joint loss of several releases, by the tightest rule that needs no further choice.
+
+    Losses of one kind add. Pure losses beside zCDP losses are first turned into zCDP. An (ε, δ) loss beside
+    another kind is refused: convert the sum of the others with a δ of your choice.
+    """
+    given = list(losses)
+    if not given:
+        raise ParameterError("E204", "there is nothing to compose.")
+    kinds = {loss.kind for loss in given}
+    if kinds == {"pure", "zcdp"}:
+        given = [pure_to_zcdp(loss) if isinstance(loss, PureDP) else loss for loss in given]
+    total = given[0]
+    for loss in given[1:]:
+        total = total + loss
+    return total
+
+
+def _gaussian_delta(mu: arb, epsilon: arb) -> arb:
+    root = arb(2).sqrt()
+
+    def upper_tail(x: arb) -> arb:
+        return (x / root).erfc() / 2
+
+    return upper_tail(epsilon / mu - mu / 2) - epsilon.exp() * upper_tail(epsilon / mu + mu / 2)
+
+
+def _zcdp_epsilon(rho: Fraction, delta: Fraction) -> Fraction:
+    """Every order above 1 gives a valid bound, so a float may choose it; the bound itself is a ball."""
+    log_delta = math.log(delta.numerator) - math.log(delta.denominator)
+
+    def bound(log_excess: float) -> float:
+        excess = math.exp(log_excess)
+        order = 1 + excess
+        return order * float(rho) + math.log(excess / order) - (log_delta + math.log(order)) / excess
+
+    low, high = -20.0, 60.0
+    for _ in range(120):
+        left, right = low + (high - low) / 3, high - (high - low) / 3
+        low, high = (low, right) if bound(left) < bound(right) else (left, high)
+    with ctx.workprec(_PRECISION):
+        excess = _ball(Fraction(math.exp(low)))
+        order = excess + 1
+        epsilon = order * _ball(rho) + (excess / order).log() - (_ball(delta).log() + order.log()) / excess
+        return max(_upper(epsilon), Fraction(1, 10**12))
+
+
+def _largest(certified: Callable[[arb], bool]) -> Fraction:
+    """The largest positive float for which a monotone predicate is certified, by bisection."""
+    low, high = -700.0, 700.0
+    for _ in range(70):
+        middle = (low + high) / 2
+        low, high = (middle, high) if certified(_ball(Fraction(math.exp(middle)))) else (low, middle)
+    return Fraction(math.exp(low))
+
+
+def _ball(value: Fraction) -> arb:
+    return arb(fmpq(value.numerator, value.denominator))
+
+
+def _fraction(value: arb) -> Fraction:
+    mantissa, exponent = value.mid().man_exp()
+    return Fraction(int(mantissa)) * Fraction(2) ** int(exponent)
+
+
+def _upper(value: arb) -> Fraction:
+    """The upper end of a ball, rounded up to 64 significant bits."""
+    top = _fraction(value.upper())
+    shift = 64 - abs(top.numerator).bit_length() + top.denominator.bit_length()
+    unit = Fraction(2) ** -shift
+    return -((-top) // unit) * unit

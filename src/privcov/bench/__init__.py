@@ -1,0 +1,1 @@
+"""The measurements behind ``privcov bench``: ratios in one run, CPU time, never a timed test."""

@@ -1,0 +1,183 @@
+"""The row-local map from cells to integers: scale, clamp, put on the grid, clip, check the norm exactly.
+
+What a row becomes depends on that row and on public facts only, and the map is total: there is no cell it
+refuses, drops or reports. Every step is exact, or a single correctly rounded float64 operation on one
+element, so any engine and any batching gives the same integers. Proof: docs/proofs/exact-gram.md.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privcov.grid import Grid
+from privcov.schema import Numeric, Schema
+
+Floats = NDArray[np.float64]
+Block = Sequence[Floats]
+"""One float64 array per declared column, all of one length. NaN is a missing cell; a categorical cell is its
+level's position, and any other number is a level the schema does not list."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Clip:
+    """Shrink rows whose squared norm over ``features`` exceeds ``available`` to the radius ``radius``."""
+
+    features: tuple[slice, ...]
+    available: int
+    radius: int
+
+    @classmethod
+    def of(cls, schema: Schema, grid: Grid) -> Clip | None:
+        """The clip a schema needs; none when no row of scaled cells can be too long, which is public."""
+        runs = tuple(_numeric_runs(schema))
+        available, largest = grid.squared_norm_bound, schema.intercept + len(schema.columns)
+        if schema.keeps_indicators:
+            available -= schema.fixed_squared_norm * 4**grid.exponent
+            largest -= schema.fixed_squared_norm
+        else:
+            runs = (slice(0, schema.dimension),)
+        if largest * 4**grid.exponent <= available:
+            return None
+        count = sum(run.stop - run.start for run in runs)
+        # Rounding to the grid moves a row by at most sqrt(count)/2; 2 more covers every float rounding.
+        half_diagonal = math.isqrt((count - 1) // 4) + 1 if count else 0
+        return cls(
+            features=runs, available=available, radius=max(0, math.isqrt(available) - half_diagonal - 2)
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Bounding:
+    """The map for one schema and grid. Rows come out as whole numbers, people along the first axis.
+
+    >>> schema = Schema.from_dict({"columns": {"age": {"lower": 0, "upper": 100}}})
+    >>> bounding = Bounding.of(schema)
+    >>> (bounding.rows([np.array([75.0, 1e300, np.nan])]) / bounding.one).tolist()
+    [[1.0, 0.5], [1.0, 1.0], [1.0, 0.0]]
+    """
+
+    schema: Schema
+    grid: Grid
+    clip: Clip | None
+
+    @classmethod
+    def of(cls, schema: Schema, grid: Grid | None = None) -> Bounding:
+        grid = Grid.of(schema) if grid is None else grid
+        return cls(schema=schema, grid=grid, clip=Clip.of(schema, grid))
+
+    @property
+    def one(self) -> float:
+        """The integer that stands for 1: 2^k."""
+        return float(2**self.grid.exponent)
+
+    def rows(self, block: Block) -> Floats:
+        """Whole-number rows whose squared norm is at most ``grid.squared_norm_bound``, exactly."""
+        by_feature = np.empty((self.grid.dimension, len(block[0])))
+        with np.errstate(all="ignore"):  # an overflow warning would tell that a huge value is there
+            absent = self._place_numbers(block, by_feature) | self._place_levels(block, by_feature)
+            if self.schema.missing == "zero-row":
+                by_feature[:, absent] = 0.0
+            if self.clip is not None:
+                _shrink(by_feature, self.clip)
+            # Unreachable, and cheap to check on every row: the guarantee rests on these integers alone.
+            too_long = ~(_squared_norms(by_feature, (slice(None),)) <= self.grid.squared_norm_bound)
+            if too_long.any():
+                by_feature[:, too_long] = 0.0
+        return by_feature.T
+
+    @cached_property
+    def _numbers(self) -> tuple[_Numbers, ...]:
+        return tuple(_Numbers.of(self.schema, run, self.one) for run in _numeric_runs(self.schema))
+
+    def _place_numbers(self, block: Block, by_feature: Floats) -> NDArray[np.bool_]:
+        """Put scaled cells on the grid; returns which rows lack one. Runs of columns share their passes."""
+        absent = np.zeros(by_feature.shape[1], dtype=bool)
+        for numbers in self._numbers:
+            scaled = by_feature[numbers.features]
+            for place, middle, out in zip(numbers.places, numbers.middles, scaled, strict=True):
+                np.subtract(block[place], middle, out=out)
+            suspicious = not np.isfinite(scaled).all()
+            np.divide(scaled, numbers.steps, out=scaled)
+            np.maximum(scaled, -self.one, out=scaled)
+            np.minimum(scaled, self.one, out=scaled)
+            np.rint(scaled, out=scaled)
+            if suspicious:  # a missing cell, or a finite one whose difference overflowed: look again
+                for place, out in zip(numbers.places, scaled, strict=True):
+                    missing = ~np.isfinite(block[place])
+                    out[missing] = 0.0
+                    absent |= missing
+        return absent
+
+    def _place_levels(self, block: Block, by_feature: Floats) -> NDArray[np.bool_]:
+        """Put the intercept and the indicators on the grid; returns which rows lack a categorical cell."""
+        absent = np.zeros(by_feature.shape[1], dtype=bool)
+        at = int(self.schema.intercept)
+        by_feature[:at] = self.one
+        for column, cells in zip(self.schema.columns, block, strict=True):
+            if isinstance(column, Numeric):
+                at += 1
+                continue
+            for position in range(len(column.levels)):
+                np.multiply(cells == position, self.one, out=by_feature[at + position])
+            at += len(column.levels)
+            absent |= ~np.isfinite(cells)
+        return absent
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Numbers:
+    """Numeric columns that stand side by side in a row."""
+
+    features: slice
+    places: tuple[int, ...]
+    middles: tuple[float, ...]
+    steps: Floats
+    """half_width · 2^-k, which is exact: dividing by it is one rounding, the same as dividing by half_width."""
+
+    @classmethod
+    def of(cls, schema: Schema, features: slice, one: float) -> _Numbers:
+        names = [feature.column for feature in schema.features[features]]
+        places = [place for place, column in enumerate(schema.columns) if column.name in set(names)]
+        made = schema.features[features]
+        return cls(
+            features=features,
+            places=tuple(places),
+            middles=tuple(feature.middle for feature in made),
+            steps=np.array([[feature.half_width / one] for feature in made]),
+        )
+
+
+def _shrink(by_feature: Floats, clip: Clip) -> None:
+    squared = _squared_norms(by_feature, clip.features)
+    factor = np.where(squared > clip.available, clip.radius / np.sqrt(squared), 1.0)
+    for run in clip.features:
+        part = by_feature[run]
+        np.multiply(part, factor, out=part)
+        np.rint(part, out=part)
+
+
+def _squared_norms(by_feature: Floats, runs: Sequence[slice]) -> Floats:
+    """Σ q² per row: whole numbers up to d·4^k ≤ 2^52, so exact in any order of summation."""
+    total = np.zeros(by_feature.shape[1])
+    for run in runs:
+        total += np.einsum("ij,ij->j", by_feature[run], by_feature[run])
+    return total
+
+
+def _numeric_runs(schema: Schema) -> list[slice]:
+    """The maximal runs of numeric features, as slices."""
+    found: list[slice] = []
+    for position, feature in enumerate(schema.features):
+        if feature.kind != "numeric":
+            continue
+        if found and found[-1].stop == position:
+            found[-1] = slice(found[-1].start, position + 1)
+        else:
+            found.append(slice(position, position + 1))
+    return found

@@ -1,0 +1,28 @@
+"""What a release promises: everything needed to defend it or to doubt it, and nothing about the data."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Literal
+
+from privcov import __version__
+from privcov.noise import NoiseLaw
+from privcov.privacy import Loss
+
+
+@dataclass(frozen=True, kw_only=True)
+class Certificate:
+    """The promise of one release. Every field is public before the data is read."""
+
+    mechanism: str
+    options: Mapping[str, str]
+    loss: Loss
+    law: NoiseLaw
+    arithmetic: Literal["exact", "idealized"]
+    randomness: Literal["kernel", "rehearsal"]
+    proof: str
+    timing: str
+    version: str = __version__
+    created: str = field(default_factory=lambda: datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"))

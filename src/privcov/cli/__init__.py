@@ -1,0 +1,83 @@
+"""The command line: one small file per command; each parses, calls one function, prints.
+
+Results go to stdout, notes and progress to stderr. Exit codes: 0 done, 2 bad usage or input, 3 budget
+refused, 4 verification or audit failed, 70 internal error.
+"""
+
+from __future__ import annotations
+
+import sys
+from importlib import import_module
+from typing import Any
+
+import click
+
+from privcov import __version__
+from privcov.errors import PrivcovError
+
+# Where each command lives; imported when it is called, so that --help stays fast.
+COMMANDS = {
+    "demo": ("privcov.cli.demo", "Release an invented table and show what came out."),
+    "schema": ("privcov.cli.schema", "Draft and check the public facts about a table."),
+    "release": ("privcov.cli.release", "Release a private second-moment matrix of a table."),
+    "show": ("privcov.cli.show", "Read a release: its matrix, its certificate, in plain words."),
+    "mechanisms": ("privcov.cli.mechanisms", "List every mechanism, its guarantee and its proof."),
+    "bench": ("privcov.cli.bench", "Measure accuracy and speed as ratios."),
+}
+
+
+class _Commands(click.Group):
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in COMMANDS:
+            return None
+        command: click.Command = import_module(COMMANDS[cmd_name][0]).command
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, about) for name, (_, about) in COMMANDS.items()])
+
+
+@click.group(
+    cls=_Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100}
+)
+@click.version_option(__version__, prog_name="privcov")
+def privcov() -> None:
+    """Publish a differentially private covariance matrix once; answer from it for free.
+
+    Try it without any data of your own: privcov demo
+    """
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run one command; return its exit code. One line on stderr says what went wrong and what to do."""
+    try:
+        outcome: Any = privcov.main(args=arguments, prog_name="privcov", standalone_mode=False)
+        return outcome if isinstance(outcome, int) else 0
+    except click.UsageError as error:
+        where = error.ctx.command_path if error.ctx else "privcov"
+        return _complain(f"E200 {error.format_message()} See {where} --help.", 2)
+    except click.Abort:
+        return _complain("interrupted.", 130)
+    except click.ClickException as error:
+        return _complain(f"E200 {error.format_message()}", 2)
+    except PrivcovError as error:
+        return _complain(str(error), error.exit_code)
+    except BrokenPipeError:
+        sys.stderr.close()
+        return 0
+    except Exception:  # a fault of ours: its text could carry a value, so it is not shown
+        return _complain("E900 internal error; nothing was released.", 70)
+
+
+def _complain(message: str, exit_code: int) -> int:
+    print("privcov:", " ".join(message.split()), file=sys.stderr)
+    return exit_code
+
+
+def run() -> None:
+    """The console script."""
+    sys.exit(main())

@@ -1,0 +1,62 @@
+"""``privcov bench``: accuracy and speed, as ratios against a floor measured in the same run."""
+
+from __future__ import annotations
+
+import click
+
+from privcov.cli.output import counting, json_option, print_json
+
+
+@click.group(name="bench")
+def command() -> None:
+    """Measure accuracy and speed as ratios against a floor measured in the same run.
+
+    Example: privcov bench noise --quick
+    """
+
+
+@command.command(name="noise")
+@click.option("--quick", is_flag=True, help="Small dimensions only.")
+@json_option
+def noise(quick: bool, as_json: bool) -> None:
+    """CPU time of one noise draw, exact and idealized, as a ratio to one eigendecomposition.
+
+    Example: privcov bench noise --quick --json
+    """
+    from privcov.bench import noise as bench
+
+    dimensions = (20, 108) if quick else (20, 108, 400, 784)
+    with counting(len(dimensions), "drawing") as step:
+        result = bench.run(dimensions=dimensions, step=step)
+    print_json(result) if as_json else print(bench.render(result))
+
+
+@command.command(name="gram")
+@click.option("--rows", default=5_000_000, show_default=True, type=click.IntRange(1000, 10**9))
+@click.option("--columns", default=20, show_default=True, type=click.IntRange(1, 1000))
+@click.option("--quick", is_flag=True, help="500,000 rows.")
+@json_option
+def gram(rows: int, columns: int, quick: bool, as_json: bool) -> None:
+    """CPU time and memory of Parquet to Gram matrix, as a ratio to decode + clip + BLAS.
+
+    Example: privcov bench gram --quick
+    """
+    from privcov.bench import gram as bench
+
+    result = bench.run(rows=500_000 if quick else rows, columns=columns)
+    print_json(result) if as_json else print(bench.render(result))
+
+
+@command.command(name="utility")
+@click.option("--data", "directory", required=True, help="Directory with wine, airfoil and adult.")
+@click.option("--quick", is_flag=True, help="5 runs instead of 50.")
+@json_option
+def utility(directory: str, quick: bool, as_json: bool) -> None:
+    """Error of a repaired symmetric-wishart release on the papers' tables, beside zero and the oracle.
+
+    Example: privcov bench utility --data ../shared/data --quick
+    """
+    from privcov.bench import utility as bench
+
+    result = bench.run(directory, runs=5 if quick else 50)
+    print_json(result) if as_json else print(bench.render(result))

@@ -1,0 +1,63 @@
+"""The options that say what may be spent, shared by every command that spends or plans."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import click
+
+from privcov.cli.output import note
+from privcov.errors import ParameterError
+from privcov.privacy import ZCDP, ApproxDP, Loss, PureDP
+
+EPSILON_POLICY_CAP = 10
+
+
+def loss_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """``--epsilon``, ``--delta``, ``--rho``, ``--neighbours``, ``--i-understand``."""
+    for option in reversed(
+        [
+            click.option("--epsilon", help="Pure privacy, or (epsilon, delta) with --delta."),
+            click.option("--delta", help="With --epsilon: the probability the promise may fail."),
+            click.option("--rho", help="zero-concentrated privacy."),
+            click.option("--neighbours", help="replace-one (rows public; the default) or add-remove."),
+            click.option(
+                "--i-understand",
+                "understood",
+                is_flag=True,
+                help=f"Allow epsilon above {EPSILON_POLICY_CAP}.",
+            ),
+        ]
+    ):
+        command = option(command)
+    return command
+
+
+def as_loss(
+    *, epsilon: str | None, delta: str | None, rho: str | None, neighbours: str | None, understood: bool
+) -> Loss:
+    """The loss these options mean; the default relation is announced, never silent."""
+    if neighbours is None:
+        neighbours = "replace-one"
+        note("neighbours: replace-one (the default): the number of rows is public.")
+    if rho is not None:
+        if epsilon is not None or delta is not None:
+            raise ParameterError("E204", "give either rho or epsilon (with or without delta), not both.")
+        return ZCDP(rho=rho, neighbours=neighbours)
+    if epsilon is None:
+        raise ParameterError(
+            "E201", "no epsilon was given.", "Give --epsilon, or --rho. There is no default."
+        )
+    loss: PureDP | ApproxDP = (
+        PureDP(epsilon=epsilon, neighbours=neighbours)
+        if delta is None
+        else ApproxDP(epsilon=epsilon, delta=delta, neighbours=neighbours)
+    )
+    if loss.epsilon > EPSILON_POLICY_CAP and not understood:
+        raise ParameterError(
+            "E202",
+            f"epsilon {epsilon} is above {EPSILON_POLICY_CAP}, where it protects very little.",
+            "Add --i-understand to go on.",
+        )
+    return loss

@@ -1,0 +1,33 @@
+"""``privcov show``: a release in plain words."""
+
+from __future__ import annotations
+
+import click
+
+from privcov.cli.output import json_option, print_json
+
+WHAT = ["correlation", "covariance", "mean", "moment", "raw"]
+
+
+@click.command(name="show")
+@click.argument("path")
+@click.option("--matrix", "what", type=click.Choice(WHAT), default="correlation", show_default=True)
+@click.option("--repair", default="auto", show_default=True, help="auto, none, clip, trace or shrink.")
+@click.option("--scaled", is_flag=True, help="In [-1, 1] units instead of the original ones.")
+@json_option
+def command(path: str, what: str, repair: str, scaled: bool, as_json: bool) -> None:
+    """Show what a release says and what it promises.
+
+    The matrix shown is repaired (a valid moment matrix) unless raw is asked for; the file always keeps the
+    raw, unbiased one.
+
+    Example: privcov show people.release.json --matrix covariance
+    """
+    from privcov.released import load
+    from privcov.report.summary import as_json_values, as_text
+
+    release = load(path)
+    if as_json:
+        print_json(as_json_values(release, repair=repair, scaled=scaled))
+    else:
+        print(as_text(release, what=what, repair=repair, scaled=scaled))

@@ -1,0 +1,255 @@
+"""Releases as files: canonical JSON of format ``privcov/release/1``, read back with suspicion.
+
+The format is a closed whitelist: a field that is not listed here can neither be written nor read, so nothing
+about the data can slip into a release beside the matrix. Matrix integers are decimal strings; no float is
+ever written. The file carries the SHA-256 of its own canonical bytes, which finds accidents and careless
+edits; it is no proof of origin.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Mapping
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+from privcov.certificate import Certificate
+from privcov.errors import PrivcovError, ReleaseError
+from privcov.grid import Grid
+from privcov.noise import LAWS
+from privcov.privacy import ZCDP, ApproxDP, Loss, PureDP, decimal_text
+from privcov.schema import Categorical, Column, Feature, Numeric, Schema
+
+FORMAT = "privcov/release/1"
+MAX_BYTES = 256 * 2**20
+_KINDS: dict[str, type[Loss]] = {"pure": PureDP, "approximate": ApproxDP, "zcdp": ZCDP}
+_INTEGER = re.compile(r"0|-?[1-9][0-9]{0,59}")
+
+Parts = tuple[Schema, int | None, tuple[int, ...], Certificate]
+"""Schema, rows (None when private), the upper triangle in grid units, certificate."""
+
+
+def encode(
+    schema: Schema, rows: int | None, upper: tuple[int, ...], certificate: Certificate
+) -> dict[str, Any]:
+    """The release as plain JSON values, digest included."""
+    loss = certificate.loss
+    body: dict[str, Any] = {
+        "format": FORMAT,
+        "columns": [feature.name for feature in schema.features],
+        "scaling": [_scaling(feature) for feature in schema.features],
+        "rows": {"kind": "private" if rows is None else "public", "count": rows},
+        "matrix": {"grid": _grid_text(schema), "upper": [str(value) for value in upper]},
+        "certificate": {
+            "mechanism": certificate.mechanism,
+            "options": dict(certificate.options),
+            "guarantee": {
+                "kind": loss.kind,
+                **{word: None for word in ("epsilon", "delta", "rho")},
+                **{word: decimal_text(amount) for word, amount in loss.amounts.items()},
+            },
+            "neighbours": str(loss.neighbours),
+            "row_norm_bound": _norm_text(schema),
+            "bounds": {
+                "columns": [_bounds(column) for column in schema.columns],
+                "intercept": schema.intercept,
+                "missing": schema.missing,
+                "max_rows_per_person": schema.max_rows_per_person,
+            },
+            "noise": {"law": certificate.law.name, "scale": repr(certificate.law.scale)},
+            "arithmetic": certificate.arithmetic,
+            "randomness": certificate.randomness,
+            "proof": certificate.proof,
+            "timing": certificate.timing,
+            "version": certificate.version,
+            "created": certificate.created,
+        },
+    }
+    return {**body, "signature": _digest(body)}
+
+
+def decode(document: object) -> Parts:
+    """The parts of a release from JSON values; anything unexpected is refused."""
+    try:
+        return _decode(document)
+    except ReleaseError:
+        raise
+    except (PrivcovError, KeyError, TypeError, ValueError, AttributeError, ArithmeticError):
+        raise ReleaseError("E601", "this is not a valid release: a field is missing or malformed.") from None
+
+
+def _decode(document: object) -> Parts:
+    given = _fields(document, "format columns scaling rows matrix certificate signature")
+    body = {word: value for word, value in given.items() if word != "signature"}
+    if given["signature"] != _digest(body):
+        raise ReleaseError(
+            "E603",
+            "the release was changed after it was made: its digest does not match.",
+            "Ask for the original.",
+        )
+    promise = _fields(
+        given["certificate"],
+        "mechanism options guarantee neighbours row_norm_bound bounds noise arithmetic randomness proof "
+        "timing version created",
+    )
+    schema = _read_schema(promise)
+    guarantee = _fields(promise["guarantee"], "kind epsilon delta rho")
+    amounts = {word: text for word, text in guarantee.items() if word != "kind" and text is not None}
+    loss = _KINDS[guarantee["kind"]](**amounts, neighbours=promise["neighbours"])
+    noise = _fields(promise["noise"], "law scale")
+    law = LAWS[noise["law"]](dimension=schema.dimension, scale=_positive_float(noise["scale"]))
+    matrix = _fields(given["matrix"], "grid upper")
+    if matrix["grid"] != _grid_text(schema):
+        raise ValueError("grid")
+    upper = matrix["upper"]
+    if len(upper) != schema.dimension * (schema.dimension + 1) // 2:
+        raise ReleaseError("E601", "the matrix does not have the size its columns call for.")
+    if not all(type(text) is str and _INTEGER.fullmatch(text) for text in upper):
+        raise ReleaseError("E601", "the matrix holds something that is not an integer.")
+    rows = _fields(given["rows"], "kind count")
+    count = rows["count"]
+    if (rows["kind"] == "public") != (loss.neighbours == "replace-one"):
+        raise ValueError("rows")
+    if not (count is None if rows["kind"] == "private" else type(count) is int and count > 0):
+        raise ValueError("rows")
+    texts = {word: promise[word] for word in ("mechanism", "proof", "timing", "version", "created")}
+    options = promise["options"]
+    if not all(type(text) is str for text in (*texts.values(), *options, *options.values())):
+        raise TypeError("text")
+    if promise["arithmetic"] not in ("exact", "idealized") or promise["randomness"] not in (
+        "kernel",
+        "rehearsal",
+    ):
+        raise ValueError("certificate")
+    certificate = Certificate(
+        **texts,
+        options=options,
+        loss=loss,
+        law=law,
+        arithmetic=promise["arithmetic"],
+        randomness=promise["randomness"],
+    )
+    parts = (schema, count, tuple(int(text) for text in upper), certificate)
+    if encode(*parts) != given:  # whatever is said twice must agree, and nothing may be said otherwise
+        raise ValueError("fields disagree")
+    return parts
+
+
+def to_text(document: Mapping[str, Any]) -> str:
+    """Canonical text: sorted keys, ASCII, one line; equal releases give equal bytes."""
+    return (
+        json.dumps(document, sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False) + "\n"
+    )
+
+
+def from_text(text: str) -> object:
+    """JSON values from text, without duplicate keys, floats or unreasonable nesting."""
+    try:
+        document = json.loads(
+            text, object_pairs_hook=_no_duplicates, parse_float=_refuse, parse_constant=_refuse
+        )
+    except (ValueError, RecursionError):
+        raise ReleaseError(
+            "E601", "this is not a release file: it is truncated or not JSON.", "Ask for the original."
+        ) from None
+    form = document.get("format") if isinstance(document, dict) else None
+    if form == FORMAT:
+        return document
+    if isinstance(form, str) and re.fullmatch(r"privcov/release/[0-9]{1,6}", form):
+        raise ReleaseError(
+            "E602", f"this release has format {form}; this version reads {FORMAT}.", "Upgrade privcov."
+        )
+    raise ReleaseError("E601", "this is not a release file: it has no known format field.")
+
+
+def read(path: str | Path) -> Parts:
+    """A release file, validated."""
+    try:
+        with Path(path).open("rb") as file:
+            content = file.read(MAX_BYTES + 1)
+    except OSError as reason:
+        raise ReleaseError("E604", f"cannot read {path}: {reason.strerror}.") from None
+    if len(content) > MAX_BYTES:
+        raise ReleaseError("E601", f"{path} is larger than any release.")
+    try:
+        return decode(from_text(content.decode("ascii")))
+    except UnicodeDecodeError:
+        raise ReleaseError("E601", "this is not a release file: it is not plain ASCII text.") from None
+
+
+def _digest(body: Mapping[str, Any]) -> dict[str, str]:
+    return {"algorithm": "sha256", "value": hashlib.sha256(to_text(body).encode("ascii")).hexdigest()}
+
+
+def _fields(value: object, names: str) -> dict[str, Any]:
+    if not isinstance(value, dict) or set(value) != set(names.split()):
+        raise ReleaseError("E601", "this is not a valid release: it has a missing or an unknown field.")
+    return value
+
+
+def _scaling(feature: Feature) -> dict[str, str]:
+    if feature.kind == "intercept":
+        return {"kind": "intercept"}
+    if feature.kind == "level":
+        return {"kind": "level", "column": feature.column, "level": str(feature.level)}
+    return {"kind": "numeric", "middle": repr(feature.middle), "half_width": repr(feature.half_width)}
+
+
+def _bounds(column: Column) -> dict[str, Any]:
+    if isinstance(column, Numeric):
+        return {"name": column.name, "lower": repr(column.lower), "upper": repr(column.upper)}
+    word = "numbers" if column.numeric_levels else "levels"
+    return {"name": column.name, word: [str(level) for level in column.levels]}
+
+
+def _read_column(given: Mapping[str, Any]) -> Column:
+    if "levels" in given:
+        return Categorical(name=given["name"], levels=tuple(given["levels"]))
+    if "numbers" in given:
+        numbers = tuple(int(text) if _INTEGER.fullmatch(text) else float(text) for text in given["numbers"])
+        return Categorical(name=given["name"], levels=numbers)
+    return Numeric(name=given["name"], lower=float(given["lower"]), upper=float(given["upper"]))
+
+
+def _read_schema(promise: Mapping[str, Any]) -> Schema:
+    bounds = _fields(promise["bounds"], "columns intercept missing max_rows_per_person")
+    text = promise["row_norm_bound"]
+    schema = Schema(
+        columns=tuple(_read_column(column) for column in bounds["columns"]),
+        intercept=bounds["intercept"],
+        row_norm_bound=None if text.startswith("sqrt") else Fraction(text),
+        missing=bounds["missing"],
+        max_rows_per_person=bounds["max_rows_per_person"],
+    )
+    if _norm_text(schema) != text:
+        raise ValueError("row norm bound")
+    return schema
+
+
+def _norm_text(schema: Schema) -> str:
+    bound = schema.row_norm_bound
+    return f"sqrt({schema.squared_norm_bound})" if bound is None else decimal_text(bound)
+
+
+def _grid_text(schema: Schema) -> str:
+    return f"2^-{2 * Grid.of(schema).exponent}"
+
+
+def _positive_float(text: str) -> float:
+    value = float(text)
+    if not 0 < value < float("inf") or repr(value) != text:
+        raise ValueError("scale")
+    return value
+
+
+def _no_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    if len({word for word, _ in pairs}) != len(pairs):
+        raise ValueError("duplicate key")
+    return dict(pairs)
+
+
+def _refuse(text: str) -> Any:
+    raise ValueError("a release holds no floats")

@@ -1,0 +1,23 @@
+"""Exact samplers: integer noise, lazily refined reals, and correctly rounded random matrices.
+
+They read nothing but ``Randomness.words`` and produce exactly the law they name, given fair bits: no result
+depends on how a float was rounded. A fast float filter decides almost always; an exact judge the rest.
+
+Proof: docs/proofs/exact-sampling.md
+"""
+
+from privcov.exact.discrete import discrete_gaussian, discrete_laplace, uniform_below
+from privcov.exact.matrices import frobenius_ball, gaussian_ensemble, wishart_difference
+from privcov.exact.reals import LazyReals, exponentials, normals
+
+__all__ = [
+    "uniform_below",
+    "discrete_laplace",
+    "discrete_gaussian",
+    "LazyReals",
+    "normals",
+    "exponentials",
+    "wishart_difference",
+    "gaussian_ensemble",
+    "frobenius_ball",
+]

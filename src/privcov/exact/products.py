@@ -1,0 +1,128 @@
+"""Exact products of lazily refined reals, and the rounding of what is known about the result.
+
+Guarantee: every integer returned is a bound or an exact product; float64 matrix products are used only where
+all partial sums are integers of at most 2^53, so any order, blocking or fused operation gives the same.
+
+Proof: docs/proofs/exact-sampling.md#rounding
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privcov.errors import InternalError
+from privcov.exact.reals import LazyReals
+from privcov.exact.uniforms import DEPTHS, Indices
+from privcov.randomness import Floats, Words
+
+BigIntegers = NDArray[Any]  # object arrays of Python integers
+Bounds = tuple[BigIntegers, BigIntegers, int]  # each real lies in [lower, upper]/denominator
+
+
+def settle(count: int, enclose: Callable[[Indices, int], Bounds]) -> BigIntegers:
+    """Round reals to the nearest integer (a half goes up), revealing more words of those still in doubt.
+
+    ``enclose(where, words)`` bounds the reals at the places named from at most ``words`` words of each
+    variate they are made of.
+
+    >>> def between_seven_and_eight_tenths(where, words):
+    ...     return 7 + 0 * where.astype(object), 8 + 0 * where.astype(object), 10
+    >>> settle(2, between_seven_and_eight_tenths).tolist()
+    [1, 1]
+    """
+    values = np.zeros(count, dtype=object)
+    pending = np.arange(count)
+    for words in DEPTHS:
+        lower, upper, denominator = enclose(pending, words)
+        nearest = (2 * lower + denominator) // (2 * denominator)
+        values[pending] = nearest
+        pending = pending[nearest != (2 * upper + denominator) // (2 * denominator)]
+        if not pending.size:
+            return values
+    raise InternalError  # probability below 2^-3000 at any scale below 2^500
+
+
+def gram_difference(
+    entries: LazyReals, *, dimension: int, scale: Fraction
+) -> Callable[[Indices, int], Bounds]:
+    """Bounds for scale·(AAᵀ - BBᵀ) where row i of [A | B] is the i-th of ``dimension`` equal runs of entries.
+
+    The places are those of ``np.triu_indices``. Each entry is cut to fixed point, the product of the cut
+    matrices is exact, and what the cut left out is bounded.
+    """
+    rows, columns = np.triu_indices(dimension)
+    # A row's sum of magnitudes is at most weight/8, the largest such row bounding every entry's error.
+    eighths = 8 * entries.whole + (entries.fraction.first >> np.uint64(61)).astype(np.int64) + 1
+    weight = int(eighths.reshape(dimension, -1).sum(axis=1).max())
+    # With so many fractional bits one entry in about 2^23 is left in doubt at the first depth.
+    enough = (math.ceil(scale) * weight).bit_length() + 22
+
+    def enclose(where: Indices, words: int) -> Bounds:
+        products, bits = _signed_products(
+            entries, rows[where], columns[where], dimension=dimension, bits=enough + 64 * (words - 1)
+        )
+        # |xy - ab| <= |x| + |y| when a, b are x, y cut to integers; summed over a row, in units of 2^-2bits.
+        error = weight << (bits - 2)
+        numerator, denominator = scale.numerator, scale.denominator << (2 * bits)
+        return numerator * (products - error), numerator * (products + error), denominator
+
+    return enclose
+
+
+def _signed_products(
+    entries: LazyReals, i: Indices, j: Indices, *, dimension: int, bits: int
+) -> tuple[BigIntegers, int]:
+    """Entries (i, j) of AAᵀ - BBᵀ, for A and B cut to ``bits`` fractional bits or more. Exact."""
+    inner = entries.whole.size // dimension
+    # Limbs are integers of magnitude at most 2^(width-1): inner of their products sum to at most 2^53.
+    width = (53 - (inner - 1).bit_length()) // 2 + 1
+    spare = 1 + int(entries.whole.max()).bit_length()  # bits of the top limb for its sign and the whole part
+    count = -(-(bits + spare) // width)
+    bits = count * width - spare
+    limbs = [limb.reshape(dimension, inner) for limb in _limbs(entries, width=width, bits=bits)]
+    half = inner // 2
+
+    total: BigIntegers = np.zeros(i.size, dtype=object)
+    for level in reversed(range(2 * count - 1)):
+        share = np.zeros(i.size, dtype=np.int64)
+        for one in range(max(0, level - count + 1), level // 2 + 1):
+            left, right = limbs[one], limbs[level - one]
+            full = left[:, :half] @ right[:, :half].T - left[:, half:] @ right[:, half:].T
+            share += full[i, j].astype(np.int64)
+            if one != level - one:
+                share += full[j, i].astype(np.int64)
+        total = (total << width) + share
+    return total, bits
+
+
+def _limbs(entries: LazyReals, *, width: int, bits: int) -> list[Floats]:
+    """Signed limbs, least first, of the entries cut towards zero to ``bits`` fractional bits."""
+    words = entries.fraction.columns(-(-bits // 64))
+    sign: Floats = np.where(entries.negative, -1.0, 1.0)
+    limbs: list[Floats] = []
+    carry: NDArray[np.int64] = np.zeros(entries.whole.size, dtype=np.int64)
+    top = bits % width
+    for end in range(bits, top, -width):
+        # A limb of half its range or more goes negative and carries: its magnitude is at most 2^(width-1).
+        limb = _field(words, end - width, width) + carry
+        carry = (limb + (1 << (width - 1))) >> width
+        limbs.append(sign * (limb - (carry << width)))
+    limbs.append(sign * ((entries.whole << top) + _field(words, 0, top) + carry))
+    return limbs
+
+
+def _field(words: list[Words], start: int, length: int) -> NDArray[np.int64]:
+    """The ``length`` bits that follow the first ``start`` bits of each real, as integers; length below 64."""
+    index, shift = divmod(start, 64)
+    excess = shift + length - 64
+    if excess <= 0:
+        value = words[index] >> np.uint64(-excess)
+    else:
+        value = words[index] << np.uint64(excess) | words[index + 1] >> np.uint64(64 - excess)
+    return (value & np.uint64((1 << length) - 1)).astype(np.int64)

@@ -1,0 +1,101 @@
+"""The exact integer Gram matrix Σ qqᵀ of bounded rows: sensitive, so it never prints, copies or compares.
+
+Blocks are multiplied in float64, where every partial sum is a whole number below 2^53 and therefore exact in
+any order; blocks are added in int64, and carried into a second int64 word before that could overflow. The
+sum is the same bits for every order, batching, thread and engine. Proof: docs/proofs/exact-gram.md.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Never
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privcov.bounding import Floats
+from privcov.grid import BLOCK_ROWS, Grid
+
+_LOW_BITS = 32
+_WORD = 2**63 - 1
+_REFUSAL = "a Gram matrix is sensitive: only a mechanism may read it"
+
+
+def _refuse(*_: object, **__: object) -> Never:
+    raise TypeError(_REFUSAL)
+
+
+class Gram:
+    """A running sum of qqᵀ over rows of one grid. Add rows, merge partial sums, hand it to a mechanism.
+
+    >>> gram = Gram(Grid(dimension=2, exponent=20, squared_norm_bound=2**40))
+    >>> gram.add(np.array([[3.0, 4.0], [0.0, 1.0]]))
+    >>> gram.reveal_to_mechanism().tolist()
+    [9, 12, 17]
+    >>> print(gram)
+    Traceback (most recent call last):
+    TypeError: a Gram matrix is sensitive: only a mechanism may read it
+    """
+
+    __slots__ = ("__weakref__", "_high", "_low", "_reach", "_rows", "grid")
+
+    _word = _WORD
+    """The largest magnitude an int64 entry may reach; tests lower it to watch the carry."""
+
+    def __init__(self, grid: Grid) -> None:
+        self.grid = grid
+        self._rows = 0
+        self._reach = 0
+        """A bound on the magnitude of every entry of ``_low``."""
+        self._low = np.zeros((grid.dimension, grid.dimension), dtype=np.int64)
+        self._high: NDArray[np.int64] | None = None
+        """Multiples of 2^32, once there are more rows than one int64 word surely holds."""
+
+    @property
+    def rows(self) -> int:
+        """How many rows were added: public under replace-one, sensitive under add-remove."""
+        return self._rows
+
+    def add(self, rows: Floats) -> None:
+        """Add the rows of a block that ``Bounding.rows`` made."""
+        for start in range(0, len(rows), BLOCK_ROWS):
+            part = rows[start : start + BLOCK_ROWS]
+            self._make_room(len(part) * self.grid.squared_norm_bound)
+            self._low += (part.T @ part).astype(np.int64)
+            self._rows += len(part)
+
+    def merge(self, other: Gram) -> None:
+        """Add another partial sum over other rows of the same grid."""
+        if other.grid != self.grid:
+            raise ValueError("partial sums of two different grids do not add")
+        self._make_room(other._reach)
+        self._low += other._low
+        self._rows += other._rows
+        if other._high is not None:
+            self._high = other._high.copy() if self._high is None else self._high + other._high
+
+    def reveal_to_mechanism(self) -> NDArray[Any]:
+        """The exact upper triangle in ``numpy.triu_indices`` order, as Python integers.
+
+        For a mechanism's ``answer`` and nothing else: what leaves a mechanism is private, this is not.
+        """
+        upper = np.triu_indices(self.grid.dimension)
+        exact: NDArray[Any] = self._low[upper].astype(object)
+        if self._high is not None:
+            exact = exact + self._high[upper].astype(object) * 2**_LOW_BITS
+        return exact
+
+    def _make_room(self, reach: int) -> None:
+        """Carry, if entries ``reach`` larger might not fit one word; then expect them."""
+        if self._reach + reach > self._word:
+            carried = self._low >> _LOW_BITS
+            self._high = carried if self._high is None else self._high + carried
+            self._low &= 2**_LOW_BITS - 1
+            self._reach = 2**_LOW_BITS
+        self._reach += reach
+
+    __repr__ = __str__ = __format__ = _refuse
+    __eq__ = __ne__ = __lt__ = __le__ = __gt__ = __ge__ = _refuse
+    __hash__ = _refuse
+    __reduce__ = __reduce_ex__ = __getstate__ = __copy__ = __deepcopy__ = _refuse
+    __array__ = __iter__ = __getitem__ = __len__ = __contains__ = __bool__ = __int__ = __float__ = _refuse
+    __array_ufunc__ = None

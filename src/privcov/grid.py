@@ -1,0 +1,56 @@
+"""The public integer grid that rows are put on, and the exact bound their integer norms obey.
+
+Rows live on multiples of 2^-k, the Gram matrix on multiples of 4^-k. With at most 2^40 for the squared
+integer norm of a row, float64 products of 8 192 rows are exact integers (8 192 · 2^40 = 2^53), whatever the
+order of summation: see docs/proofs/exact-gram.md.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+
+from privcov.errors import ParameterError
+from privcov.schema import Schema
+
+ROW_BITS = 40
+"""The squared integer norm of a row is at most 2^ROW_BITS."""
+BLOCK_ROWS = 2 ** (53 - ROW_BITS)
+"""Rows whose Gram matrix float64 can sum without a rounding."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Grid:
+    """Public facts a mechanism may calibrate to: dimension, grid exponent k, bound on the integer norm²."""
+
+    dimension: int
+    exponent: int
+    squared_norm_bound: int
+    max_rows_per_person: int = 1
+
+    @classmethod
+    def of(cls, schema: Schema) -> Grid:
+        """The finest grid on which the exactness bounds above hold for this schema."""
+        bound = schema.squared_norm_bound
+        exponent = (52 - (schema.dimension - 1).bit_length()) // 2  # unclipped norms stay exact too
+        while bound * 4**exponent > 2**ROW_BITS:
+            exponent -= 1
+        squared = int(bound * 4**exponent)
+        if squared < 2**20:
+            least = float(2**10 / Fraction(2) ** exponent)
+            raise ParameterError(
+                "E205",
+                f"row_norm_bound is too small for {schema.dimension} columns, got "
+                f"{float(bound) ** 0.5:g} and need at least {least:.2g}.",
+            )
+        return cls(
+            dimension=schema.dimension,
+            exponent=exponent,
+            squared_norm_bound=squared,
+            max_rows_per_person=schema.max_rows_per_person,
+        )
+
+    @property
+    def unit(self) -> Fraction:
+        """One grid step of the Gram matrix, in scaled units: 4^-k."""
+        return Fraction(1, 4**self.exponent)

@@ -1,0 +1,50 @@
+"""The registry: every mechanism by name, the defaults, and the names that are refused."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from privcov.errors import ParameterError
+from privcov.mechanisms.base import Mechanism
+from privcov.mechanisms.frobenius import Frobenius
+from privcov.mechanisms.gaussian import Gaussian
+from privcov.mechanisms.laplace import Laplace
+from privcov.mechanisms.symmetric_wishart import SymmetricWishart
+from privcov.privacy import Loss
+
+MECHANISMS: dict[str, type[Mechanism]] = {
+    "symmetric-wishart": SymmetricWishart,
+    "gaussian": Gaussian,
+    "frobenius": Frobenius,
+    "laplace": Laplace,
+}
+
+DEFAULTS = {"pure": "symmetric-wishart", "approximate": "gaussian", "zcdp": "gaussian"}
+
+WITHDRAWN = {
+    "sn": "the 2016 Wishart mechanism was withdrawn by its authors: its output has a different support for "
+    "neighbouring tables, so with probability at least 1 − e^−ε it reveals which of the two it saw. "
+    "symmetric-wishart repairs it, at the same pure guarantee.",
+}
+
+
+def find(mechanism: str | Mechanism, *, loss: Loss, **options: Any) -> Mechanism:
+    """The mechanism meant by a name (or ``auto``), able to promise this kind of loss."""
+    if isinstance(mechanism, str):
+        name = DEFAULTS[loss.kind] if mechanism == "auto" else mechanism
+        if name in WITHDRAWN:
+            raise ParameterError("E208", WITHDRAWN[name], "Use symmetric-wishart.")
+        if name not in MECHANISMS:
+            raise ParameterError(
+                "E209", f"there is no mechanism {name!r}.", f"There are: {', '.join(MECHANISMS)}."
+            )
+        known = {f for f in MECHANISMS[name].__dataclass_fields__}
+        if strange := sorted(set(options) - known):
+            raise ParameterError(
+                "E209", f"{name} has no option {strange[0]!r}.", f"It has: {', '.join(sorted(known))}."
+            )
+        mechanism = MECHANISMS[name](**options)
+    elif options:
+        raise ParameterError("E209", "options belong to a mechanism given by name.")
+    mechanism.check(loss)
+    return mechanism

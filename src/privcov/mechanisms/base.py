@@ -1,0 +1,125 @@
+"""What a mechanism is: a file that owns its claim, its calibration, its sampler and the law of its noise.
+
+A mechanism is a frozen value; its fields are its options. ``draw`` takes everything random that does not
+depend on data *before* any data is read, and returns a draw whose ``answer`` is then given the Gram matrix.
+To add one, see CONTRIBUTING: one file here, one proof page, one test file, one line in the registry.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, fields
+from fractions import Fraction
+from typing import Any, ClassVar, Literal, Protocol, get_args, get_type_hints
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privcov.errors import ParameterError
+from privcov.gram import Gram
+from privcov.grid import Grid
+from privcov.noise import NoiseLaw
+from privcov.privacy import Loss
+from privcov.randomness import Randomness
+
+Arithmetic = Literal["exact", "idealized"]
+Upper = NDArray[Any]
+"""Integers of an upper triangle, diagonal included, in the order of ``numpy.triu_indices``."""
+
+
+class Draw(Protocol):
+    """A mechanism's random draw, waiting for the data."""
+
+    def answer(self, gram: Gram) -> Upper:
+        """The private integers of the release. Called once."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Mechanism(ABC):
+    """A way to release the Gram matrix; the docstring of each subclass states its guarantee."""
+
+    name: ClassVar[str]
+    kinds: ClassVar[tuple[str, ...]]
+    """The kinds of loss it can promise: pure, approximate, zcdp."""
+    summary: ClassVar[str]
+    best_at: ClassVar[str]
+    proof: ClassVar[str]
+    timing: ClassVar[str] = "noise is drawn before data is read, so its timing says nothing about a person"
+
+    arithmetic: Arithmetic = "exact"
+
+    def __post_init__(self) -> None:
+        for option, allowed in self.choices().items():
+            value = getattr(self, option)
+            if value not in allowed:
+                words = " or ".join(allowed)
+                raise ParameterError("E209", f"{self.name}: {option} must be {words}, got {value!r}.")
+
+    @classmethod
+    def choices(cls) -> dict[str, tuple[str, ...]]:
+        """Every option and the words it takes, the default first."""
+        hints = get_type_hints(cls)
+        return {option.name: get_args(hints[option.name]) for option in fields(cls)}
+
+    @property
+    def options(self) -> dict[str, str]:
+        """The options in force, as they are written on the certificate; arithmetic has a field of its own."""
+        return {f.name: str(getattr(self, f.name)) for f in fields(self) if f.name != "arithmetic"}
+
+    def check(self, loss: Loss) -> None:
+        """Refuse a kind of loss this mechanism cannot promise."""
+        if loss.kind in self.kinds:
+            return
+        if loss.kind == "approximate":
+            raise ParameterError(
+                "E203",
+                f"{self.name} gives pure privacy and takes no delta.",
+                "Leave delta out, or choose the gaussian mechanism.",
+            )
+        wanted = {"pure": "a pure loss (epsilon alone)", "zcdp": "a zCDP loss (rho)"}[loss.kind]
+        raise ParameterError(
+            "E203" if loss.kind == "pure" else "E204",
+            f"{self.name} cannot promise {wanted}.",
+            "Give a delta or a rho." if loss.kind == "pure" else "Give epsilon, or choose gaussian.",
+        )
+
+    @abstractmethod
+    def law(self, *, loss: Loss, grid: Grid) -> NoiseLaw:
+        """The law of the noise in scaled units: a public fact."""
+
+    @abstractmethod
+    def draw(self, *, loss: Loss, grid: Grid, randomness: Randomness) -> Draw:
+        """Everything random that does not depend on data."""
+
+
+@dataclass(frozen=True)
+class Noise:
+    """Integer noise, drawn before the data was read; adding it to the integer Gram matrix is exact."""
+
+    upper: Upper
+
+    def answer(self, gram: Gram) -> Upper:
+        return gram.reveal_to_mechanism().astype(object) + self.upper.astype(object)
+
+
+class AdditiveMechanism(Mechanism):
+    """Gram matrix plus noise of a known law, on the integer grid of the Gram matrix."""
+
+    def draw(self, *, loss: Loss, grid: Grid, randomness: Randomness) -> Noise:
+        self.check(loss)
+        if self.arithmetic == "exact":
+            return Noise(self.exact_noise(loss=loss, grid=grid, randomness=randomness))
+        simulated = self.law(loss=loss, grid=grid).simulate(randomness)
+        upper = simulated[np.triu_indices(grid.dimension)] * 4.0**grid.exponent
+        return Noise(np.array([round(value) for value in upper.tolist()], dtype=object))
+
+    @abstractmethod
+    def exact_noise(self, *, loss: Loss, grid: Grid, randomness: Randomness) -> Upper:
+        """Integers whose law is exactly the claimed one, given ideal random bits."""
+
+
+def float_up(value: Fraction) -> float:
+    """The least float at or above an exact number: scales are rounded toward privacy."""
+    near = float(value)
+    return near if Fraction(near) >= value else math.nextafter(near, math.inf)

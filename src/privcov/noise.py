@@ -1,0 +1,162 @@
+"""The laws noise can follow: public facts about a release, in scaled units.
+
+A mechanism draws its noise exactly (``privcov.exact``); the law drawn from is a value of this module, written
+on the certificate and used by everything that comes after: repair, intervals, predicted error. ``simulate``
+draws idealized copies of the noise for those data-free purposes and never reaches a release.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privcov.randomness import Randomness
+
+Matrix = NDArray[np.float64]
+
+
+@dataclass(frozen=True, kw_only=True)
+class NoiseLaw:
+    """A centred symmetric random matrix of the given dimension and scale, entries in scaled units."""
+
+    name: ClassVar[str]
+    dimension: int
+    scale: float
+
+    @property
+    def diagonal_variance(self) -> float:
+        raise NotImplementedError
+
+    @property
+    def offdiagonal_variance(self) -> float:
+        raise NotImplementedError
+
+    def simulate(self, randomness: Randomness) -> Matrix:
+        """One idealized draw, for simulation only."""
+        raise NotImplementedError
+
+    def r_transform(self, g: NDArray[np.complex128]) -> NDArray[np.complex128]:
+        """R-transform of the limiting spectrum; second order (semicircle) unless a law knows better."""
+        return self.offdiagonal_variance * self.dimension * g
+
+    @property
+    def trace_variance(self) -> float:
+        return self.dimension * self.diagonal_variance
+
+    @property
+    def rms_frobenius(self) -> float:
+        """Root mean square Frobenius norm: the expected error of the raw release."""
+        d = self.dimension
+        return math.sqrt(d * self.diagonal_variance + d * (d - 1) * self.offdiagonal_variance)
+
+
+class WishartDifference(NoiseLaw):
+    """AAᵀ − BBᵀ with A, B of d × (d+1) independent N(0, scale) entries; scale = 1/(2ε′) (variance)."""
+
+    name = "wishart-difference"
+
+    @property
+    def diagonal_variance(self) -> float:
+        return 4.0 * self.scale**2 * (self.dimension + 1)
+
+    @property
+    def offdiagonal_variance(self) -> float:
+        return self.diagonal_variance / 2
+
+    def simulate(self, randomness: Randomness) -> Matrix:
+        d = self.dimension
+        a, b = randomness.normals(2, d, d + 1)
+        return self.scale * (a @ a.T - b @ b.T)
+
+    def r_transform(self, g: NDArray[np.complex128]) -> NDArray[np.complex128]:
+        s, d = self.scale, self.dimension
+        return 2 * s * s * (d + 1) * d * g / (1 - (s * d * g) ** 2)
+
+
+class GaussianEnsemble(NoiseLaw):
+    """Gaussian orthogonal ensemble: diagonal N(0, scale²), off-diagonal N(0, scale²/2); scale is a std."""
+
+    name = "gaussian"
+
+    @property
+    def diagonal_variance(self) -> float:
+        return self.scale**2
+
+    @property
+    def offdiagonal_variance(self) -> float:
+        return self.scale**2 / 2
+
+    def simulate(self, randomness: Randomness) -> Matrix:
+        a = randomness.normals(self.dimension, self.dimension)
+        return self.scale * (a + a.T) / 2
+
+
+class GaussianFreeTrace(GaussianEnsemble):
+    """The Gaussian ensemble with its trace component shrunk by 1/√(d+1), free under replace-one."""
+
+    name = "gaussian-free-trace"
+
+    @property
+    def trace_variance(self) -> float:
+        return self.scale**2 * self.dimension / (self.dimension + 1)
+
+    @property
+    def diagonal_variance(self) -> float:
+        return self.scale**2 * (1 - 1 / (self.dimension + 1))
+
+    def simulate(self, randomness: Randomness) -> Matrix:
+        d = self.dimension
+        noise = super().simulate(randomness)
+        return noise - (1 - 1 / math.sqrt(d + 1)) * np.trace(noise) / d * np.eye(d)
+
+
+class LaplaceTriangle(NoiseLaw):
+    """Independent Laplace(scale) entries on and above the diagonal, mirrored."""
+
+    name = "laplace"
+
+    @property
+    def diagonal_variance(self) -> float:
+        return 2.0 * self.scale**2
+
+    @property
+    def offdiagonal_variance(self) -> float:
+        return 2.0 * self.scale**2
+
+    def simulate(self, randomness: Randomness) -> Matrix:
+        d = self.dimension
+        u = randomness.uniforms(d * d).reshape(d, d) - 0.5
+        upper = np.triu(-self.scale * np.sign(u) * np.log1p(-2 * np.abs(u)))
+        return upper + np.triu(upper, 1).T
+
+
+class FrobeniusBall(NoiseLaw):
+    """Density proportional to exp(−‖Z‖_F / scale): a Gamma(d(d+1)/2) radius in a uniform direction."""
+
+    name = "frobenius"
+
+    @property
+    def diagonal_variance(self) -> float:
+        freedom = self.dimension * (self.dimension + 1) // 2
+        return self.scale**2 * (freedom + 1)
+
+    @property
+    def offdiagonal_variance(self) -> float:
+        return self.diagonal_variance / 2
+
+    def simulate(self, randomness: Randomness) -> Matrix:
+        freedom = self.dimension * (self.dimension + 1) // 2
+        a = randomness.normals(self.dimension, self.dimension)
+        direction = (a + a.T) / 2
+        radius = -self.scale * np.log(randomness.uniforms(freedom)).sum()
+        return radius * direction / np.linalg.norm(direction)
+
+
+LAWS: dict[str, type[NoiseLaw]] = {
+    law.name: law
+    for law in (WishartDifference, GaussianEnsemble, GaussianFreeTrace, LaplaceTriangle, FrobeniusBall)
+}

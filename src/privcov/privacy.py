@@ -1,0 +1,210 @@
+"""What a release may cost, as values: ``PureDP``, ``ApproxDP`` and ``ZCDP``, each with its neighbours.
+
+Losses of one kind and one neighbouring relation add (basic composition) and compare. Nothing converts
+silently: adding a pure loss to a zCDP loss, or a replace-one loss to an add-remove loss, is an error that
+names the function to call. Amounts are exact rationals, so ten spends of 0.1 are exactly 1.
+
+>>> tenth = PureDP(epsilon=0.1, neighbours="replace-one")
+>>> sum([tenth] * 9, tenth) == PureDP(epsilon=1, neighbours="replace-one")
+True
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields, replace
+from decimal import ROUND_CEILING, Decimal, InvalidOperation, localcontext
+from enum import StrEnum
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any, ClassVar, Self
+
+from privcov.errors import ParameterError
+
+Amount = Fraction | int | float | str | Decimal
+
+
+class Neighbours(StrEnum):
+    """Which two tables must look alike to an observer of the release."""
+
+    REPLACE_ONE = "replace-one"
+    """One person's row is replaced by any other; the number of rows n is public."""
+    ADD_REMOVE = "add-remove"
+    """One person's row is added or removed; n is private."""
+
+    @classmethod
+    def parse(cls, value: Neighbours | str | None) -> Neighbours:
+        try:
+            return cls(value)  # type: ignore[arg-type]
+        except ValueError:
+            given = "none was given" if value is None else f"got {value!r}"
+            raise ParameterError(
+                "E207", f"neighbours must be 'replace-one' or 'add-remove', {given}.", "There is no default."
+            ) from None
+
+
+def exact(value: Amount) -> Fraction:
+    """The rational number a person meant: ``0.1`` is one tenth, ``"1/3"`` is one third."""
+    if isinstance(value, bool) or value is None:
+        raise ValueError("not a number")
+    if isinstance(value, Fraction | int):
+        return Fraction(value)
+    if isinstance(value, str) and "/" in value:
+        return Fraction(value)
+    try:
+        number = Decimal(str(float(value)) if isinstance(value, float) else str(value).strip())
+    except InvalidOperation:
+        raise ValueError("not a number") from None
+    if not number.is_finite() or abs(number.adjusted()) > 300:
+        raise ValueError("not a finite number of reasonable size")
+    return Fraction(number)
+
+
+def decimal_text(value: Fraction) -> str:
+    """Exact text that ``exact`` reads back: a decimal where one exists, else a fraction.
+
+    >>> decimal_text(Fraction(1, 8)), decimal_text(Fraction(1, 3))
+    ('0.125', '1/3')
+    """
+    odd, twos, fives = value.denominator, 0, 0
+    while odd % 2 == 0:
+        odd, twos = odd // 2, twos + 1
+    while odd % 5 == 0:
+        odd, fives = odd // 5, fives + 1
+    places = max(twos, fives)
+    if odd != 1 or places > 60:
+        return f"{value.numerator}/{value.denominator}"
+    digits = str(abs(value.numerator) * 10**places // value.denominator).rjust(places + 1, "0")
+    whole, fraction = (digits[:-places], digits[-places:]) if places else (digits, "")
+    return ("-" if value < 0 else "") + whole + (f".{fraction}" if fraction else "")
+
+
+def _positive(name: str, value: Amount, code: str = "E201") -> Fraction:
+    try:
+        number = exact(value)
+    except (ValueError, TypeError, ZeroDivisionError):
+        number = Fraction(0)
+    if not number > 0:
+        raise ParameterError(code, f"{name} must be a finite number above 0, got {value}.")
+    return number
+
+
+def _probability(name: str, value: Amount) -> Fraction:
+    try:
+        number = exact(value)
+    except (ValueError, TypeError, ZeroDivisionError):
+        number = Fraction(-1)
+    if not 0 < number < 1:
+        raise ParameterError(
+            "E203", f"{name} must be between 0 and 1, got {value}.", "Choose one well below 1 / rows."
+        )
+    return number
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Loss:
+    """Shared by the three kinds: amounts add, and compare componentwise, within one neighbouring relation."""
+
+    kind: ClassVar[str]
+    advice: ClassVar[str]
+    neighbours: Neighbours
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "neighbours", Neighbours.parse(self.neighbours))
+        for name, amount in self.amounts.items():
+            check = _probability if name == "delta" else _positive
+            object.__setattr__(self, name, check(name, amount))
+
+    @property
+    def amounts(self) -> dict[str, Fraction]:
+        """The numbers of this loss by name, without the neighbouring relation."""
+        return {f.name: getattr(self, f.name) for f in fields(self) if f.name != "neighbours"}
+
+    def _like(self, other: object) -> Self:
+        if not isinstance(other, type(self)):
+            raise ParameterError(
+                "E204", f"a {self.kind} loss does not combine with {type(other).__name__}.", self.advice
+            )
+        if other.neighbours != self.neighbours:
+            raise ParameterError(
+                "E207",
+                f"a {self.neighbours} loss does not combine with a {other.neighbours} loss.",
+                "An add-remove loss holds twice under replace-one; never the reverse.",
+            )
+        return other
+
+    def _with(self, amounts: dict[str, Any]) -> Self:
+        return replace(self, **amounts)
+
+    def __add__(self, other: object) -> Self:
+        theirs = self._like(other).amounts
+        return self._with({name: mine + theirs[name] for name, mine in self.amounts.items()})
+
+    def __mul__(self, times: int) -> Self:
+        if isinstance(times, bool) or not isinstance(times, int) or times < 1:
+            raise ParameterError("E204", f"a loss repeats a whole number of times, got {times}.")
+        return self._with({name: times * mine for name, mine in self.amounts.items()})
+
+    __rmul__ = __mul__
+
+    def __le__(self, other: object) -> bool:
+        theirs = self._like(other).amounts
+        return all(mine <= theirs[name] for name, mine in self.amounts.items())
+
+    def __str__(self) -> str:
+        given = ", ".join(f"{name} = {display(amount)}" for name, amount in self.amounts.items())
+        return f"{self.kind} differential privacy, {given}, {self.neighbours}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class PureDP(_Loss):
+    """Pure ε-differential privacy: no observer's odds about a person move by more than a factor e^ε."""
+
+    kind = "pure"
+    advice = "Convert explicitly with privcov.accounting.pure_to_zcdp."
+    epsilon: Fraction
+
+    if TYPE_CHECKING:
+
+        def __init__(self, *, epsilon: Amount, neighbours: Neighbours | str) -> None: ...
+
+
+@dataclass(frozen=True, kw_only=True)
+class ApproxDP(_Loss):
+    """(ε, δ)-differential privacy: the promise of ε, except with probability δ."""
+
+    kind = "approximate"
+    advice = "There is no exact way back from (epsilon, delta): keep the zCDP losses and convert their sum."
+    epsilon: Fraction
+    delta: Fraction
+
+    if TYPE_CHECKING:
+
+        def __init__(self, *, epsilon: Amount, delta: Amount, neighbours: Neighbours | str) -> None: ...
+
+
+@dataclass(frozen=True, kw_only=True)
+class ZCDP(_Loss):
+    """ρ-zero-concentrated differential privacy: the privacy loss is as concentrated as a Gaussian's."""
+
+    kind = "zcdp"
+    advice = "Convert explicitly with privcov.accounting.zcdp_to_approx."
+    rho: Fraction
+
+    if TYPE_CHECKING:
+
+        def __init__(self, *, rho: Amount, neighbours: Neighbours | str) -> None: ...
+
+
+Loss = PureDP | ApproxDP | ZCDP
+
+
+def display(value: Fraction) -> str:
+    """A short decimal for people: exact when short, else six significant digits, never below the value.
+
+    >>> display(Fraction(1, 10)), display(Fraction(1, 3))
+    ('0.1', '0.333334')
+    """
+    text = decimal_text(value)
+    if len(text) <= 10 and "/" not in text:
+        return text
+    with localcontext(prec=6, rounding=ROUND_CEILING):
+        return f"{Decimal(value.numerator) / Decimal(value.denominator):g}"

@@ -1,0 +1,95 @@
+"""The only bridge from sensitive rows to a public release: check, draw, read, sum, certify.
+
+Nothing else in privcov sees both the data and the outside. Everything that can be refused is refused from
+public facts before the first value is read; after that there are no data-dependent errors.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Any
+
+from privcov import mechanisms
+from privcov.certificate import Certificate
+from privcov.errors import InputError, InternalError
+from privcov.grid import Grid
+from privcov.mechanisms.base import Mechanism
+from privcov.privacy import Loss, Neighbours
+from privcov.randomness import Randomness, kernel
+from privcov.released import Release
+from privcov.schema import Schema
+from privcov.summing import sum_rows
+from privcov.table import open_table
+
+
+def release(
+    data: Any,
+    *,
+    schema: Schema,
+    loss: Loss,
+    mechanism: str | Mechanism = "auto",
+    randomness: Randomness | None = None,
+    threads: int = 1,
+    progress: Callable[[int, int | None], None] | None = None,
+    **options: Any,
+) -> Release:
+    """A differentially private second-moment matrix of a table, with its certificate.
+
+    ``data`` is a NumPy array, a pandas, polars or Arrow table, or a path to CSV or Parquet. The guarantee is
+    the given ``loss``, for every table the schema admits; ``options`` are the mechanism's own, such as
+    ``arithmetic="idealized"``. A ``randomness`` other than the kernel's marks the release as a rehearsal.
+
+    >>> import privcov as pc
+    >>> schema = pc.Schema.from_dict({"columns": {"age": {"lower": 0, "upper": 100}}})
+    >>> loss = pc.PureDP(epsilon=1, neighbours="replace-one")
+    >>> made = pc.release([[35.0], [61.0], [48.0]], schema=schema, loss=loss)
+    >>> made.columns
+    ('(Intercept)', 'age')
+    """
+    chosen = mechanisms.find(mechanism, loss=loss, **options)
+    grid = Grid.of(schema)
+    table = open_table(data, schema)
+    source = kernel() if randomness is None else randomness
+
+    draw = chosen.draw(loss=loss, grid=grid, randomness=source)
+    with _fixed_text_errors():
+        gram = sum_rows(table, schema, grid, threads=threads, progress=progress)
+        rows = _public_rows(gram.rows, loss)
+        upper = draw.answer(gram)
+    return Release(
+        schema=replace(schema, ignore_extra=False),
+        rows=rows,
+        upper=tuple(int(value) for value in upper),
+        certificate=Certificate(
+            mechanism=chosen.name,
+            options=chosen.options,
+            loss=loss,
+            law=chosen.law(loss=loss, grid=grid),
+            arithmetic=chosen.arithmetic,
+            randomness=source.kind,
+            proof=chosen.proof,
+            timing=chosen.timing,
+        ),
+    )
+
+
+def _public_rows(rows: int, loss: Loss) -> int | None:
+    """The row count where it is public (replace-one), and nothing where it is not (add-remove)."""
+    if loss.neighbours is Neighbours.ADD_REMOVE:
+        return None
+    if rows == 0:
+        raise InputError("E108", "the table has no rows.", "Under add-remove an empty table can be released.")
+    return rows
+
+
+@contextmanager
+def _fixed_text_errors() -> Iterator[None]:
+    """Whatever fails once values are being read must not say why: the reason may be a person's value."""
+    try:
+        yield
+    except InputError:  # raised from public facts alone: the row count, or a file that changed size
+        raise
+    except Exception:
+        raise InternalError from None

@@ -1,0 +1,126 @@
+"""The choice among repairs, from the release and public facts alone.
+
+No repair wins everywhere: where the signal is strong shrinkage wins, where a few directions rise above the
+noise the spiked estimate, where nothing does the flat spectrum. ``auto`` rehearses. It writes down spectra the
+truth might have (what each repair made of the release, and power laws of the believed trace), adds simulated
+noise of the known law to each, repairs the results, and sees which mixture of repairs lands nearest the truth.
+A possible truth counts for more when its noisy spectra look like the released one, and its losses are measured
+against the best repair for it, so that the mixture is good for every truth that could be behind the release.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from scipy.optimize import nnls
+
+from privcov.repair import spectra as repairs
+from privcov.repair.facts import Floats, PublicFacts
+from privcov.repair.rehearsed import noise_bank
+
+CANDIDATES: dict[str, Callable[[Floats, PublicFacts], Floats]] = {
+    "believed": repairs.believed,
+    "shrink": repairs.shrink,
+    "spiked": repairs.spiked,
+    "isotropic": repairs.isotropic,
+}
+_DECAYS = (0.0, 0.5, 1.0, 2.0, 4.0)  # possible truths: eigenvalue k proportional to k to the minus this
+_LIKELIHOOD_POWER = 0.5  # half the log-likelihood: the digest below is only roughly normal
+_SUMMARIES = 8
+
+
+def auto(spectra: Floats, facts: PublicFacts) -> Floats:
+    """A weighted mean of the candidate repairs, weights chosen by rehearsal; one spectrum per row."""
+    return np.stack([_mixture(spectrum, facts) for spectrum in spectra])
+
+
+def weights(spectrum: Floats, facts: PublicFacts) -> dict[str, float]:
+    """The weight ``auto`` gives each candidate for this released spectrum."""
+    answers = _candidates(spectrum[None, :], facts)[:, 0]
+    return dict(zip(CANDIDATES, _weights(spectrum, answers, facts).tolist(), strict=True))
+
+
+def _mixture(spectrum: Floats, facts: PublicFacts) -> Floats:
+    answers = _candidates(spectrum[None, :], facts)[:, 0]
+    if spectrum.size == 1:  # one number: all candidates agree on the believed trace
+        return np.asarray(answers[0])
+    return np.asarray(_weights(spectrum, answers, facts) @ answers)
+
+
+def _candidates(spectra: Floats, facts: PublicFacts) -> Floats:
+    return np.stack([repair(spectra, facts) for repair in CANDIDATES.values()])
+
+
+def _weights(spectrum: Floats, answers: Floats, facts: PublicFacts) -> Floats:
+    truths = _possible_truths(answers)
+    noisy, best = _rehearse(truths, facts)
+    count, draws, d = noisy.shape
+    tried = _candidates(noisy.reshape(-1, d), facts).reshape(-1, count, draws, d)
+    misses = (tried - best).transpose(1, 0, 2, 3)  # truth, candidate, draw, eigenvalue
+    losses = np.einsum("kmbd,knbd->kmn", misses, misses) / draws
+    unavoidable = np.maximum((truths**2).sum(axis=1) - (best**2).sum(axis=2).mean(axis=1), 0.0)
+    attainable = np.diagonal(losses, axis1=1, axis2=2).min(axis=1) + unavoidable
+    usable = attainable > 0
+    if not usable.any():
+        return np.full(len(answers), 1 / len(answers))
+    regret = losses[usable] / attainable[usable, None, None]
+    return _smallest_on_simplex(np.einsum("k,kmn->mn", _plausibility(spectrum, noisy)[usable], regret))
+
+
+def _possible_truths(answers: Floats) -> Floats:
+    ranks = np.arange(answers.shape[1], 0, -1, dtype=np.float64)
+    shapes = np.stack([ranks**-decay for decay in _DECAYS])
+    total = answers[0].sum()
+    return np.vstack([answers, answers.mean(axis=0), total * shapes / shapes.sum(axis=1, keepdims=True)])
+
+
+def _rehearse(truths: Floats, facts: PublicFacts) -> tuple[Floats, Floats]:
+    """Noisy spectra of each possible truth, and the best spectrum for their eigenvectors: diag(VᵀCV)."""
+    d = truths.shape[1]
+    draws = noise_bank(facts.law).draws[: max(2, min(24, 300 // d))]
+    noisy = np.empty((len(truths), len(draws), d))
+    best = np.empty_like(noisy)
+    diagonal = np.arange(d)
+    for k, truth in enumerate(truths):
+        matrices = draws.copy()
+        matrices[:, diagonal, diagonal] += truth
+        noisy[k], vectors = np.linalg.eigh(matrices)
+        best[k] = np.einsum("bie,i->be", vectors**2, truth)
+    return noisy, best
+
+
+def _plausibility(spectrum: Floats, noisy: Floats) -> Floats:
+    """How likely each truth makes the released spectrum: normal likelihood of a digest, pooled covariance."""
+    seen, rehearsed = _digest(spectrum), _digest(noisy)
+    centres = rehearsed.mean(axis=1)
+    residuals = (rehearsed - centres[:, None]).reshape(-1, seen.size)
+    freedom = len(residuals) - len(centres)
+    covariance = residuals.T @ residuals / freedom
+    pull = seen.size / (seen.size + freedom)  # few draws: lean on the diagonal
+    covariance = (1 - pull) * covariance + pull * np.diag(np.diag(covariance))
+    covariance += 1e-12 * np.trace(covariance) * np.eye(seen.size)
+    gaps = seen - centres
+    distances = np.einsum("kd,kd->k", gaps, np.linalg.solve(covariance, gaps.T).T)
+    likelihood = np.exp(-0.5 * _LIKELIHOOD_POWER * (distances - distances.min()))
+    return np.asarray(likelihood / likelihood.sum())
+
+
+def _digest(spectra: Floats) -> Floats:
+    """At most eight numbers per spectrum: all eigenvalues if they fit, else means of blocks, fine at the top."""
+    d = spectra.shape[-1]
+    if d <= _SUMMARIES:
+        return spectra
+    edges = np.unique(np.round(d - np.geomspace(1, d, _SUMMARIES)).astype(np.intp))
+    sizes = np.diff(np.append(edges, d))
+    return np.asarray(np.add.reduceat(spectra, edges, axis=-1) / sizes)
+
+
+def _smallest_on_simplex(quadratic: Floats) -> Floats:
+    """The weights a ≥ 0 with sum 1 that minimise aᵀQa, exactly: scale the non-negative solution of [√Q; 1]a = [0; 1]."""
+    size = len(quadratic)
+    quadratic = quadratic / max(float(np.trace(quadratic)), 1e-300)
+    values, vectors = np.linalg.eigh(quadratic)
+    root = np.sqrt(np.maximum(values, 0.0) + 1e-12)[:, None] * vectors.T
+    solution, _ = nnls(np.vstack([root, np.ones(size)]), np.append(np.zeros(size), 1.0))
+    return np.asarray(solution / solution.sum())

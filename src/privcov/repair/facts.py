@@ -1,0 +1,75 @@
+"""What repair may know: the noise law, the count if it is public, and the row-norm bound. Never the data."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import log_ndtr
+
+from privcov.errors import ParameterError
+from privcov.noise import NoiseLaw
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, kw_only=True)
+class PublicFacts:
+    """Everything besides the noisy matrix that a repair may use.
+
+    ``rows`` is the public count under replace-one neighbours. Under add-remove it is None, or a noisy count
+    that was itself released; either way the true matrix has a trace of at most ``rows * squared_norm_bound``.
+    """
+
+    law: NoiseLaw
+    rows: float | None
+    squared_norm_bound: float
+
+    def __post_init__(self) -> None:
+        if self.rows is not None and not (self.rows >= 0 and math.isfinite(self.rows)):
+            raise ParameterError("E270", f"rows must be a finite count or None, got {self.rows}.")
+        if not (self.squared_norm_bound > 0 and math.isfinite(self.squared_norm_bound)):
+            raise ParameterError(
+                "E271", f"squared_norm_bound must be positive and finite, got {self.squared_norm_bound}."
+            )
+
+    @property
+    def trace_cap(self) -> float:
+        """The largest trace the true matrix can have; infinite when the count is private."""
+        return math.inf if self.rows is None else self.rows * self.squared_norm_bound
+
+    def clipped_trace(self, spectra: Floats) -> Floats:
+        """The noisy trace of each spectrum, moved into the range a true trace can take."""
+        return np.clip(spectra.sum(axis=-1), 0.0, self.trace_cap)
+
+    def believed_trace(self, spectra: Floats) -> Floats:
+        """Posterior mean of the true trace under a flat prior on [0, trace_cap] and normal trace noise.
+
+        Equal to the noisy trace where the noise is small, and to half the cap where the noise drowns it, so
+        that one wild draw cannot scale the whole matrix. The noisy trace is a sum of at least d independent
+        terms; at d = 1 the normal law is an approximation.
+        """
+        noise_std = math.sqrt(self.law.trace_variance)
+        noisy = spectra.sum(axis=-1)
+        if not noise_std > 0:
+            return np.clip(noisy, 0.0, self.trace_cap)
+        return truncated_normal_mean(noisy, noise_std, self.trace_cap)
+
+
+def truncated_normal_mean(centre: Floats, std: float, upper: float) -> Floats:
+    """Mean of N(centre, std²) conditioned on [0, upper], stable far outside the interval."""
+    if upper == 0:
+        return np.zeros_like(centre)
+    # Reflect so that the nearer end of the interval is the lower one: tails are then computed as tails.
+    reflected = (centre > upper / 2) if math.isfinite(upper) else np.zeros(centre.shape, dtype=bool)
+    near = np.where(reflected, upper - centre, centre) if math.isfinite(upper) else centre
+    lower_z, upper_z = -near / std, (upper - near) / std
+    log_lower_tail = log_ndtr(-lower_z)
+    log_mass = log_lower_tail + np.log1p(-np.exp(np.minimum(log_ndtr(-upper_z) - log_lower_tail, -1e-15)))
+    log_density = -0.5 * lower_z**2 - 0.5 * math.log(2 * math.pi)
+    log_density_upper = -0.5 * upper_z**2 - 0.5 * math.log(2 * math.pi)
+    mean = near + std * (np.exp(log_density - log_mass) - np.exp(log_density_upper - log_mass))
+    mean = np.clip(mean, 0.0, upper)
+    return np.where(reflected, upper - mean, mean)

@@ -1,0 +1,110 @@
+"""Repairs that act on eigenvalues and keep the released eigenvectors.
+
+Every function takes a batch of ascending spectra, one per row, and the public facts, and returns the repaired
+spectra in the same shape. A batch is what lets ``auto`` rehearse a repair on many simulated releases at once.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.optimize import isotonic_regression
+
+from privcov.noise import NoiseLaw
+from privcov.repair.facts import Floats, PublicFacts
+from privcov.repair.rehearsed import noise_bank
+
+_BLOCK = 2_000_000  # complex numbers held at once by the pairwise sums below
+
+
+def none(spectra: Floats, facts: PublicFacts) -> Floats:
+    """The release as it is: unbiased, often indefinite."""
+    return spectra
+
+
+def clip(spectra: Floats, facts: PublicFacts) -> Floats:
+    """Nearest spectrum within [0, trace cap], one eigenvalue at a time."""
+    return np.clip(spectra, 0.0, facts.trace_cap)
+
+
+def trace(spectra: Floats, facts: PublicFacts) -> Floats:
+    """Nearest non-negative spectrum with the noisy trace (itself clipped to its range)."""
+    return onto_simplex(spectra, facts.clipped_trace(spectra))
+
+
+def believed(spectra: Floats, facts: PublicFacts) -> Floats:
+    """Nearest non-negative spectrum with the believed trace: ``trace`` for releases whose trace is noise."""
+    return onto_simplex(spectra, facts.believed_trace(spectra))
+
+
+def shrink(spectra: Floats, facts: PublicFacts) -> Floats:
+    """Rotation-invariant shrinkage, made non-decreasing and non-negative, with the believed trace."""
+    shrunk = non_decreasing(rotation_invariant(spectra, facts.law))
+    return onto_simplex(np.maximum(shrunk, 0.0), facts.believed_trace(spectra))
+
+
+def spiked(spectra: Floats, facts: PublicFacts) -> Floats:
+    """A few directions stand out, the rest is flat: right when all but those directions drown in noise.
+
+    An eigenvalue w above the 90 % quantile of the largest noise eigenvalue (about the flat level c) becomes
+    c + G/(−G′) at w − c, where G is the Stieltjes transform of the simulated noise spectrum: the height of a
+    spike in free noise times the squared overlap of its eigenvector. The rest share what is left of the trace.
+    """
+    total = facts.believed_trace(spectra)
+    bank = noise_bank(facts.law)
+    level = np.maximum(np.median(spectra, axis=1), 0.0)
+    for _ in range(3):  # level and spikes depend on each other; three rounds settle the set of spikes
+        above = spectra - level[:, None]
+        stands_out = above > bank.largest_eigenvalue
+        heights = np.zeros_like(spectra)
+        heights[stands_out] = bank.spike(above[stands_out])
+        heights += np.where(stands_out, level[:, None], 0.0)
+        flat = (~stands_out).sum(axis=1)
+        level = np.maximum(total - heights.sum(axis=1), 0.0) / np.maximum(flat, 1)
+    return onto_simplex(np.where(stands_out, np.maximum(heights, level[:, None]), level[:, None]), total)
+
+
+def isotropic(spectra: Floats, facts: PublicFacts) -> Floats:
+    """The believed trace spread evenly: nothing but the trace is read from the release."""
+    total = facts.believed_trace(spectra)
+    return np.repeat((total / spectra.shape[1])[:, None], spectra.shape[1], axis=1)
+
+
+def zero(spectra: Floats, facts: PublicFacts) -> Floats:
+    """The zero matrix: the bar every other repair has to clear."""
+    return np.zeros_like(spectra)
+
+
+def onto_simplex(spectra: Floats, totals: Floats) -> Floats:
+    """Euclidean projection of each spectrum onto {non-negative, sum = total}; totals must not be negative."""
+    descending = -np.sort(-spectra, axis=1)
+    counts = np.arange(1, spectra.shape[1] + 1)
+    thresholds = (np.cumsum(descending, axis=1) - totals[:, None]) / counts
+    kept = np.maximum((descending > thresholds).sum(axis=1) - 1, 0)
+    threshold = np.take_along_axis(thresholds, kept[:, None], axis=1)
+    return np.asarray(np.where(totals[:, None] > 0, np.maximum(spectra - threshold, 0.0), 0.0))
+
+
+def non_decreasing(spectra: Floats) -> Floats:
+    """Least-squares non-decreasing fit to each spectrum."""
+    return np.stack([isotonic_regression(spectrum).x for spectrum in spectra])
+
+
+def rotation_invariant(spectra: Floats, law: NoiseLaw) -> Floats:
+    """Best guess at vᵀCv for each released eigenvector v, when C and the noise are in free position.
+
+    With g = h + iπρ the Stieltjes transform of the released spectrum just below the real axis and R the
+    R-transform of the noise, eigenvalue w becomes w − Re R(g) − Im R(g)·h/(πρ). The distance to the axis is
+    the spread of the noise spectrum over √d, about the spacing that d eigenvalues can resolve.
+    """
+    d = spectra.shape[1]
+    distance = law.rms_frobenius / d
+    if not distance > 0:
+        return spectra
+    block = max(1, _BLOCK // (d * d))
+    out = np.empty_like(spectra)
+    for start in range(0, len(spectra), block):
+        part = spectra[start : start + block]
+        g = np.mean(1.0 / (part[:, :, None] - part[:, None, :] - 1j * distance), axis=2)
+        r = law.r_transform(g)
+        out[start : start + block] = part - r.real - r.imag * g.real / g.imag
+    return out

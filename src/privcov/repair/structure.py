@@ -1,0 +1,199 @@
+"""What the schema makes certain about the matrix, and the nearest matrices that respect it.
+
+Some entries of a second-moment matrix are known before any data is read: the intercept with itself is the
+count, two levels of one categorical column never occur together, an indicator times the intercept is the
+indicator squared. Each is a linear equality between entries, so the entries fall into classes that share one
+value, which may be known. Nearest means least squares: weighted by inverse noise variances where a release is
+fitted, and in the Frobenius norm (an off-diagonal entry counts twice) where positivity is asked for too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components
+
+from privcov.errors import ParameterError
+from privcov.noise import NoiseLaw
+from privcov.repair.facts import Floats
+
+Indices = NDArray[np.intp]
+_SLACK = 1e-7  # of the largest eigenvalue: what alternating projections may still miss when they stop
+_ITERATIONS = 400
+_NOTHING = np.empty((0, 2), dtype=np.intp)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Structure:
+    """Entries with known values, entries tied to each other, entries that cannot be negative.
+
+    ``fixed`` and ``nonnegative`` hold one (row, column) per line, ``values`` the known value of each fixed
+    entry, ``tied`` one (row, column, row, column) per line. The matrix is symmetric: either triangle will do.
+    """
+
+    dimension: int
+    fixed: Indices = field(default_factory=lambda: _NOTHING)
+    values: Floats = field(default_factory=lambda: np.empty(0))
+    tied: Indices = field(default_factory=lambda: np.empty((0, 4), dtype=np.intp))
+    nonnegative: Indices = field(default_factory=lambda: _NOTHING)
+
+    def __post_init__(self) -> None:
+        for name, width in (("fixed", 2), ("tied", 4), ("nonnegative", 2)):
+            entries = np.array(getattr(self, name), dtype=np.intp).reshape(-1, width)
+            if entries.size and not (entries.min() >= 0 and entries.max() < self.dimension):
+                raise ParameterError("E276", f"{name} names a column outside 0..{self.dimension - 1}.")
+            object.__setattr__(self, name, entries)
+        object.__setattr__(self, "values", np.array(self.values, dtype=np.float64).reshape(-1))
+        if len(self.values) != len(self.fixed) or not np.isfinite(self.values).all():
+            raise ParameterError("E277", "every fixed entry needs one finite value.")
+        if not np.allclose(self._known[self._label[self._entry(self.fixed)]], self.values):
+            raise ParameterError("E278", "two values are given for entries that are tied or the same.")
+
+    @classmethod
+    def one_hot(
+        cls,
+        *,
+        dimension: int,
+        groups: Sequence[Sequence[int]],
+        intercept: int | None = None,
+        rows: float | None = None,
+    ) -> Structure:
+        """The structure of a table with these groups of indicator columns and this intercept column.
+
+        Give ``rows`` only if the count is public and every row keeps its full intercept: a row-norm bound that
+        can bite, or a rule that empties a row, makes the intercept entry smaller than the count. The other
+        equalities survive both, since they hold for each row and a row is scaled as a whole.
+
+        >>> from privcov.noise import GaussianEnsemble
+        >>> one_hot = Structure.one_hot(dimension=3, intercept=0, rows=10, groups=[[1, 2]])
+        >>> one_hot.fit(np.array([[9.0, 4, 5], [4, 7, 1], [5, 1, 5]]), GaussianEnsemble(dimension=3, scale=1.0))
+        array([[10.,  5.,  5.],
+               [ 5.,  5.,  0.],
+               [ 5.,  0.,  5.]])
+        """
+        columns = [np.array(group, dtype=np.intp) for group in groups]
+        apart = [np.stack(np.triu_indices(len(group), 1), axis=1) for group in columns]
+        never = [group[pairs] for group, pairs in zip(columns, apart, strict=True)]
+        indicators = np.concatenate([*columns, np.empty(0, dtype=np.intp)])
+        fixed = np.concatenate([*never, _NOTHING])
+        values = np.zeros(len(fixed))
+        tied = np.empty((0, 4), dtype=np.intp)
+        if intercept is not None:
+            constant = np.full_like(indicators, intercept)
+            tied = np.stack([indicators, indicators, constant, indicators], axis=1)
+            if rows is not None:
+                fixed = np.vstack([fixed, [[intercept, intercept]]])
+                values = np.append(values, float(rows))
+        first, second = np.triu_indices(len(indicators))
+        together = np.stack([indicators[first], indicators[second]], axis=1)
+        return cls(dimension=dimension, fixed=fixed, values=values, tied=tied, nonnegative=together)
+
+    def fit(self, matrix: Floats, law: NoiseLaw) -> Floats:
+        """The most likely matrix of this structure behind a noisy one, entries weighted by inverse variances."""
+        return self._nearest(matrix, self._weights(law.diagonal_variance, law.offdiagonal_variance))
+
+    def noise_left(self, law: NoiseLaw) -> float:
+        """The share of the noise's mean squared Frobenius norm that ``fit`` leaves in the equalities' range."""
+        weights = self._weights(law.diagonal_variance, law.offdiagonal_variance)
+        shared = 1 / np.bincount(self._label, weights)
+        variances = np.where(np.isnan(self._known), shared, 0.0)[self._label]
+        counted = self._weights(1.0, 0.5)
+        return float((counted * variances).sum() / (counted / weights).sum())
+
+    def fit_positive(self, matrix: Floats) -> Floats:
+        """The nearest matrix that has this structure and is positive semi-definite (Dykstra's projections).
+
+        The equalities hold exactly. Positivity holds once the projections agree to within the slack built into
+        the cone, which takes some tens of rounds; if they have not by the last round, the result is moved
+        toward a positive definite matrix of the same structure until it is.
+        """
+        size = float(np.abs(np.linalg.eigvalsh(matrix)).max(initial=0.0))
+        size = max(size, float(np.abs(self.values).max(initial=0.0)))
+        if size == 0:
+            return self._frobenius(matrix)
+        agreed, nearest = self._alternate(matrix, _SLACK * size, self._rounds)
+        if agreed or np.linalg.eigvalsh(nearest)[0] >= 0:
+            return nearest
+        return self._toward_inside(nearest, size)
+
+    def _alternate(self, matrix: Floats, floor: float, rounds: int) -> tuple[bool, Floats]:
+        """Dykstra between the structure and {X ⪰ floor·I}; the last structured point, and whether they met."""
+        point, outward, upward = matrix, np.zeros_like(matrix), np.zeros_like(matrix)
+        structured = matrix
+        for _ in range(rounds):
+            structured = self._frobenius(point + outward)
+            outward = point + outward - structured
+            eigenvalues, vectors = np.linalg.eigh(structured + upward)
+            point = (vectors * np.maximum(eigenvalues, floor)) @ vectors.T
+            point = (point + point.T) / 2
+            upward = structured + upward - point
+            if np.linalg.norm(structured - point) <= floor:  # so λ_min(structured) ≥ 0
+                return True, structured
+        return False, structured
+
+    def _toward_inside(self, matrix: Floats, size: float) -> Floats:
+        start = np.eye(self.dimension) * size
+        for floor in (0.1 * size / self.dimension, 0.001 * size / self.dimension):
+            _, inside = self._alternate(start, floor, self._rounds)
+            room, miss = np.linalg.eigvalsh(inside)[0], -np.linalg.eigvalsh(matrix)[0]
+            if room > 0:
+                step = min(1.0, (miss + _SLACK * size) / (miss + room))
+                return (1 - step) * matrix + step * inside
+        return matrix
+
+    def _frobenius(self, matrix: Floats) -> Floats:
+        return self._nearest(matrix, self._weights(1.0, 0.5))
+
+    def _nearest(self, matrix: Floats, weights: Floats) -> Floats:
+        upper = matrix[self._triangle]
+        totals = np.bincount(self._label, weights)
+        means = np.bincount(self._label, weights * upper) / totals
+        means = np.where(self._never_negative, np.maximum(means, 0.0), means)
+        means = np.where(np.isnan(self._known), means, self._known)
+        result = np.empty_like(matrix)
+        result[self._triangle] = means[self._label]
+        result.T[self._triangle] = result[self._triangle]
+        return result
+
+    def _weights(self, diagonal_variance: float, offdiagonal_variance: float) -> Floats:
+        rows, columns = self._triangle
+        return np.where(rows == columns, 1 / diagonal_variance, 1 / offdiagonal_variance)
+
+    @property
+    def _rounds(self) -> int:
+        return _ITERATIONS if self.dimension <= 200 else _ITERATIONS // 8
+
+    @cached_property
+    def _triangle(self) -> tuple[Indices, Indices]:
+        return np.triu_indices(self.dimension)
+
+    def _entry(self, entries: Indices) -> Indices:
+        """Position of each (row, column) in the upper triangle, row by row."""
+        low, high = entries.min(axis=1), entries.max(axis=1)
+        return np.asarray(low * self.dimension - low * (low - 1) // 2 + high - low)
+
+    @cached_property
+    def _label(self) -> Indices:
+        """The class of each entry of the upper triangle."""
+        count = self.dimension * (self.dimension + 1) // 2
+        left, right = self._entry(self.tied[:, :2]), self._entry(self.tied[:, 2:])
+        links = coo_array((np.ones(len(left)), (left, right)), shape=(count, count))
+        return np.asarray(connected_components(links, directed=False)[1], dtype=np.intp)
+
+    @cached_property
+    def _known(self) -> Floats:
+        """The value of each class, NaN where it is not known."""
+        known = np.full(self._label.max() + 1, np.nan)
+        known[self._label[self._entry(self.fixed)]] = self.values
+        return known
+
+    @cached_property
+    def _never_negative(self) -> NDArray[np.bool_]:
+        flags = np.zeros(self._label.max() + 1, dtype=bool)
+        flags[self._label[self._entry(self.nonnegative)]] = True
+        return flags

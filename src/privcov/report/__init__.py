@@ -1,0 +1,1 @@
+"""A release in words and tables; sees releases and nothing else."""

@@ -1,0 +1,91 @@
+"""A whole release as text for people or values for programs."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from privcov.released import Release
+from privcov.report.tables import matrix, number, table
+from privcov.report.words import promise
+
+
+def as_text(
+    release: Release, *, what: str = "correlation", repair: str = "auto", scaled: bool = False
+) -> str:
+    """Title, the matrix asked for with the size of its noise beside it, and the promise."""
+    if what in ("correlation", "covariance", "mean") and not release.schema.intercept:
+        what = "moment"
+    names = release.columns
+    title = f"{what.capitalize()} of {len(names)} columns"
+    if what == "mean":
+        body = _means(release, repair=repair, scaled=scaled)
+    elif what in ("moment", "raw"):
+        scaled = scaled or _needs_scaled(release)
+        values = release.second_moment(raw=what == "raw", scaled=scaled, repair=repair)
+        title = ("Raw (unrepaired)" if what == "raw" else "Repaired") + " sums of products over all rows"
+        body = matrix(names, values)
+    else:
+        values = (
+            release.correlation(repair=repair)
+            if what == "correlation"
+            else release.covariance(scaled=scaled, repair=repair)
+        )
+        body = matrix(names[1:], values)
+    units = "" if what == "correlation" else (" (scaled units)" if scaled else " (original units)")
+    return "\n".join([title + units, "", body, "", signal(release), "", promise(release)])
+
+
+def signal(release: Release) -> str:
+    """How the noise compares with what was measured: the error anyone should expect, from public facts."""
+    law = release.certificate.law
+    size = float(np.linalg.norm(release.second_moment(scaled=True)))
+    expected = law.rms_frobenius
+    share = expected / size if size > 0 else math.inf
+    verdict = (
+        "small" if share < 0.1 else "noticeable" if share < 0.5 else "LARGE: most of what you see is noise"
+    )
+    return (
+        f"Expected error before repair {number(expected)} (Frobenius, scaled units), "
+        f"against a matrix of norm {number(size)}: {verdict}."
+    )
+
+
+def as_json_values(release: Release, *, repair: str = "auto", scaled: bool = False) -> dict[str, Any]:
+    """Everything ``as_text`` can show, for programs."""
+    document = release.to_dict()
+    values: dict[str, Any] = {
+        "columns": list(release.columns),
+        "rows": document["rows"],
+        "repair": repair,
+        "scaled": scaled or _needs_scaled(release),
+        "second_moment": release.second_moment(scaled=scaled or _needs_scaled(release), repair=repair),
+        "raw_second_moment": release.second_moment(raw=True, scaled=scaled or _needs_scaled(release)),
+        "expected_error": release.certificate.law.rms_frobenius,
+        "certificate": document["certificate"],
+    }
+    if release.schema.intercept:
+        values |= {
+            "count": release.count(repair=repair),
+            "mean": release.mean(scaled=scaled, repair=repair),
+            "covariance": release.covariance(scaled=scaled, repair=repair),
+            "correlation": release.correlation(repair=repair),
+        }
+    return values
+
+
+def _means(release: Release, *, repair: str, scaled: bool) -> str:
+    means = release.mean(scaled=scaled, repair=repair)
+    spread = np.sqrt(np.clip(np.diag(release.covariance(scaled=scaled, repair=repair)), 0, None))
+    rows = [
+        [name, number(mean, 4), number(std, 4)]
+        for name, mean, std in zip(release.columns[1:], means, spread, strict=True)
+    ]
+    return table(["column", "mean", "std. dev."], rows)
+
+
+def _needs_scaled(release: Release) -> bool:
+    """Without an intercept, sums of products exist in original units only for columns centred at zero."""
+    return not release.schema.intercept and any(feature.middle for feature in release.schema.features)

@@ -1,0 +1,75 @@
+"""What a release promises and how noisy it is, in plain words."""
+
+from __future__ import annotations
+
+import math
+
+from privcov.privacy import Neighbours, display
+from privcov.released import Release
+from privcov.schema import Numeric
+
+
+def promise(release: Release) -> str:
+    """The certificate as sentences a person can defend."""
+    certificate, loss = release.certificate, release.certificate.loss
+    one = (
+        "one person's row"
+        if release.schema.max_rows_per_person == 1
+        else (f"one person's rows, up to {release.schema.max_rows_per_person} of them,")
+    )
+    change = (
+        f"replacing {one} by any other"
+        if loss.neighbours is Neighbours.REPLACE_ONE
+        else f"adding or removing {one}"
+    )
+    lines = [f"The promise: {change} {_effect(release)}."]
+    if certificate.randomness == "rehearsal":
+        lines.append("THIS IS A REHEARSAL with repeatable noise: it protects nobody and cannot be saved.")
+    rows = (
+        f"The number of rows, {release.rows:,}, is public."
+        if release.rows is not None
+        else "The number of rows is private; the intercept carries a noisy count."
+    )
+    exact = {
+        "exact": "Noise is exact: integers drawn from the kernel's randomness, no floating-point trace.",
+        "idealized": "Noise is IDEALIZED: drawn in floating point, the promise holds for real numbers only.",
+    }[certificate.arithmetic]
+    scale = certificate.law
+    lines += [
+        rows,
+        f"Mechanism: {certificate.mechanism}; proof: {certificate.proof}.",
+        exact,
+        f"Noise: standard deviation {math.sqrt(scale.diagonal_variance):.4g} on a diagonal entry and "
+        f"{math.sqrt(scale.offdiagonal_variance):.4g} off it, in scaled units, on sums over all rows.",
+        f"Declared public: {_bounds(release)}.",
+        f"Timing: {certificate.timing}.",
+    ]
+    return "\n".join(lines)
+
+
+def _effect(release: Release) -> str:
+    loss = release.certificate.loss
+    amounts = {name: display(value) for name, value in loss.amounts.items()}
+    if loss.kind == "zcdp":
+        return (
+            f"shifts what anyone can infer by a privacy loss no larger than a Gaussian's of "
+            f"rho = {amounts['rho']} (zero-concentrated differential privacy)"
+        )
+    epsilon = float(loss.amounts["epsilon"])
+    factor = f"e^{amounts['epsilon']}" + (f" ≈ {math.exp(epsilon):.3g}" if epsilon < 50 else "")
+    sentence = f"changes the probability of any outcome by a factor of at most {factor}"
+    if loss.kind == "approximate":
+        sentence += f", except with probability {amounts['delta']}"
+    return sentence + f" ({loss.kind} differential privacy, epsilon = {amounts['epsilon']})"
+
+
+def _bounds(release: Release) -> str:
+    parts = [
+        f"{column.name} in [{column.lower:g}, {column.upper:g}]"
+        if isinstance(column, Numeric)
+        else f"{column.name} of {len(column.levels)} levels"
+        for column in release.schema.columns
+    ]
+    shown = ", ".join(parts[:8]) + (f", and {len(parts) - 8} more columns" if len(parts) > 8 else "")
+    norm = math.sqrt(float(release.schema.squared_norm_bound))
+    return f"{shown}; row norm at most {norm:.4g} in scaled units; missing cells: {release.schema.missing}"

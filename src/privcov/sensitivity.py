@@ -1,0 +1,88 @@
+"""How far one neighbour can move the Gram matrix, in each norm. No other file may hold a sensitivity.
+
+D = Σ xxᵀ − Σ x′x′ᵀ is what changes between two neighbouring tables whose rows have squared norm at most R².
+Every function returns an upper bound as an exact rational in the unit of R² (grid units, when R² is the
+integer bound of the grid): irrational bounds are rounded up. Proofs, and the pairs that attain each bound:
+docs/proofs/sensitivity.md. A person with m rows moves D by at most m times as much in every norm.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from math import isqrt
+
+from privcov.grid import Grid
+from privcov.privacy import Neighbours
+
+_BITS = 64
+
+
+def sqrt_up(value: Fraction | int) -> Fraction:
+    """The least multiple of 2^-64 whose square is at least ``value``."""
+    scaled = -((-Fraction(value) * 4**_BITS) // 1)
+    root = isqrt(scaled)
+    return Fraction(root + (root * root < scaled), 2**_BITS)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sensitivity:
+    """Bounds on D for one neighbouring relation, dimension, squared row norm and rows per person."""
+
+    neighbours: Neighbours
+    dimension: int
+    squared_norm: Fraction
+    rows_per_person: int = 1
+
+    @classmethod
+    def of(cls, grid: Grid, neighbours: Neighbours) -> Sensitivity:
+        """In grid units of the Gram matrix."""
+        return cls(
+            neighbours=neighbours,
+            dimension=grid.dimension,
+            squared_norm=Fraction(grid.squared_norm_bound),
+            rows_per_person=grid.max_rows_per_person,
+        )
+
+    def _scaled(self, add_remove: Fraction, replace_one: Fraction) -> Fraction:
+        unit = add_remove if self.neighbours is Neighbours.ADD_REMOVE else replace_one
+        return unit * self.squared_norm * self.rows_per_person
+
+    @property
+    def frobenius(self) -> Fraction:
+        """‖D‖_F ≤ 1 (add-remove) or √2 (replace-one, attained by orthogonal rows), times R²."""
+        both = 1 if self.dimension == 1 else sqrt_up(2)
+        return self._scaled(Fraction(1), Fraction(both))
+
+    @property
+    def nuclear(self) -> Fraction:
+        """‖D‖_* ≤ 1 or 2, times R²; in one dimension both are 1."""
+        return self._scaled(Fraction(1), Fraction(1 if self.dimension == 1 else 2))
+
+    @property
+    def operator(self) -> Fraction:
+        """|uᵀDu| ≤ 1 for every unit u under both relations, times R²."""
+        return self._scaled(Fraction(1), Fraction(1))
+
+    @property
+    def spread(self) -> Fraction:
+        """λ_max(D) − λ_min(D) ≤ 1 or 2, times R²: the range of a quadratic form's change."""
+        return self._scaled(Fraction(1), Fraction(1 if self.dimension == 1 else 2))
+
+    @property
+    def triangle_l1(self) -> Fraction:
+        """ℓ1 of the upper triangle with diagonal: (d+1)/2, or min(d/√2 + 1, √((d² + 3d)/2)), times R²."""
+        d = self.dimension
+        if d == 1:
+            return self._scaled(Fraction(1), Fraction(1))
+        replace_one = min(sqrt_up(Fraction(d * d, 2)) + 1, sqrt_up(Fraction(d * d + 3 * d, 2)))
+        return self._scaled(Fraction(d + 1, 2), replace_one)
+
+    @property
+    def free_trace_frobenius(self) -> Fraction:
+        """√(‖D‖_F² + (tr D)²) ≤ √2 under replace-one: the trace may be d+1 times as precise at no cost.
+
+        In the norm ‖D‖_F² + κ (tr D)²/d with κ = d. Under add-remove the same norm is also √2, where it is
+        no bargain: ‖D‖_F alone is 1. In one dimension it is √2 under both.
+        """
+        return self._scaled(sqrt_up(2), sqrt_up(2))

@@ -1,0 +1,56 @@
+"""Arrow tables, batches and streams, and every frame that offers itself as an Arrow stream."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from privcov.bounding import Block
+from privcov.errors import InputError, InternalError
+from privcov.schema import Schema
+from privcov.table.base import Table, block_rows, check_names
+from privcov.table.cells import cells, check_type
+
+
+class ArrowTable(Table):
+    """Anything with ``__arrow_c_stream__``: Arrow, polars, DuckDB and others."""
+
+    def __init__(self, data: Any, schema: Schema) -> None:
+        if isinstance(data, pa.RecordBatch):
+            data = pa.Table.from_batches([data])
+        rows = data.num_rows if isinstance(data, pa.Table) else getattr(data, "height", None)
+        super().__init__(schema, known_rows=rows if isinstance(rows, int) else None)
+        try:
+            self._reader = pa.RecordBatchReader.from_stream(data)
+        except Exception:
+            raise InputError(
+                "E110",
+                f"this {type(data).__name__} does not give itself as Arrow data.",
+                "It may have a column of arbitrary objects; store numbers and texts.",
+            ) from None
+        self._places = check_columns(self._reader.schema, schema, "the table")
+
+    def _blocks(self) -> Iterator[Block]:
+        try:
+            for batch in self._reader:
+                yield from batch_blocks(batch, self._places, self.schema)
+        except (pa.ArrowException, OSError):
+            raise InternalError() from None  # the text of a foreign error may quote a value
+
+
+def check_columns(found: pa.Schema, schema: Schema, where: str) -> list[int]:
+    """Where each declared column stands, once names and types agree with the schema."""
+    places = check_names(found.names, schema, where)
+    for column, place in zip(schema.columns, places, strict=True):
+        check_type(column, found.field(place).type, where)
+    return places
+
+
+def batch_blocks(batch: pa.RecordBatch, places: Sequence[int], schema: Schema) -> Iterator[Block]:
+    """A batch of any length as blocks; ``places`` says where each declared column stands."""
+    step = block_rows(schema)
+    for start in range(0, batch.num_rows, step):
+        part = batch.slice(start, step)
+        yield [cells(column, part.column(place)) for column, place in zip(schema.columns, places, strict=True)]

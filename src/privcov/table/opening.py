@@ -1,0 +1,98 @@
+"""Which reader a table gets. Frames are recognised by what they offer, so no frame library is imported."""
+
+from __future__ import annotations
+
+import glob
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from privcov.errors import InputError
+from privcov.schema import Schema
+from privcov.table.arrays import ArrayTable
+from privcov.table.arrow import ArrowTable
+from privcov.table.base import Chain, Table
+from privcov.table.csv import CsvTable
+from privcov.table.frames import PandasTable
+from privcov.table.parquet import ParquetTable
+
+_READERS: dict[str, type[CsvTable] | type[ParquetTable]] = {
+    ".csv": CsvTable,
+    ".parquet": ParquetTable,
+    ".pq": ParquetTable,
+}
+
+
+def open_table(data: Any, schema: Schema) -> Table:
+    """A table that fits the schema by name and type, its values still unread.
+
+    ``data`` is a NumPy array (columns in schema order), a pandas or polars frame, an Arrow table, batch or
+    stream, anything with ``__arrow_c_stream__``, the path of a CSV or Parquet file, a list of such paths, or
+    a pattern such as ``"people/*.parquet"``. Raises ``InputError`` where names, types or files do not fit.
+    """
+    if isinstance(data, str | os.PathLike):
+        return _open_paths(_matching(data), schema)
+    if isinstance(data, list | tuple) and data and all(isinstance(item, str | os.PathLike) for item in data):
+        return _open_paths([Path(item) for item in data], schema)
+    if isinstance(data, np.ndarray):
+        return ArrayTable(data, schema)
+    library = type(data).__module__.partition(".")[0]
+    if library == "scipy" and hasattr(data, "tocsr"):
+        raise InputError("E112", "the matrix is sparse.", "Give it as a dense array: matrix.toarray().")
+    if library == "pandas" and hasattr(data, "columns") and hasattr(data, "iloc"):
+        return PandasTable(data, schema)
+    if library == "polars" and hasattr(data, "collect"):
+        raise InputError("E110", "the frame is lazy: its query has not run.", "Call collect() first.")
+    if hasattr(data, "__arrow_c_stream__"):
+        return ArrowTable(data, schema)
+    if hasattr(data, "__arrow_c_array__"):
+        return _open_array(data, schema)
+    raise InputError(
+        "E110",
+        f"a {type(data).__name__} is not a table.",
+        "Give a path, a data frame, an Arrow table or a two-dimensional array.",
+    )
+
+
+def _open_array(data: Any, schema: Schema) -> Table:
+    import pyarrow as pa
+
+    try:
+        batch = pa.record_batch(data)
+    except (pa.ArrowException, TypeError, ValueError):
+        raise InputError("E111", "the Arrow array has no columns.", "Give a record batch or a table.") from None
+    return ArrowTable(batch, schema)
+
+
+def _matching(given: str | os.PathLike[str]) -> list[Path]:
+    text = os.fspath(given)
+    if not isinstance(text, str) or "\0" in text:
+        raise InputError("E119", "a path is text without a zero byte.", "Check the path.")
+    if not os.path.lexists(text) and glob.has_magic(text):
+        if found := sorted(glob.glob(text, recursive=True)):
+            return [Path(item) for item in found]
+        raise InputError("E119", f"no file matches {text}.", "Check the pattern.")
+    return [Path(text)]
+
+
+def _open_paths(paths: Sequence[Path], schema: Schema) -> Table:
+    tables = [_reader(path)(path, schema) for path in paths]
+    return tables[0] if len(tables) == 1 else Chain(schema, tables)
+
+
+def _reader(path: Path) -> type[CsvTable] | type[ParquetTable]:
+    reader = _READERS.get(path.suffix.lower())
+    if reader is None and not path.is_file():
+        from privcov.table.files import regular_file
+
+        regular_file(path)
+    if reader is None:
+        raise InputError(
+            "E118",
+            f"{path.name} is neither a .csv nor a .parquet file.",
+            "Other formats are refused, above all those that can carry code, such as pickle and npz.",
+        )
+    return reader

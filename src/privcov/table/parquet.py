@@ -1,0 +1,105 @@
+"""Parquet files, streamed a batch at a time; only the declared columns are decoded."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, Never
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from privcov.bounding import Block
+from privcov.errors import InputError
+from privcov.schema import Schema
+from privcov.table.arrow import batch_blocks, check_columns
+from privcov.table.base import Table, block_rows
+from privcov.table.files import changed, regular_file
+
+_MANY_ROWS = 10**8
+_ROWS_PER_BYTE = 100
+_BUFFER = 2**16
+
+
+class ParquetTable(Table):
+    """One file, or some of its row groups."""
+
+    def __init__(self, path: Path, schema: Schema, groups: Sequence[int] | None = None) -> None:
+        self._path = path
+        self._size = regular_file(path).st_size
+        self._file = _open(path, schema)
+        try:
+            metadata, found = self._file.metadata, self._file.schema_arrow
+        except (pa.ArrowException, OSError, ValueError):
+            _damaged(path)
+        every = range(metadata.num_row_groups)
+        self._groups = list(every if groups is None else groups)
+        super().__init__(schema, sum(metadata.row_group(group).num_rows for group in self._groups))
+        if metadata.num_rows > max(_MANY_ROWS, _ROWS_PER_BYTE * self._size):
+            raise InputError(
+                "E114",
+                f"{path.name} claims {metadata.num_rows} rows in {self._size} bytes.",
+                "Write it again without extreme compression if it is genuine.",
+            )
+        check_columns(found, schema, path.name)
+        self._share = self._size / max(1, len(every))
+
+    def _blocks(self) -> Iterator[Block]:
+        names = [column.name for column in self.schema.columns]
+        self.bytes_done = 0
+        for done, group in enumerate(self._groups, 1):
+            batches = self._file.iter_batches(
+                block_rows(self.schema), row_groups=[group], columns=names, use_threads=False
+            )
+            while (batch := self._next(batches)) is not None:
+                places = [batch.schema.get_field_index(name) for name in names]
+                yield from batch_blocks(batch, places, self.schema)
+            self.bytes_done = int(done * self._share)
+        if self._path.exists() and self._path.stat().st_size != self._size:
+            changed(self._path)
+
+    def _next(self, batches: Iterator[Any]) -> Any:
+        try:
+            return next(batches, None)
+        except (pa.ArrowException, OSError):
+            _damaged(self._path)
+
+    def split(self, parts: int) -> Sequence[Table]:
+        shares = [self._groups[start::parts] for start in range(min(parts, len(self._groups)))]
+        if len(shares) < 2:
+            return [self]
+        return [ParquetTable(self._path, self.schema, share) for share in shares]
+
+    def close(self) -> None:
+        with suppress(OSError):
+            self._file.close()
+
+
+def _open(path: Path, schema: Schema) -> Any:
+    """The file with its text columns left as dictionaries: a long text repeated often stays one text."""
+    try:
+        with pq.ParquetFile(os.fspath(path)) as file:
+            names = [field.name for field in file.schema_arrow if _is_text(field.type)]
+        wanted = {column.name for column in schema.columns}
+        return pq.ParquetFile(
+            os.fspath(path),
+            read_dictionary=[name for name in names if name in wanted],
+            buffer_size=_BUFFER,
+            pre_buffer=False,
+        )
+    except (pa.ArrowException, OSError, ValueError):
+        _damaged(path)
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_string(kind) or pa.types.is_binary(kind))
+
+
+def _damaged(path: Path) -> Never:
+    raise InputError(
+        "E115",
+        f"{path.name} is not a Parquet file that can be read: it is truncated, encrypted or something else.",
+        "Write it again.",
+    ) from None

@@ -1,0 +1,62 @@
+"""Shared by every test: small public tables, losses, and where the papers' data is, if anywhere."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import privcov as pc
+from privcov.randomness import rehearsal
+
+PURE = pc.PureDP(epsilon=1, neighbours="replace-one")
+
+
+@pytest.fixture
+def schema() -> pc.Schema:
+    """Age, sex and income, with an intercept."""
+    return pc.Schema.from_dict(
+        {
+            "columns": {
+                "age": {"lower": 0, "upper": 100},
+                "sex": {"levels": ["F", "M"]},
+                "income": {"lower": 0, "upper": 200},
+            }
+        }
+    )
+
+
+@pytest.fixture
+def people(tmp_path: Path) -> Path:
+    """A CSV of 300 invented people that fits ``schema``."""
+    rng = np.random.default_rng(5)
+    age, income = rng.integers(18, 90, 300), rng.normal(60, 25, 300).clip(0, 200).round(2)
+    sex = rng.choice(["F", "M"], 300)
+    lines = [f"{a},{s},{i}" for a, s, i in zip(age, sex, income, strict=True)]
+    path = tmp_path / "people.csv"
+    path.write_text("age,sex,income\n" + "\n".join(lines) + "\n")
+    return path
+
+
+@pytest.fixture
+def made(people: Path, schema: pc.Schema) -> pc.Release:
+    """A pure release of ``people``, from kernel randomness."""
+    return pc.release(people, schema=schema, loss=PURE)
+
+
+@pytest.fixture
+def rehearsed(people: Path, schema: pc.Schema) -> pc.Release:
+    """The same with repeatable noise."""
+    return pc.release(people, schema=schema, loss=PURE, randomness=rehearsal(7))
+
+
+@pytest.fixture(scope="session")
+def papers_data() -> Path:
+    """The directory of the papers' tables; tests that need it are skipped where there is none."""
+    beside = Path(__file__).parents[2] / "shared" / "data"
+    home = Path(os.environ.get("PRIVCOV_DATA", beside))
+    if not (home / "wine.csv").exists():
+        pytest.skip(f"the papers' tables are not at {home.name}/; set PRIVCOV_DATA to test on them")
+    return home
