@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable
 from fractions import Fraction
+from functools import lru_cache
 
 from flint import arb, ctx, fmpq
 
@@ -33,9 +34,7 @@ def gaussian_delta(*, mu: Amount, epsilon: Amount) -> Fraction:
 
 def gaussian_mu(*, epsilon: Amount, delta: Amount) -> Fraction:
     """The largest certified μ (sensitivity over standard deviation) that costs at most (ε, δ)."""
-    with ctx.workprec(_PRECISION):
-        budget, loss = _ball(exact(delta)), _ball(exact(epsilon))
-        return _largest(lambda mu: bool(_gaussian_delta(mu, loss) <= budget))
+    return _gaussian_mu(exact(epsilon), exact(delta))
 
 
 def zcdp_to_approx(loss: ZCDP, *, delta: Amount) -> ApproxDP:
@@ -49,6 +48,7 @@ def zcdp_to_approx(loss: ZCDP, *, delta: Amount) -> ApproxDP:
     return ApproxDP(epsilon=epsilon, delta=delta, neighbours=loss.neighbours)
 
 
+@lru_cache
 def approx_to_zcdp(loss: ApproxDP) -> ZCDP:
     """The largest certified ρ whose zCDP implies this (ε, δ)."""
     rho = _largest(lambda rho: _zcdp_epsilon(_fraction(rho), loss.delta) <= loss.epsilon)
@@ -96,6 +96,13 @@ def _gaussian_delta(mu: arb, epsilon: arb) -> arb:
         return (x / root).erfc() / 2
 
     return upper_tail(epsilon / mu - mu / 2) - epsilon.exp() * upper_tail(epsilon / mu + mu / 2)
+
+
+@lru_cache
+def _gaussian_mu(epsilon: Fraction, delta: Fraction) -> Fraction:
+    with ctx.workprec(_PRECISION):
+        loss, budget = _ball(epsilon), _ball(delta)
+        return _largest(lambda mu: bool(_gaussian_delta(mu, loss) <= budget))
 
 
 def _zcdp_epsilon(rho: Fraction, delta: Fraction) -> Fraction:

@@ -138,7 +138,7 @@ class _Numbers:
     places: tuple[int, ...]
     middles: tuple[float, ...]
     steps: Floats
-    """half_width · 2^-k, which is exact: dividing by it is one rounding, the same as dividing by half_width."""
+    """half_width · 2^-k, exactly: dividing by it rounds once, as dividing by half_width would."""
 
     @classmethod
     def of(cls, schema: Schema, features: slice, one: float) -> _Numbers:

@@ -16,7 +16,7 @@ from privcov.bounding import Floats
 from privcov.grid import BLOCK_ROWS, Grid
 
 _LOW_BITS = 32
-_WORD = 2**63 - 1
+_WORD = 2**62  # two words of this size still fit one int64
 _REFUSAL = "a Gram matrix is sensitive: only a mechanism may read it"
 
 
@@ -39,7 +39,7 @@ class Gram:
     __slots__ = ("__weakref__", "_high", "_low", "_reach", "_rows", "grid")
 
     _word = _WORD
-    """The largest magnitude an int64 entry may reach; tests lower it to watch the carry."""
+    """The magnitude at which int64 entries are carried; tests lower it to watch the carry."""
 
     def __init__(self, grid: Grid) -> None:
         self.grid = grid

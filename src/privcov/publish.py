@@ -41,10 +41,10 @@ def release(
     the given ``loss``, for every table the schema admits; ``options`` are the mechanism's own, such as
     ``arithmetic="idealized"``. A ``randomness`` other than the kernel's marks the release as a rehearsal.
 
-    >>> import privcov as pc
+    >>> import numpy as np, privcov as pc
     >>> schema = pc.Schema.from_dict({"columns": {"age": {"lower": 0, "upper": 100}}})
     >>> loss = pc.PureDP(epsilon=1, neighbours="replace-one")
-    >>> made = pc.release([[35.0], [61.0], [48.0]], schema=schema, loss=loss)
+    >>> made = pc.release(np.array([[35.0], [61.0], [48.0]]), schema=schema, loss=loss)
     >>> made.columns
     ('(Intercept)', 'age')
     """

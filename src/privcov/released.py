@@ -20,7 +20,7 @@ from privcov import codec, files
 from privcov.certificate import Certificate
 from privcov.errors import OutputError, ParameterError
 from privcov.grid import Grid
-from privcov.repair import Structure, repair
+from privcov.repair import Observed, Structure, repair
 from privcov.schema import Categorical, Schema
 
 Matrix = NDArray[np.float64]
@@ -116,15 +116,19 @@ class Release:
 
     def _repaired(self, method: str) -> Matrix:
         if method not in self._repairs:
-            self._repairs[method] = repair(
-                self._raw,
-                law=self.certificate.law,
-                rows=self.rows,
-                squared_norm_bound=float(self.schema.squared_norm_bound),
-                method=method,
-                structure=self.structure,
-            )
+            self._repairs[method] = repair(self.observed, method=method)
         return self._repairs[method]
+
+    @property
+    def observed(self) -> Observed:
+        """What post-processing may use: the raw matrix, the law of its noise, and public facts."""
+        return Observed(
+            matrix=self._raw,
+            law=self.certificate.law,
+            rows=self.rows,
+            squared_norm_bound=float(self.schema.squared_norm_bound),
+            structure=self.structure,
+        )
 
     @cached_property
     def structure(self) -> Structure:

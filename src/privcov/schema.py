@@ -222,7 +222,7 @@ class Schema:
                     "Fill it from public knowledge, never from the data.",
                 )
         try:
-            return cls.from_dict(tomllib.loads(text, parse_float=exact))
+            return cls.from_dict(tomllib.loads(text, parse_float=_decimal))
         except (tomllib.TOMLDecodeError, ValueError, RecursionError) as reason:
             if isinstance(reason, ParameterError):
                 raise
@@ -286,6 +286,14 @@ def _finite(value: Any, what: str) -> float:
     if not math.isfinite(number):
         raise ParameterError("E206", f"the {what} must be a finite number, got {value!r}.")
     return number
+
+
+def _decimal(text: str) -> Fraction | float:
+    """A decimal of the file as the exact number it says; ``nan`` and ``inf`` stay floats, to be refused."""
+    try:
+        return exact(text)
+    except ValueError:
+        return float(text)
 
 
 def _norm_bound(value: Any) -> Fraction:

@@ -29,9 +29,12 @@ def sum_rows(
     if threads < 2:
         return _sum(table, bounding, progress)
     parts = table.split(threads)
-    shared = None if progress is None else _Shared(progress)
+    reports: list[Progress | None] = [None] * len(parts)
+    if progress is not None:
+        shared = _Shared(progress)
+        reports = [shared.part() for _ in parts]
     with ThreadPoolExecutor(len(parts)) as pool:
-        sums = list(pool.map(lambda part: _sum(part, bounding, shared and shared.part()), parts))
+        sums = list(pool.map(_sum, parts, [bounding] * len(parts), reports))
     total = Gram(grid)
     for partial in sums:
         total.merge(partial)
@@ -59,9 +62,8 @@ class _Shared:
         self._parts: list[tuple[int, int | None]] = []
 
     def part(self) -> Progress:
-        with self._lock:
-            place = len(self._parts)
-            self._parts.append((0, 0))
+        place = len(self._parts)
+        self._parts.append((0, 0))
 
         def report(rows: int, bytes_done: int | None) -> None:
             with self._lock:

@@ -43,8 +43,7 @@ def test_a_wishart_difference_in_one_dimension_is_laplace():
 
 
 def test_a_wishart_difference_has_dimension_plus_one_degrees_of_freedom():
-    # Standardised by the variance 4(d+1); with d+1 = 200 degrees of freedom the diagonal is nearly normal, so
-    # compare with simulated chi-squares, whose law is exact.
+    # A diagonal entry is the difference of two independent chi-squares with d+1 degrees of freedom.
     dimension = 5
     sample = wishart_diagonals(dimension, 1500, 2)
     generator = np.random.default_rng(3)
@@ -53,7 +52,7 @@ def test_a_wishart_difference_has_dimension_plus_one_degrees_of_freedom():
         return generator.chisquare(freedom, 100_000) - generator.chisquare(freedom, 100_000)
 
     assert ALARM < stats.ks_2samp(sample, reference(dimension + 1)).pvalue < 1 - ALARM
-    # A freedom wrong by one would void the privacy proof: seen through the variance, 4 percent precise here.
+    # A freedom wrong by one would void the privacy proof: seen through the variance, 2 percent precise here.
     assert np.var(sample) == pytest.approx(4 * (dimension + 1), rel=0.12)
     assert np.var(reference(dimension)) != pytest.approx(4 * (dimension + 1), rel=0.12)
 

@@ -1,8 +1,8 @@
-"""Lazily refined normals and exponentials follow their laws, in their leading bits and in those not yet drawn.
+"""Lazily refined normals and exponentials follow their laws, in the leading bits and in those drawn later.
 
 Every check is two-sided and rejects a p-value outside (ALARM, 1 - ALARM). There are fewer than 30 p-values,
 so a correct sampler with fresh seeds would fail this file less than once in two million runs; the seeds are
-fixed. With DRAWS draws a scale wrong by 2 percent and a density wrong by 3 percent on [0, 1) are seen.
+fixed. With DRAWS draws a scale wrong by 2 percent and an acceptance exponent wrong by 10 percent are seen.
 """
 
 import numpy as np
@@ -86,7 +86,7 @@ def test_a_scale_wrong_by_two_percent_is_seen():
     assert not follows(1.02 * floats(exponentials(rehearsal(12), DRAWS)), stats.expon)
 
 
-@pytest.mark.parametrize("error", [lambda g: g / 2, lambda g: g * 1.05, lambda g: 0 * g])
+@pytest.mark.parametrize("error", [lambda g: g / 2, lambda g: g * 1.1, lambda g: 0 * g])
 def test_an_acceptance_with_the_wrong_exponent_is_seen(error, monkeypatch):
     correct = reals.exp_trials
     monkeypatch.setattr(reals, "exp_trials", lambda source, g, exact: correct(source, error(g), exact))
@@ -100,9 +100,9 @@ def test_a_whole_part_off_by_one_in_the_exponent_is_seen(monkeypatch):
     assert not follows(floats(normals(rehearsal(15), DRAWS)), stats.norm)
 
 
-def test_a_judge_that_keeps_only_bits_it_likes_is_seen(monkeypatch):
-    """The bits drawn to accept must not be redrawn, nor chosen: here the smaller of two draws is kept."""
-    variates = normals(rehearsal(16), 10_000)
-    one, other = (rehearsal(seed).words(10_000) for seed in (17, 18))
-    assert not is_uniform((np.minimum(one, other) >> np.uint64(60)).astype(np.int64), 16)
-    assert variates.whole.size == one.size
+def test_bits_that_lean_to_one_side_by_one_percent_are_seen():
+    _, second = normals(rehearsal(16), DRAWS // 4).fraction.columns(2)
+    leaning = second.copy()
+    leaning[::50] |= np.uint64(2**63)
+    assert is_uniform((second >> np.uint64(58)).astype(np.int64), 64)
+    assert not is_uniform((leaning >> np.uint64(58)).astype(np.int64), 64)

@@ -30,7 +30,9 @@ _BATCH, _BLOCK, _BUFFER = 65_536, 4_096, 2**16
 _ONE_THREAD = {f"{library}_NUM_THREADS": "1" for library in ("OPENBLAS", "OMP", "MKL", "BLIS")}
 
 
-def run(rows: int = 5_000_000, columns: int = 20, *, row_norm_bound: float = 2.0, rounds: int = 3) -> dict[str, Any]:
+def run(
+    rows: int = 5_000_000, columns: int = 20, *, row_norm_bound: float = 2.0, rounds: int = 3
+) -> dict[str, Any]:
     """Write a Parquet file of normal numbers, then time decoding, the float floor, and the exact path."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "numbers.parquet")
@@ -53,13 +55,13 @@ def run(rows: int = 5_000_000, columns: int = 20, *, row_norm_bound: float = 2.0
 
 def render(result: dict[str, Any]) -> str:
     """The result in words and figures."""
-    cpu = result["cpu_seconds"]
+    cpu, ratio, megabytes = result["cpu_seconds"], result["exact_over_floor"], result["file_bytes"] / 1e6
     return "\n".join(
         [
-            f"{result['rows']:,} rows × {result['columns']} columns, Parquet, {result['file_bytes'] / 1e6:.0f} MB",
+            f"{result['rows']:,} rows × {result['columns']} columns, {megabytes:.0f} MB of Parquet",
             f"  decode only                     {cpu['decode']:8.2f} CPU-s",
             f"  decode + float clip + product   {cpu['floor']:8.2f} CPU-s   (floor)",
-            f"  exact integer Gram matrix       {cpu['exact']:8.2f} CPU-s   {result['exact_over_floor']:.2f} × floor",
+            f"  exact integer Gram matrix       {cpu['exact']:8.2f} CPU-s   {ratio:.2f} × floor",
             f"  rows per CPU second             {result['rows_per_cpu_second'] / 1e6:8.2f} million",
             f"  peak memory of the process      {result['peak_bytes'] / 1e6:8.0f} MB",
         ]

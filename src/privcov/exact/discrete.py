@@ -37,7 +37,7 @@ def uniform_below(randomness: Randomness, bound: int, count: int) -> Integers:
     """
     if not bound >= 1:
         raise ParameterError("E290", f"a bound must be at least 1, got {bound}.")
-    # One spare word keeps the share of rejected proposals below 2^-14 (64 - 50 bits) on the machine path.
+    # At least 14 bits more than the bound has, so that at most one proposal in 2^14 is rejected.
     width = 1 if bound <= _MACHINE_SCALE else bound.bit_length() // 64 + 2
     last = 2 ** (64 * width) // bound * bound - 1
     result = _empty(bound, count)

@@ -28,8 +28,8 @@ Bounds = tuple[BigIntegers, BigIntegers, int]  # each real lies in [lower, upper
 def settle(count: int, enclose: Callable[[Indices, int], Bounds]) -> BigIntegers:
     """Round reals to the nearest integer (a half goes up), revealing more words of those still in doubt.
 
-    ``enclose(where, words)`` bounds the reals at the places named from at most ``words`` words of each
-    variate they are made of.
+    ``enclose(where, words)`` bounds the reals at the places named, reading more bits of the variates they are
+    made of the larger ``words`` is. Bounds that meet decide the integer for every real between them.
 
     >>> def between_seven_and_eight_tenths(where, words):
     ...     return 7 + 0 * where.astype(object), 8 + 0 * where.astype(object), 10
@@ -45,7 +45,7 @@ def settle(count: int, enclose: Callable[[Indices, int], Bounds]) -> BigIntegers
         pending = pending[nearest != (2 * upper + denominator) // (2 * denominator)]
         if not pending.size:
             return values
-    raise InternalError  # probability below 2^-3000 at any scale below 2^500
+    raise InternalError  # probability below 2^-2900 at any scale below 2^1000
 
 
 def gram_difference(
@@ -78,7 +78,10 @@ def gram_difference(
 def _signed_products(
     entries: LazyReals, i: Indices, j: Indices, *, dimension: int, bits: int
 ) -> tuple[BigIntegers, int]:
-    """Entries (i, j) of AAᵀ - BBᵀ, for A and B cut to ``bits`` fractional bits or more. Exact."""
+    """Entries (i, j) of AAᵀ - BBᵀ, exact, for A and B cut to at least ``bits`` fractional bits.
+
+    Returned in units of 2^(-2·bits), with the bits used.
+    """
     inner = entries.whole.size // dimension
     # Limbs are integers of magnitude at most 2^(width-1): inner of their products sum to at most 2^53.
     width = (53 - (inner - 1).bit_length()) // 2 + 1

@@ -21,8 +21,9 @@ Mask = NDArray[np.bool_]
 Indices = NDArray[np.intp]
 Ball = Any  # flint.arb: a real known to lie within a radius of a midpoint
 
-# How many 64-bit words of a real may be consulted before giving up. A decision that needs the last of them
-# has probability below 2^-4000; the bound keeps every loop finite and every integer part below 2^12.
+# How many 64-bit words of a real are consulted, one depth after the other, before giving up. That the last
+# depth leaves a decision open has probability below 2^-4000; it keeps every loop finite, and every whole part
+# of an exponential below 2^12, since exp(-2^12) is below the last bit consulted.
 DEPTHS = (1, 2, 4, 8, 16, 32, 64)
 
 
@@ -44,6 +45,7 @@ class LazyUniforms:
 
     @property
     def first(self) -> Words:
+        """The leading word of each real."""
         return self._columns[0]
 
     def renew(self, where: Indices) -> None:

@@ -1,11 +1,12 @@
 """The choice among repairs, from the release and public facts alone.
 
 No repair wins everywhere: where the signal is strong shrinkage wins, where a few directions rise above the
-noise the spiked estimate, where nothing does the flat spectrum. ``auto`` rehearses. It writes down spectra the
-truth might have (what each repair made of the release, and power laws of the believed trace), adds simulated
-noise of the known law to each, repairs the results, and sees which mixture of repairs lands nearest the truth.
-A possible truth counts for more when its noisy spectra look like the released one, and its losses are measured
-against the best repair for it, so that the mixture is good for every truth that could be behind the release.
+noise the spiked estimate, where nothing does the flat spectrum. ``auto`` rehearses. It writes down spectra
+the truth might have (what each repair made of the release, and power laws of the believed trace), adds
+simulated noise of the known law to each, repairs the results, and sees which mixture of repairs lands nearest
+the truth. A possible truth counts for more when its noisy spectra look like the released one, and for less
+when every repair misses it by far, so that the mixture is good for each truth that could lie behind the
+release.
 """
 
 from __future__ import annotations
@@ -26,7 +27,6 @@ CANDIDATES: dict[str, Callable[[Floats, PublicFacts], Floats]] = {
     "isotropic": repairs.isotropic,
 }
 _DECAYS = (0.0, 0.5, 1.0, 2.0, 4.0)  # possible truths: eigenvalue k proportional to k to the minus this
-_LIKELIHOOD_POWER = 0.5  # half the log-likelihood: the digest below is only roughly normal
 _SUMMARIES = 8
 
 
@@ -61,11 +61,11 @@ def _weights(spectrum: Floats, answers: Floats, facts: PublicFacts) -> Floats:
     losses = np.einsum("kmbd,knbd->kmn", misses, misses) / draws
     unavoidable = np.maximum((truths**2).sum(axis=1) - (best**2).sum(axis=2).mean(axis=1), 0.0)
     attainable = np.diagonal(losses, axis1=1, axis2=2).min(axis=1) + unavoidable
-    usable = attainable > 0
-    if not usable.any():
+    # Midway between loss relative to the truth's size and loss relative to the best repair for it.
+    scale = np.sqrt(attainable * (truths**2).sum(axis=1))
+    if not (scale > 0).all():  # no noise, or a believed trace of zero: the candidates agree
         return np.full(len(answers), 1 / len(answers))
-    regret = losses[usable] / attainable[usable, None, None]
-    return _smallest_on_simplex(np.einsum("k,kmn->mn", _plausibility(spectrum, noisy)[usable], regret))
+    return _smallest_on_simplex(np.einsum("k,kmn->mn", _plausibility(spectrum, noisy) / scale, losses))
 
 
 def _possible_truths(answers: Floats) -> Floats:
@@ -78,7 +78,7 @@ def _possible_truths(answers: Floats) -> Floats:
 def _rehearse(truths: Floats, facts: PublicFacts) -> tuple[Floats, Floats]:
     """Noisy spectra of each possible truth, and the best spectrum for their eigenvectors: diag(VᵀCV)."""
     d = truths.shape[1]
-    draws = noise_bank(facts.law).draws[: max(2, min(24, 300 // d))]
+    draws = noise_bank(facts.law).draws[: _draws(d)]
     noisy = np.empty((len(truths), len(draws), d))
     best = np.empty_like(noisy)
     diagonal = np.arange(d)
@@ -88,6 +88,11 @@ def _rehearse(truths: Floats, facts: PublicFacts) -> tuple[Floats, Floats]:
         noisy[k], vectors = np.linalg.eigh(matrices)
         best[k] = np.einsum("bie,i->be", vectors**2, truth)
     return noisy, best
+
+
+def _draws(dimension: int) -> int:
+    """Rehearsals per possible truth: few in high dimension, where one spectrum is like the next."""
+    return max(2, min(100, 400 // dimension))
 
 
 def _plausibility(spectrum: Floats, noisy: Floats) -> Floats:
@@ -102,12 +107,12 @@ def _plausibility(spectrum: Floats, noisy: Floats) -> Floats:
     covariance += 1e-12 * np.trace(covariance) * np.eye(seen.size)
     gaps = seen - centres
     distances = np.einsum("kd,kd->k", gaps, np.linalg.solve(covariance, gaps.T).T)
-    likelihood = np.exp(-0.5 * _LIKELIHOOD_POWER * (distances - distances.min()))
+    likelihood = np.exp(-0.5 * (distances - distances.min()))
     return np.asarray(likelihood / likelihood.sum())
 
 
 def _digest(spectra: Floats) -> Floats:
-    """At most eight numbers per spectrum: all eigenvalues if they fit, else means of blocks, fine at the top."""
+    """At most eight numbers per spectrum: the eigenvalues, or means over blocks, finest at the top."""
     d = spectra.shape[-1]
     if d <= _SUMMARIES:
         return spectra
@@ -117,7 +122,10 @@ def _digest(spectra: Floats) -> Floats:
 
 
 def _smallest_on_simplex(quadratic: Floats) -> Floats:
-    """The weights a ≥ 0 with sum 1 that minimise aᵀQa, exactly: scale the non-negative solution of [√Q; 1]a = [0; 1]."""
+    """The weights a ≥ 0 with sum 1 that minimise aᵀQa.
+
+    The non-negative least-squares solution of [√Q; 1ᵀ] a = [0; 1] points the same way, whatever its length.
+    """
     size = len(quadratic)
     quadratic = quadratic / max(float(np.trace(quadratic)), 1e-300)
     values, vectors = np.linalg.eigh(quadratic)

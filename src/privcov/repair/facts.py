@@ -42,7 +42,7 @@ class PublicFacts:
 
     def clipped_trace(self, spectra: Floats) -> Floats:
         """The noisy trace of each spectrum, moved into the range a true trace can take."""
-        return np.clip(spectra.sum(axis=-1), 0.0, self.trace_cap)
+        return np.asarray(np.clip(spectra.sum(axis=-1), 0.0, self.trace_cap))
 
     def believed_trace(self, spectra: Floats) -> Floats:
         """Posterior mean of the true trace under a flat prior on [0, trace_cap] and normal trace noise.
@@ -54,7 +54,7 @@ class PublicFacts:
         noise_std = math.sqrt(self.law.trace_variance)
         noisy = spectra.sum(axis=-1)
         if not noise_std > 0:
-            return np.clip(noisy, 0.0, self.trace_cap)
+            return np.asarray(np.clip(noisy, 0.0, self.trace_cap))
         return truncated_normal_mean(noisy, noise_std, self.trace_cap)
 
 
@@ -72,4 +72,4 @@ def truncated_normal_mean(centre: Floats, std: float, upper: float) -> Floats:
     log_density_upper = -0.5 * upper_z**2 - 0.5 * math.log(2 * math.pi)
     mean = near + std * (np.exp(log_density - log_mass) - np.exp(log_density_upper - log_mass))
     mean = np.clip(mean, 0.0, upper)
-    return np.where(reflected, upper - mean, mean)
+    return np.asarray(np.where(reflected, upper - mean, mean))

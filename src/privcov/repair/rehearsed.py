@@ -1,4 +1,4 @@
-"""Simulated noise of a known law, drawn once per law and dimension from a fixed seed: data-free by construction."""
+"""Simulated noise of a known law, drawn once per law and dimension from a fixed seed; it never meets data."""
 
 from __future__ import annotations
 

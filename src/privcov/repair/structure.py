@@ -21,10 +21,10 @@ from scipy.sparse.csgraph import connected_components
 from privcov.errors import ParameterError
 from privcov.noise import NoiseLaw
 from privcov.repair.facts import Floats
+from privcov.repair.positive import nearest_positive
 
 Indices = NDArray[np.intp]
-_SLACK = 1e-7  # of the largest eigenvalue: what alternating projections may still miss when they stop
-_ITERATIONS = 400
+_SLACK = 1e-6  # of the largest eigenvalue: what the projections may still disagree when they stop
 _NOTHING = np.empty((0, 2), dtype=np.intp)
 
 
@@ -34,6 +34,8 @@ class Structure:
 
     ``fixed`` and ``nonnegative`` hold one (row, column) per line, ``values`` the known value of each fixed
     entry, ``tied`` one (row, column, row, column) per line. The matrix is symmetric: either triangle will do.
+    ``inside`` is a positive definite matrix with this structure: it shows that there is one, and a repair
+    that must end positive can lean on it. Without it, the structured part of the identity is tried.
     """
 
     dimension: int
@@ -41,6 +43,7 @@ class Structure:
     values: Floats = field(default_factory=lambda: np.empty(0))
     tied: Indices = field(default_factory=lambda: np.empty((0, 4), dtype=np.intp))
     nonnegative: Indices = field(default_factory=lambda: _NOTHING)
+    inside: Floats = field(default_factory=lambda: np.empty((0, 0)))
 
     def __post_init__(self) -> None:
         for name, width in (("fixed", 2), ("tied", 4), ("nonnegative", 2)):
@@ -53,6 +56,18 @@ class Structure:
             raise ParameterError("E277", "every fixed entry needs one finite value.")
         if not np.allclose(self._known[self._label[self._entry(self.fixed)]], self.values):
             raise ParameterError("E278", "two values are given for entries that are tied or the same.")
+        inside = np.array(self.inside, dtype=np.float64)
+        if not inside.size:
+            inside = self._frobenius(np.eye(self.dimension) * (np.abs(self.values).max(initial=0.0) or 1.0))
+        if (
+            inside.shape != (self.dimension, self.dimension)
+            or not np.allclose(self._frobenius(inside), inside)
+            or not np.linalg.eigvalsh(inside)[0] > 0
+        ):
+            raise ParameterError(
+                "E280", "no positive definite matrix of this structure is known.", "Give one as inside."
+            )
+        object.__setattr__(self, "inside", inside)
 
     @classmethod
     def one_hot(
@@ -65,13 +80,14 @@ class Structure:
     ) -> Structure:
         """The structure of a table with these groups of indicator columns and this intercept column.
 
-        Give ``rows`` only if the count is public and every row keeps its full intercept: a row-norm bound that
-        can bite, or a rule that empties a row, makes the intercept entry smaller than the count. The other
-        equalities survive both, since they hold for each row and a row is scaled as a whole.
+        Give ``rows`` only if the count is public and every row keeps its full intercept: a row-norm bound
+        that can bite, or a rule that empties a row, makes the intercept entry smaller than the count. The
+        other equalities survive both, since they hold for each row and a row is scaled as a whole.
 
         >>> from privcov.noise import GaussianEnsemble
         >>> one_hot = Structure.one_hot(dimension=3, intercept=0, rows=10, groups=[[1, 2]])
-        >>> one_hot.fit(np.array([[9.0, 4, 5], [4, 7, 1], [5, 1, 5]]), GaussianEnsemble(dimension=3, scale=1.0))
+        >>> noisy = np.array([[9.0, 4, 5], [4, 7, 1], [5, 1, 5]])
+        >>> one_hot.fit(noisy, GaussianEnsemble(dimension=3, scale=1.0))
         array([[10.,  5.,  5.],
                [ 5.,  5.,  0.],
                [ 5.,  0.,  5.]])
@@ -91,14 +107,21 @@ class Structure:
                 values = np.append(values, float(rows))
         first, second = np.triu_indices(len(indicators))
         together = np.stack([indicators[first], indicators[second]], axis=1)
-        return cls(dimension=dimension, fixed=fixed, values=values, tied=tied, nonnegative=together)
+        return cls(
+            dimension=dimension,
+            fixed=fixed,
+            values=values,
+            tied=tied,
+            nonnegative=together,
+            inside=_independent(dimension, columns, intercept) * (1.0 if rows is None else rows),
+        )
 
     def fit(self, matrix: Floats, law: NoiseLaw) -> Floats:
-        """The most likely matrix of this structure behind a noisy one, entries weighted by inverse variances."""
+        """The nearest matrix of this structure to a noisy one, entries weighted by inverse variances."""
         return self._nearest(matrix, self._weights(law.diagonal_variance, law.offdiagonal_variance))
 
     def noise_left(self, law: NoiseLaw) -> float:
-        """The share of the noise's mean squared Frobenius norm that ``fit`` leaves in the equalities' range."""
+        """The share of the noise's mean squared Frobenius norm that is left after ``fit``."""
         weights = self._weights(law.diagonal_variance, law.offdiagonal_variance)
         shared = 1 / np.bincount(self._label, weights)
         variances = np.where(np.isnan(self._known), shared, 0.0)[self._label]
@@ -106,45 +129,24 @@ class Structure:
         return float((counted * variances).sum() / (counted / weights).sum())
 
     def fit_positive(self, matrix: Floats) -> Floats:
-        """The nearest matrix that has this structure and is positive semi-definite (Dykstra's projections).
+        """The nearest matrix that has this structure and is positive semi-definite.
 
-        The equalities hold exactly. Positivity holds once the projections agree to within the slack built into
-        the cone, which takes some tens of rounds; if they have not by the last round, the result is moved
-        toward a positive definite matrix of the same structure until it is.
+        The structure holds exactly. What the projections leave of a negative eigenvalue after their last
+        round is removed by moving toward ``inside``, a positive definite matrix of the same structure.
         """
-        size = float(np.abs(np.linalg.eigvalsh(matrix)).max(initial=0.0))
-        size = max(size, float(np.abs(self.values).max(initial=0.0)))
-        if size == 0:
+        size = max(
+            float(np.abs(np.linalg.eigvalsh(matrix)).max()), float(np.abs(self.values).max(initial=0.0))
+        )
+        if not size > 0:
             return self._frobenius(matrix)
-        agreed, nearest = self._alternate(matrix, _SLACK * size, self._rounds)
-        if agreed or np.linalg.eigvalsh(nearest)[0] >= 0:
+        rounds = max(30, min(300, 40_000 // self.dimension))
+        nearest = nearest_positive(matrix, onto_set=self._frobenius, floor=_SLACK * size, rounds=rounds)
+        miss = -float(np.linalg.eigvalsh(nearest)[0])
+        if miss <= 0:
             return nearest
-        return self._toward_inside(nearest, size)
-
-    def _alternate(self, matrix: Floats, floor: float, rounds: int) -> tuple[bool, Floats]:
-        """Dykstra between the structure and {X ⪰ floor·I}; the last structured point, and whether they met."""
-        point, outward, upward = matrix, np.zeros_like(matrix), np.zeros_like(matrix)
-        structured = matrix
-        for _ in range(rounds):
-            structured = self._frobenius(point + outward)
-            outward = point + outward - structured
-            eigenvalues, vectors = np.linalg.eigh(structured + upward)
-            point = (vectors * np.maximum(eigenvalues, floor)) @ vectors.T
-            point = (point + point.T) / 2
-            upward = structured + upward - point
-            if np.linalg.norm(structured - point) <= floor:  # so λ_min(structured) ≥ 0
-                return True, structured
-        return False, structured
-
-    def _toward_inside(self, matrix: Floats, size: float) -> Floats:
-        start = np.eye(self.dimension) * size
-        for floor in (0.1 * size / self.dimension, 0.001 * size / self.dimension):
-            _, inside = self._alternate(start, floor, self._rounds)
-            room, miss = np.linalg.eigvalsh(inside)[0], -np.linalg.eigvalsh(matrix)[0]
-            if room > 0:
-                step = min(1.0, (miss + _SLACK * size) / (miss + room))
-                return (1 - step) * matrix + step * inside
-        return matrix
+        inside = self.inside if self.values.any() else self.inside * (size / np.trace(self.inside))
+        step = miss / (miss + float(np.linalg.eigvalsh(inside)[0]))
+        return np.asarray((1 - step) * nearest + step * inside)
 
     def _frobenius(self, matrix: Floats) -> Floats:
         return self._nearest(matrix, self._weights(1.0, 0.5))
@@ -163,10 +165,6 @@ class Structure:
     def _weights(self, diagonal_variance: float, offdiagonal_variance: float) -> Floats:
         rows, columns = self._triangle
         return np.where(rows == columns, 1 / diagonal_variance, 1 / offdiagonal_variance)
-
-    @property
-    def _rounds(self) -> int:
-        return _ITERATIONS if self.dimension <= 200 else _ITERATIONS // 8
 
     @cached_property
     def _triangle(self) -> tuple[Indices, Indices]:
@@ -197,3 +195,21 @@ class Structure:
         flags = np.zeros(self._label.max() + 1, dtype=bool)
         flags[self._label[self._entry(self.nonnegative)]] = True
         return flags
+
+
+def _independent(dimension: int, groups: Sequence[Indices], intercept: int | None) -> Floats:
+    """Second moments of independent columns: no level half the time, else all alike; numbers uniform.
+
+    No level half the time keeps the smallest eigenvalue large: exhaustive levels would sum to the intercept.
+    """
+    means, variances = np.zeros(dimension), np.full(dimension, 1 / 3)
+    for group in groups:
+        means[group] = variances[group] = 1 / (2 * max(len(group), 1))
+    if intercept is None:
+        return np.diag(variances)
+    means[intercept], variances[intercept] = 1.0, 1.0
+    moments = np.outer(means, means)
+    for group in groups:
+        moments[np.ix_(group, group)] = 0.0
+    np.fill_diagonal(moments, variances)
+    return moments

@@ -21,7 +21,7 @@ class ArrayTable(Table):
     def __init__(self, array: NDArray[Any], schema: Schema) -> None:
         _check(array, schema)
         super().__init__(schema, known_rows=len(array))
-        self._array = array
+        self._array = array if isinstance(array, np.ma.MaskedArray) else np.asarray(array)
 
     def _blocks(self) -> Iterator[Block]:
         step = block_rows(self.schema)
@@ -35,7 +35,7 @@ class ArrayTable(Table):
             numbers = values.data.astype(np.float64)
             numbers[np.ma.getmaskarray(values)] = np.nan
         else:
-            numbers = np.asarray(values).astype(np.float64, copy=False)
+            numbers = values.astype(np.float64, copy=False)
         return codes_of_numbers(column, numbers) if isinstance(column, Categorical) else numbers
 
 

@@ -53,4 +53,6 @@ def batch_blocks(batch: pa.RecordBatch, places: Sequence[int], schema: Schema) -
     step = block_rows(schema)
     for start in range(0, batch.num_rows, step):
         part = batch.slice(start, step)
-        yield [cells(column, part.column(place)) for column, place in zip(schema.columns, places, strict=True)]
+        yield [
+            cells(column, part.column(place)) for column, place in zip(schema.columns, places, strict=True)
+        ]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Self
 
 from privcov.bounding import Block
 from privcov.errors import InputError
@@ -20,7 +19,7 @@ class Table(ABC):
     def __init__(self, schema: Schema, known_rows: int | None = None) -> None:
         self.schema = schema
         self.known_rows = known_rows
-        """The number of rows, where metadata tells it without reading a value."""
+        """The number of rows, where metadata tells it without reading a value; sensitive under add-remove."""
         self.rows = 0
         """Rows handed out so far."""
         self.bytes_done: int | None = None
@@ -43,15 +42,6 @@ class Table(ABC):
         """Tables that together hold the rows of this one, for as many threads; one where that is no gain."""
         return [self]
 
-    def close(self) -> None:
-        """Let go of files."""
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
 
 class Chain(Table):
     """Several tables, one after the other."""
@@ -72,10 +62,6 @@ class Chain(Table):
     def split(self, parts: int) -> Sequence[Table]:
         pieces = [piece for table in self._tables for piece in table.split(parts)]
         return [Chain(self.schema, pieces[start::parts]) for start in range(min(parts, len(pieces)))]
-
-    def close(self) -> None:
-        for table in self._tables:
-            table.close()
 
 
 def block_rows(schema: Schema) -> int:
@@ -112,7 +98,9 @@ def check_names(names: Iterable[object], schema: Schema, where: str) -> list[int
 
 def _shown(names: Sequence[str]) -> str:
     """Column names for a message: printable, short, and not too many."""
-    shown = [name if name.isascii() and name.isprintable() else ascii(name)[1:-1] for name in names[:_NAMES_SHOWN]]
+    shown = [
+        name if name.isascii() and name.isprintable() else ascii(name)[1:-1] for name in names[:_NAMES_SHOWN]
+    ]
     short = [name if len(name) <= 64 else name[:61] + "..." for name in shown]
     more = len(names) - _NAMES_SHOWN
     return ", ".join(short) + (f" and {more} more" if more > 0 else "")

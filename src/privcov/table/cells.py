@@ -32,11 +32,13 @@ def check_type(column: Column, kind: pa.DataType, where: str) -> None:
     if types.is_nested(kind) or isinstance(kind, pa.BaseExtensionType) or types.is_run_end_encoded(kind):
         raise InputError(
             "E116",
-            f"{where}: column {column.name} has the type {kind}, which does not hold one plain value per row.",
+            f"{where}: column {column.name} has the type {kind}, which is not one plain value per row.",
             "Store plain numbers or texts.",
         )
-    number = types.is_integer(kind) or types.is_floating(kind) or types.is_decimal(kind) or types.is_boolean(kind)
-    if not (number or types.is_null(kind) or _is_text(kind)):
+    number = (
+        types.is_integer(kind) or types.is_floating(kind) or types.is_decimal(kind) or types.is_boolean(kind)
+    )
+    if not (number or types.is_null(kind) or is_text(kind)):
         raise InputError(
             "E110",
             f"{where}: column {column.name} has the type {kind}, which is neither number nor text.",
@@ -91,7 +93,7 @@ def _numbers(values: pa.Array) -> Floats:
         return np.full(len(values), np.nan)
     if pa.types.is_decimal(kind):
         return _parsed(_text(values.cast(pa.string())))  # Arrow's own cast to double is not correctly rounded
-    if _is_text(kind):
+    if is_text(kind):
         return _parsed(_text(values))
     if pa.types.is_boolean(kind):
         values = values.cast(pa.uint8())
@@ -130,7 +132,8 @@ def _text_codes(column: Categorical, values: pa.Array) -> Floats:
     return codes
 
 
-def _is_text(kind: pa.DataType) -> bool:
+def is_text(kind: pa.DataType) -> bool:
+    """Whether Arrow values of this type are texts or bytes of any length."""
     types = pa.types
     return bool(
         types.is_string(kind)

@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import codecs
 import csv
+import io
 import os
 from collections.abc import Iterator
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -32,7 +34,13 @@ MOST_COLUMNS = 100_000
 
 _CR_TO_LF = bytes.maketrans(b"\r\n", b"\n ")
 _MISSING_WORDS = ["", "NA", "N/A", "null", "NULL", "None", "nan", "NaN"]
-_PACKED = {b"\x1f\x8b": "gzip", b"PK\x03\x04": "zip", b"BZh": "bzip2", b"\xfd7zXZ": "xz", b"\x28\xb5\x2f\xfd": "zstd"}
+_PACKED = {
+    b"\x1f\x8b": "gzip",
+    b"PK\x03\x04": "zip",
+    b"\xfd7zXZ": "xz",
+    b"\x28\xb5\x2f\xfd": "zstd",
+}
+_OPEN = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
 _COMMA, _NEWLINE, _QUOTE = b',\n"'
 
 
@@ -43,21 +51,21 @@ class CsvTable(Table):
         super().__init__(schema)
         self._path = path
         self._size = regular_file(path).st_size
-        self._file = os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb", buffering=0)
-        try:
-            if os.fstat(self._file.fileno()).st_size != self._size:
-                changed(path)
-            header, self._cr_only, self._start = _header(self._read_up_to(LONGEST_LINE + 2), path)
-            self._places = check_names(header, schema, path.name)
-        except BaseException:
-            self._file.close()
-            raise
-        self._width = len(header)
+        with self._open() as file:
+            self._header = _header(_read(file, LONGEST_LINE + 2), path)
+        self._width = len(self._header.names)
+        self._places = check_names(self._header.names, schema, path.name)
         self._clean = True
         """Whether every chunk so far was free of bad lines and bad numbers; a matter of speed only."""
 
-    def close(self) -> None:
-        self._file.close()
+    def _open(self) -> io.FileIO:
+        """The file, if it still has the size it had; it is opened to be checked, and again to be read."""
+        regular_file(self._path)
+        file = io.FileIO(os.open(self._path, _OPEN))
+        if os.fstat(file.fileno()).st_size != self._size:
+            file.close()
+            changed(self._path)
+        return file
 
     def _blocks(self) -> Iterator[Block]:
         unread = 0  # records of which nothing is left to parse: all cells missing
@@ -85,13 +93,8 @@ class CsvTable(Table):
 
     def _lines(self) -> Iterator[tuple[bytes, int]]:
         """Whole lines, and how many lines before them were too long to keep."""
-        self._file.seek(self._start)
-        self.bytes_done = self._start
         rest, skipping, bad = b"", False, 0
-        while data := self._read_up_to(CHUNK_BYTES):
-            self.bytes_done += len(data)
-            if self._cr_only:
-                data = data.translate(_CR_TO_LF)
+        for data in self._chunks():
             if skipping:
                 end = data.find(b"\n")
                 if end < 0:
@@ -109,8 +112,18 @@ class CsvTable(Table):
             yield rest.replace(b"\r", b" ") + b"\n", bad
         elif bad:
             yield b"", bad
-        if self.bytes_done != self._size or os.fstat(self._file.fileno()).st_size != self._size:
-            changed(self._path)
+
+    def _chunks(self) -> Iterator[bytes]:
+        """The file after its header, with LF for CR where CR separates records."""
+        with self._open() as file:
+            if _header(_read(file, LONGEST_LINE + 2), self._path) != self._header:
+                changed(self._path)
+            self.bytes_done = file.seek(self._header.end)
+            while data := _read(file, CHUNK_BYTES):
+                self.bytes_done += len(data)
+                yield data.translate(_CR_TO_LF) if self._header.cr_only else data
+            if self.bytes_done != self._size or os.fstat(file.fileno()).st_size != self._size:
+                changed(self._path)
 
     def _parse(self, lines: bytes) -> tuple[pa.RecordBatch, int]:
         """The declared columns of the good lines, and how many lines were bad."""
@@ -128,7 +141,10 @@ class CsvTable(Table):
 
     def _try(self, lines: bytes, *, typed: bool) -> pa.RecordBatch | None:
         numeric = [typed and isinstance(column, Numeric) for column in self.schema.columns]
-        kinds = {str(place): pa.float64() if n else pa.binary() for place, n in zip(self._places, numeric, strict=True)}
+        kinds = {
+            str(place): pa.float64() if n else pa.binary()
+            for place, n in zip(self._places, numeric, strict=True)
+        }
         try:
             table = pa.csv.read_csv(
                 # The empty first line keeps a byte order mark at the start of a chunk from being swallowed.
@@ -149,15 +165,18 @@ class CsvTable(Table):
             )
         except pa.ArrowInvalid:
             return None
-        return table.slice(1).combine_chunks().to_batches()[0] if table.num_rows > 1 else _no_rows(table.schema)
+        return (
+            table.slice(1).combine_chunks().to_batches()[0] if table.num_rows > 1 else _no_rows(table.schema)
+        )
 
-    def _read_up_to(self, count: int) -> bytes:
-        """``count`` bytes, fewer only at the end of the file."""
-        parts: list[bytes] = []
-        while count and (part := self._file.read(count)):
-            parts.append(part)
-            count -= len(part)
-        return b"".join(parts)
+
+def _read(file: io.FileIO, count: int) -> bytes:
+    """``count`` bytes, fewer only at the end of the file."""
+    parts: list[bytes] = []
+    while count and (part := file.read(count)):
+        parts.append(part)
+        count -= len(part)
+    return b"".join(parts)
 
 
 def _no_rows(kinds: pa.Schema) -> pa.RecordBatch:
@@ -205,15 +224,20 @@ def _keep(buffer: NDArray[np.uint8], ends: NDArray[np.intp], good: NDArray[np.bo
     return buffer[np.repeat(good, np.diff(ends, prepend=-1))].tobytes()
 
 
-def _header(start: bytes, path: Path) -> tuple[list[str], bool, int]:
-    """Column names, whether CR alone separates records, and where the first record begins."""
+class _Header(NamedTuple):
+    """Column names, whether CR alone separates records, and where the header ends."""
+
+    names: list[str]
+    cr_only: bool
+    end: int
+
+
+def _header(start: bytes, path: Path) -> _Header:
     for magic, name in _PACKED.items():
         if start.startswith(magic):
             raise InputError("E117", f"{path.name} is a {name} file.", "Unpack it first.")
-    if start.startswith(b"PAR1"):
+    if start.startswith(b"PAR1\x15"):
         raise InputError("E118", f"{path.name} is a Parquet file.", "Name it .parquet.")
-    if start.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)) or _looks_like_utf16(start):
-        raise InputError("E105", f"{path.name} is UTF-16 text.", "Save it as UTF-8.")
     begin = len(codecs.BOM_UTF8) if start.startswith(codecs.BOM_UTF8) else 0
     cr, lf = start.find(b"\r"), start.find(b"\n")
     cr_only = cr >= 0 and start[cr + 1 : cr + 2] != b"\n" and (lf < 0 or cr < lf)
@@ -221,8 +245,12 @@ def _header(start: bytes, path: Path) -> tuple[list[str], bool, int]:
     if end < 0:
         end = len(start)
     if end - begin > LONGEST_LINE:
-        raise InputError("E113", f"the header of {path.name} is longer than 1 MiB.", "Check how it was written.")
-    line = start[begin:end].removesuffix(b"\r")
+        raise InputError(
+            "E113", f"the header of {path.name} is longer than 1 MiB.", "Check how it was written."
+        )
+    line = start[begin:end].removesuffix(b"\r")  # from here on only the header is looked at
+    if start.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)) or _looks_like_utf16(line):
+        raise InputError("E105", f"{path.name} is UTF-16 text.", "Save it as UTF-8.")
     if not line.strip():
         raise InputError("E101", f"{path.name} has no header: its first line is empty.", "Add column names.")
     if b"\0" in line:
@@ -230,7 +258,9 @@ def _header(start: bytes, path: Path) -> tuple[list[str], bool, int]:
     try:
         text = line.decode("utf-8")
     except UnicodeDecodeError:
-        raise InputError("E105", f"the header of {path.name} is not UTF-8 text.", "Save it as UTF-8.") from None
+        raise InputError(
+            "E105", f"the header of {path.name} is not UTF-8 text.", "Save it as UTF-8."
+        ) from None
     if text.count('"') % 2:
         raise InputError("E107", f"the header of {path.name} has a quote that is not closed.", "Close it.")
     if line.count(b",") >= MOST_COLUMNS:
@@ -240,9 +270,9 @@ def _header(start: bytes, path: Path) -> tuple[list[str], bool, int]:
         names = [name.strip(WHITE_SPACE) for name in next(csv.reader([text]))]
     finally:
         csv.field_size_limit(csv_limit)
-    return names, cr_only, min(end + 1, len(start))
+    return _Header(names, cr_only, min(end + 1, len(start)))
 
 
-def _looks_like_utf16(start: bytes) -> bool:
-    odd, even = start[1:200:2], start[0:200:2]
-    return len(start) > 3 and (odd.count(0) > len(odd) // 2 or even.count(0) > len(even) // 2)
+def _looks_like_utf16(line: bytes) -> bool:
+    """Whether every other byte is zero."""
+    return len(line) > 1 and (not any(line[1::2]) or not any(line[0::2]))

@@ -48,23 +48,26 @@ def _check_series(column: Column, series: Any) -> None:
         raise InputError("E112", f"column {column.name} is sparse.", "Make it dense.")
     if _holds_objects(dtype) or _is_categorical(dtype):
         return
-    if isinstance(dtype, np.dtype) and dtype.kind not in "fiubMm":
-        raise InputError("E110", f"column {column.name} has the type {dtype}, which is not a number or a text.")
     try:
-        kind = pa.array(series.iloc[:0], from_pandas=True).type
+        plain = isinstance(dtype, np.dtype) and dtype.kind in "fiub"
+        kind = pa.float64() if plain else pa.array(series.iloc[:0], from_pandas=True).type
     except (pa.ArrowException, TypeError, ValueError):
-        raise InputError("E110", f"column {column.name} has the type {dtype}, which Arrow does not know.") from None
+        raise InputError(
+            "E110",
+            f"column {column.name} has the type {dtype}, which is neither number nor text.",
+            "Turn it into numbers or texts.",
+        ) from None
     check_type(column, kind, "the frame")
 
 
 def _cells(column: Column, series: Any) -> Floats:
     if _is_categorical(series.dtype):
         meaning = np.append(object_cells(column, series.cat.categories), np.nan)
-        return meaning[series.cat.codes.to_numpy()]  # code -1, missing, is the last
+        return np.asarray(meaning[series.cat.codes.to_numpy()])  # code -1, missing, is the last
     if _holds_objects(series.dtype):
         return object_cells(column, series)
     if isinstance(series.dtype, np.dtype):
-        return cells(column, pa.array(series.to_numpy()))
+        return cells(column, pa.array(series.to_numpy().astype(np.float64, copy=False)))
     values = pa.array(series, from_pandas=True)
     return cells(column, values.combine_chunks() if isinstance(values, pa.ChunkedArray) else values)
 
@@ -91,7 +94,7 @@ def _as_bytes(value: object) -> bytes | None:
 
 
 def _as_float(value: object) -> float:
-    if not isinstance(value, numbers.Number) or isinstance(value, complex | np.complexfloating):
+    if not isinstance(value, numbers.Number | np.bool_) or isinstance(value, complex | np.complexfloating):
         return math.nan
     try:
         return float(value)  # type: ignore[arg-type]
@@ -101,7 +104,7 @@ def _as_float(value: object) -> float:
 
 def _holds_objects(dtype: Any) -> bool:
     """Object columns, and texts kept as Python objects, which may hold what UTF-8 cannot."""
-    return dtype == object or getattr(dtype, "storage", None) == "python"
+    return (isinstance(dtype, np.dtype) and dtype.kind == "O") or getattr(dtype, "storage", None) == "python"
 
 
 def _is_categorical(dtype: Any) -> bool:

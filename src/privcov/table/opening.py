@@ -63,7 +63,9 @@ def _open_array(data: Any, schema: Schema) -> Table:
     try:
         batch = pa.record_batch(data)
     except (pa.ArrowException, TypeError, ValueError):
-        raise InputError("E111", "the Arrow array has no columns.", "Give a record batch or a table.") from None
+        raise InputError(
+            "E111", "the Arrow array has no columns.", "Give a record batch or a table."
+        ) from None
     return ArrowTable(batch, schema)
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
 from pathlib import Path
 from typing import Any, Never
 
@@ -16,6 +15,7 @@ from privcov.errors import InputError
 from privcov.schema import Schema
 from privcov.table.arrow import batch_blocks, check_columns
 from privcov.table.base import Table, block_rows
+from privcov.table.cells import is_text
 from privcov.table.files import changed, regular_file
 
 _MANY_ROWS = 10**8
@@ -24,40 +24,36 @@ _BUFFER = 2**16
 
 
 class ParquetTable(Table):
-    """One file, or some of its row groups."""
+    """One file, or some of its row groups. It is opened to be checked, and again to be read."""
 
     def __init__(self, path: Path, schema: Schema, groups: Sequence[int] | None = None) -> None:
         self._path = path
         self._size = regular_file(path).st_size
-        self._file = _open(path, schema)
-        try:
-            metadata, found = self._file.metadata, self._file.schema_arrow
-        except (pa.ArrowException, OSError, ValueError):
-            _damaged(path)
-        every = range(metadata.num_row_groups)
-        self._groups = list(every if groups is None else groups)
-        super().__init__(schema, sum(metadata.row_group(group).num_rows for group in self._groups))
-        if metadata.num_rows > max(_MANY_ROWS, _ROWS_PER_BYTE * self._size):
-            raise InputError(
-                "E114",
-                f"{path.name} claims {metadata.num_rows} rows in {self._size} bytes.",
-                "Write it again without extreme compression if it is genuine.",
-            )
-        check_columns(found, schema, path.name)
+        with _open(path, schema) as file:
+            metadata = _checked(file, path, self._size, schema)
+            every = range(metadata.num_row_groups)
+            self._groups = list(every if groups is None else groups)
+            super().__init__(schema, sum(metadata.row_group(group).num_rows for group in self._groups))
         self._share = self._size / max(1, len(every))
 
     def _blocks(self) -> Iterator[Block]:
         names = [column.name for column in self.schema.columns]
         self.bytes_done = 0
-        for done, group in enumerate(self._groups, 1):
-            batches = self._file.iter_batches(
-                block_rows(self.schema), row_groups=[group], columns=names, use_threads=False
-            )
-            while (batch := self._next(batches)) is not None:
-                places = [batch.schema.get_field_index(name) for name in names]
-                yield from batch_blocks(batch, places, self.schema)
-            self.bytes_done = int(done * self._share)
-        if self._path.exists() and self._path.stat().st_size != self._size:
+        self._check_size()
+        with _open(self._path, self.schema) as file:
+            _checked(file, self._path, self._size, self.schema)
+            for done, group in enumerate(self._groups, 1):
+                batches = file.iter_batches(
+                    block_rows(self.schema), row_groups=[group], columns=names, use_threads=False
+                )
+                while (batch := self._next(batches)) is not None:
+                    places = [batch.schema.get_field_index(name) for name in names]
+                    yield from batch_blocks(batch, places, self.schema)
+                self.bytes_done = int(done * self._share)
+        self._check_size()
+
+    def _check_size(self) -> None:
+        if regular_file(self._path).st_size != self._size:
             changed(self._path)
 
     def _next(self, batches: Iterator[Any]) -> Any:
@@ -72,16 +68,12 @@ class ParquetTable(Table):
             return [self]
         return [ParquetTable(self._path, self.schema, share) for share in shares]
 
-    def close(self) -> None:
-        with suppress(OSError):
-            self._file.close()
-
 
 def _open(path: Path, schema: Schema) -> Any:
     """The file with its text columns left as dictionaries: a long text repeated often stays one text."""
     try:
         with pq.ParquetFile(os.fspath(path)) as file:
-            names = [field.name for field in file.schema_arrow if _is_text(field.type)]
+            names = [field.name for field in file.schema_arrow if is_text(field.type)]
         wanted = {column.name for column in schema.columns}
         return pq.ParquetFile(
             os.fspath(path),
@@ -93,8 +85,20 @@ def _open(path: Path, schema: Schema) -> Any:
         _damaged(path)
 
 
-def _is_text(kind: pa.DataType) -> bool:
-    return bool(pa.types.is_string(kind) or pa.types.is_binary(kind))
+def _checked(file: Any, path: Path, size: int, schema: Schema) -> Any:
+    """The metadata of a file that fits the schema."""
+    try:
+        metadata, found = file.metadata, file.schema_arrow
+    except (pa.ArrowException, OSError, ValueError):
+        _damaged(path)
+    if metadata.num_rows > max(_MANY_ROWS, _ROWS_PER_BYTE * size):
+        raise InputError(
+            "E114",
+            f"{path.name} claims far more rows than a file of its size can hold.",
+            "Write it again without extreme compression if it is genuine.",
+        )
+    check_columns(found, schema, path.name)
+    return metadata
 
 
 def _damaged(path: Path) -> Never:

@@ -9,6 +9,7 @@ from flint import arb, ctx, fmpq
 
 from privcov.errors import ParameterError
 from privcov.exact import frobenius_ball, gaussian_ensemble, matrices, trials, wishart_difference
+from privcov.exact.products import settle
 from privcov.randomness import rehearsal
 
 SCALES = [Fraction(1, 7), Fraction(2**40), Fraction(2**70, 3), Fraction(2**200)]
@@ -99,6 +100,41 @@ def test_a_frobenius_ball_is_the_nearest_integer_to_the_ideal_one(dimension, sca
         ):
             ideal = radius * x / norm / (arb(1) if i == j else arb(2).sqrt())
             assert abs(ideal - got) <= arb(0.5)
+
+
+@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize(
+    "draw",
+    [
+        lambda source: wishart_difference(source, dimension=5, scale=Fraction(2**40)),
+        lambda source: frobenius_ball(source, dimension=5, scale=Fraction(2**40)),
+        lambda source: gaussian_ensemble(
+            source,
+            dimension=5,
+            diagonal_std=Fraction(2**40),
+            offdiagonal_std=Fraction(10**12, 7),
+            trace_keep=Fraction(1, 3),
+        ),
+    ],
+)
+def test_bounds_from_few_bits_hold_what_many_bits_say(draw, seed, monkeypatch):
+    enclosures = []
+
+    def keep(count, enclose):
+        enclosures.append((np.arange(count), enclose))
+        return settle(count, enclose)
+
+    monkeypatch.setattr(matrices, "settle", keep)
+    draw(rehearsal(seed))
+    for where, enclose in enclosures:
+        intervals = []
+        for words in (1, 2, 16):
+            lower, upper, denominator = enclose(where, words)
+            pairs = zip(lower, upper, strict=True)
+            intervals.append([(Fraction(a, denominator), Fraction(b, denominator)) for a, b in pairs])
+        for first, second, last in zip(*intervals, strict=True):
+            assert first[0] <= second[0] <= last[0] <= last[1] <= second[1] <= first[1]
+            assert first[1] - first[0] < Fraction(1, 2**10)
 
 
 def test_the_comparison_sees_a_missing_column_and_a_scale_wrong_in_its_last_place(drawn):

@@ -1,11 +1,22 @@
 """Exact decisions: the filter and the judge tell the same truth, and the judge tells it to the last bit."""
 
+import math
+from fractions import Fraction
+
 import numpy as np
 import pytest
 from flint import arb, ctx, fmpq
 
 from privcov.errors import InternalError
-from privcov.exact import trials
+from privcov.exact import (
+    discrete,
+    discrete_gaussian,
+    discrete_laplace,
+    exponentials,
+    normals,
+    reals,
+    trials,
+)
 from privcov.exact.reals import _half_normal_survival
 from privcov.exact.trials import exp_trials, exponential_survival, whole_numbers
 from privcov.exact.uniforms import LazyUniforms
@@ -114,6 +125,11 @@ def test_a_first_word_of_zero_is_beyond_the_table_and_still_counted():
     assert found.tolist() == [60]
 
 
+@pytest.mark.parametrize("j", [0, 1, 2, 5, 40])
+def test_a_unit_exponential_survives_a_whole_number_as_exp_says(j):
+    assert float(exponential_survival(j)) == pytest.approx(math.exp(-j), rel=1e-14)
+
+
 def test_the_weights_of_the_half_normal_wholes_are_exp_of_minus_half_the_square():
     with ctx.workprec(200):
         shares = [_half_normal_survival(k) - _half_normal_survival(k + 1) for k in range(6)]
@@ -122,3 +138,38 @@ def test_the_weights_of_the_half_normal_wholes_are_exp_of_minus_half_the_square(
             assert ratio.overlaps((arb(-(2 * k + 1)) / 2).exp())
             assert ratio.rad() < arb(2) ** -100
         assert _half_normal_survival(0).contains(1)
+
+
+# What the margin must cover, measured where the samplers call: the float value of every probability.
+
+
+@pytest.mark.parametrize(
+    "draw",
+    [
+        lambda source: normals(source, 300),
+        lambda source: exponentials(source, 300),
+        lambda source: discrete_laplace(source, scale=7, count=100),
+        lambda source: discrete_laplace(source, scale=2**50, count=300),
+        lambda source: discrete_laplace(source, scale=3**60, count=300),
+        lambda source: discrete_gaussian(source, variance=Fraction(1, 30), count=50),
+        lambda source: discrete_gaussian(source, variance=Fraction(1), count=300),
+        lambda source: discrete_gaussian(source, variance=Fraction(2**99), count=300),
+        lambda source: discrete_gaussian(source, variance=Fraction(10**50, 7), count=300),
+    ],
+)
+def test_the_margin_is_eight_times_what_the_floats_of_every_sampler_are_allowed_to_err(draw, monkeypatch):
+    worst = 0.0
+
+    def checked(source, exponents, exact):
+        nonlocal worst
+        with ctx.workprec(200):
+            for index, approximate in enumerate(np.exp(-exponents).tolist()):
+                error = abs(arb(approximate) - (-exact(index, 1)).exp())
+                worst = max(worst, float(error.abs_upper()))
+        return exp_trials(source, exponents, exact)
+
+    for module in (discrete, reals):
+        monkeypatch.setattr(module, "exp_trials", checked)
+    draw(rehearsal(21))
+    assert 0 < worst < 2.0**-45
+    assert trials.MARGIN >= 8 * 2.0**-43

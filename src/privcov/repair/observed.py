@@ -1,0 +1,59 @@
+"""A noisy matrix together with everything public about it: the one argument of ``repair``."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from privcov.errors import ParameterError
+from privcov.noise import NoiseLaw
+from privcov.repair.facts import Floats, PublicFacts
+from privcov.repair.structure import Structure
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Observed:
+    """A noisy symmetric second-moment matrix in scaled units, the law of its noise, and public facts."""
+
+    matrix: Floats
+    law: NoiseLaw
+    rows: float | None
+    """The count where it is public, or a noisy count released before; None where nothing is known of it."""
+    squared_norm_bound: float
+    structure: Structure | None = None
+
+    def __post_init__(self) -> None:
+        matrix = np.array(self.matrix, dtype=np.float64)
+        d = self.law.dimension
+        if matrix.shape != (d, d):
+            raise ParameterError("E273", f"the noise law has dimension {d}, the matrix shape {matrix.shape}.")
+        if not np.isfinite(matrix).all():
+            raise ParameterError("E274", "the matrix to repair has entries that are not finite.")
+        if not np.allclose(matrix, matrix.T, rtol=0, atol=1e-9 * float(np.abs(matrix).max(initial=0.0))):
+            raise ParameterError("E275", "the matrix to repair is not symmetric.")
+        if self.structure is not None and self.structure.dimension != d:
+            raise ParameterError(
+                "E279", f"the structure has dimension {self.structure.dimension}, the matrix {d}."
+            )
+        matrix = (matrix + matrix.T) / 2
+        matrix.setflags(write=False)
+        object.__setattr__(self, "matrix", matrix)
+        _ = self.facts  # validates what is left
+
+    @property
+    def facts(self) -> PublicFacts:
+        return PublicFacts(law=self.law, rows=self.rows, squared_norm_bound=self.squared_norm_bound)
+
+    def fitted(self) -> Observed:
+        """The same observation after its structure has been used, with what is left of the noise."""
+        if self.structure is None:
+            return self
+        left = math.sqrt(self.structure.noise_left(self.law))
+        return dataclasses.replace(
+            self,
+            matrix=self.structure.fit(self.matrix, self.law),
+            law=dataclasses.replace(self.law, scale=self.law.scale * left),
+        )

@@ -1,0 +1,81 @@
+"""The manual is a test: what README and docs say is run, linked and true."""
+
+from __future__ import annotations
+
+import doctest
+import importlib
+import pkgutil
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import privcov
+
+ROOT = Path(__file__).parents[2]
+PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
+SNIPPETS = [
+    pytest.param(code, id=f"{page.relative_to(ROOT)}-{number}")
+    for page in PAGES
+    for number, code in enumerate(re.findall(r"```python\n(.*?)```", page.read_text(), re.DOTALL))
+]
+MODULES = [
+    module.name
+    for module in pkgutil.walk_packages(privcov.__path__, "privcov.")
+    if "__main__" not in module.name
+]
+
+
+@pytest.mark.parametrize("code", SNIPPETS)
+def test_a_snippet_runs(code, tmp_path):
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+
+
+def test_the_ten_lines_are_about_ten():
+    code = SNIPPETS[0].values[0]
+    assert len([line for line in code.splitlines() if line.strip()]) <= 11
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_the_examples_in_docstrings_are_true(name):
+    failed, _ = doctest.testmod(importlib.import_module(name))
+    assert failed == 0
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_links_and_named_files_exist(page):
+    text = page.read_text()
+    for target in re.findall(r"\]\(([^)#]+)[^)]*\)", text):
+        assert (page.parent / target).exists(), target
+    for target in re.findall(r"`((?:src|docs|tests|benchmarks)/[\w./-]+)`", text):
+        assert "NAME" in target or (ROOT / target).exists(), target
+
+
+def test_continuous_integration_runs_the_readme_s_own_test_command():
+    readme = (ROOT / "README.md").read_text()
+    command = re.search(r"<!-- tests -->\n```\n(.*?)\n```", readme)[1]
+    assert command.endswith("-m pytest")
+    assert "<!-- tests -->" in (ROOT / ".ci" / "run").read_text()
+
+
+def test_every_error_code_in_the_source_is_one_code_for_one_kind():
+    """A code belongs to one class of error, and its first digit says which."""
+    digit = {
+        "InputError": "1",
+        "ParameterError": "2",
+        "BudgetError": "3",
+        "OutputError": "4",
+        "RandomnessError": "5",
+        "ReleaseError": "6",
+    }
+    found = 0
+    for path in (ROOT / "src").rglob("*.py"):
+        for kind, code in re.findall(r"(\w+Error)\(\s*\"E(\d{3})\"", path.read_text()):
+            assert code[0] == digit[kind], f"{path.name}: {kind} E{code}"
+            found += 1
+    assert found > 60

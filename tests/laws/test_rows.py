@@ -1,0 +1,196 @@
+"""Laws of the path from rows to the Gram matrix: row-local, order-free, and never above the norm bound."""
+
+from __future__ import annotations
+
+import math
+import re
+import tempfile
+from collections import Counter
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import privcov.table.csv as csv_module
+from privcov.bounding import Bounding
+from privcov.gram import Gram
+from privcov.grid import ROW_BITS, Grid
+from privcov.schema import Schema
+from privcov.table import open_table
+
+WILD = st.floats(allow_nan=True, allow_infinity=True, width=64)
+BOUNDS = st.tuples(st.floats(-1e100, 1e100), st.floats(1e-3, 1e100)).filter(lambda b: b[0] + b[1] > b[0])
+
+
+@st.composite
+def schemas(draw: st.DrawFn) -> Schema:
+    columns: dict[str, Any] = {}
+    for place in range(draw(st.integers(1, 6))):
+        if draw(st.integers(0, 3)):
+            lower, width = draw(BOUNDS)
+            columns[f"x{place}"] = {"lower": lower, "upper": lower + width}
+        else:
+            columns[f"x{place}"] = {"levels": list(range(draw(st.integers(1, 4))))}
+    rules: dict[str, Any] = {
+        "intercept": draw(st.booleans()),
+        "missing": draw(st.sampled_from(["midpoint", "zero-row"])),
+    }
+    if draw(st.booleans()):
+        rules["row_norm_bound"] = draw(st.fractions(Fraction(1, 10), 7, max_denominator=50))
+    return Schema.from_dict({"columns": columns, **rules})
+
+
+@st.composite
+def tables(draw: st.DrawFn) -> tuple[Schema, np.ndarray]:
+    schema = draw(schemas())
+    cell = st.one_of(WILD, st.integers(-1, 4).map(float), st.floats(-10, 10))
+    row = st.lists(cell, min_size=len(schema.columns), max_size=len(schema.columns))
+    rows = draw(st.lists(row, min_size=1, max_size=12))
+    return schema, np.array(rows, dtype=float)
+
+
+def bounded(bounding: Bounding, rows: np.ndarray) -> np.ndarray:
+    return bounding.rows(list(rows.T))
+
+
+@given(tables())
+@settings(max_examples=300, deadline=None)
+def test_rows_are_whole_bounded_and_independent_of_each_other(table: tuple[Schema, np.ndarray]) -> None:
+    schema, rows = table
+    bounding = Bounding.of(schema)
+    made = bounded(bounding, rows)
+    for row, together in zip(rows, made, strict=True):
+        assert bounded(bounding, row[None]).tolist() == [together.tolist()]
+        assert sum(int(q) ** 2 for q in together) <= bounding.grid.squared_norm_bound <= 2**ROW_BITS
+        assert all(q == int(q) for q in together)
+
+
+@given(tables(), st.randoms(use_true_random=False))
+@settings(max_examples=100, deadline=None)
+def test_any_partition_and_order_gives_the_same_sum(table: tuple[Schema, np.ndarray], random: Any) -> None:
+    schema, rows = table
+    bounding = Bounding.of(schema)
+    whole = Gram(bounding.grid)
+    whole.add(bounded(bounding, rows))
+    order = list(range(len(rows)))
+    random.shuffle(order)
+    cut = random.randrange(len(rows) + 1)
+    parts = Gram(bounding.grid)
+    for part in (order[cut:], order[:cut]):
+        piece = Gram(bounding.grid)
+        piece.add(bounded(bounding, rows[part]))
+        parts.merge(piece)
+    assert list(parts.reveal_to_mechanism()) == list(whole.reveal_to_mechanism())
+    assert parts.rows == whole.rows
+
+
+@given(schemas())
+@settings(max_examples=200, deadline=None)
+def test_the_grid_keeps_every_norm_and_every_block_sum_exact(schema: Schema) -> None:
+    grid = Grid.of(schema)
+    assert schema.dimension * 4**grid.exponent <= 2**52
+    assert grid.squared_norm_bound <= min(2**ROW_BITS, schema.squared_norm_bound * 4**grid.exponent)
+
+
+# --- cells and records ---------------------------------------------------------------------------------
+
+AB = Schema.from_dict({"columns": {"a": {"lower": 0, "upper": 10}, "s": {"levels": ["F", "M"]}}})
+ONE = Schema.from_dict({"columns": {"a": {"lower": 0, "upper": 10}}})
+NUMBER = re.compile(rb"[ \t\r\n\v\f]*[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?[ \t\r\n\v\f]*")
+NUMERIC_TEXT = st.one_of(
+    st.text("0123456789+-.eE \t_xXinfaNA", max_size=9),
+    st.floats().map(repr),
+    st.integers().map(str),
+    st.text(max_size=4),
+)
+
+
+def meant(cell: bytes) -> float:
+    """The number rule, from its own words."""
+    value = float(cell) if NUMBER.fullmatch(cell) else math.nan
+    return value if math.isfinite(value) else math.nan
+
+
+def first_column(data: Any) -> list[float]:
+    found = [float(cell) for block in open_table(data, ONE).blocks() for cell in block[0]]
+    return [cell if math.isfinite(cell) else math.nan for cell in found]
+
+
+@given(st.lists(NUMERIC_TEXT, min_size=1, max_size=8))
+@settings(max_examples=300, deadline=None)
+def test_text_is_a_number_by_the_rule_alone(cells: list[str]) -> None:
+    expected = [meant(cell.encode("utf-8", "surrogatepass")) for cell in cells]
+    sources: list[Any] = [pd.DataFrame({"a": pd.Series(cells, dtype=object)})]
+    if not any("\ud800" <= letter <= "\udfff" for cell in cells for letter in cell):
+        sources.append(pa.table({"a": pa.array(cells, pa.string())}))
+    for source in sources:
+        assert repr(first_column(source)) == repr(expected)
+
+
+SCRAPS = [
+    b"1",
+    b"2.5",
+    b"F",
+    b" M ",
+    b'"F"',
+    b'"',
+    b'""',
+    b",",
+    b" ",
+    b"\r",
+    b"x",
+    b"\xff",
+    b"\xef\xbb\xbf",
+    b"\0",
+]
+LINE = st.one_of(
+    st.lists(st.sampled_from(SCRAPS), max_size=9).map(b"".join),
+    st.tuples(st.integers(0, 9), st.sampled_from(["F", "M", '"M"'])).map(lambda r: f"{r[0]},{r[1]}".encode()),
+)
+
+
+def records(lines: list[bytes], end: bytes = b"\n") -> Counter[str]:
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "x.csv")
+        path.write_bytes(end.join([b"a,s", *lines, b""]))
+        table = open_table(path, AB)
+        found = Counter(
+            repr([float(c) for c in row]) for block in table.blocks() for row in zip(*block, strict=True)
+        )
+        assert table.rows == found.total()
+    return found
+
+
+@given(st.lists(LINE, max_size=7), st.sampled_from([4, 11, 64, 2**22]), st.sampled_from([8, 2**20]))
+@settings(max_examples=200, deadline=None)
+def test_a_csv_line_means_the_same_whatever_stands_around_it(
+    lines: list[bytes], chunk: int, cap: int
+) -> None:
+    last = b"7,F"  # blank lines at the very end are no records
+    before = csv_module.CHUNK_BYTES, csv_module.LONGEST_LINE
+    csv_module.CHUNK_BYTES, csv_module.LONGEST_LINE = chunk, cap
+    try:
+        alone: Counter[str] = Counter()
+        for line in lines:
+            alone += records([line, last])
+            alone -= records([last])
+        assert records([*lines, last]) == alone + records([last])
+    finally:
+        csv_module.CHUNK_BYTES, csv_module.LONGEST_LINE = before
+
+
+@given(st.binary(max_size=60))
+@settings(max_examples=200, deadline=None)
+def test_any_bytes_after_the_header_are_a_table_with_one_record_per_line(body: bytes) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "x.csv")
+        path.write_bytes(b"a,s\n" + body)
+        table = open_table(path, AB)
+        assert sum(len(block[0]) for block in table.blocks()) == table.rows
+    kept = body.replace(b"\r\n", b"\n").rstrip(b"\n")
+    assert table.rows == (kept.count(b"\n") + 1 if kept else 0)

@@ -1,0 +1,154 @@
+"""A schema holds public facts, refuses nonsense with a reason, and never guesses."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import pytest
+
+from privcov.errors import PrivcovError
+from privcov.grid import BLOCK_ROWS, ROW_BITS, Grid
+from privcov.schema import Schema
+from privcov.template import template
+
+AGE = {"age": {"lower": 0, "upper": 100}}
+
+
+def schema_of(columns=None, **rest):
+    return Schema.from_dict({"columns": AGE if columns is None else columns, **rest})
+
+
+def test_features_are_the_intercept_then_columns_then_levels():
+    schema = schema_of({**AGE, "sex": {"levels": ["F", "M"]}})
+    assert [f.name for f in schema.features] == ["(Intercept)", "age", "sex[F]", "sex[M]"]
+    assert [f.kind for f in schema.features] == ["intercept", "numeric", "level", "level"]
+    assert schema.dimension == 4
+
+
+def test_the_default_row_norm_counts_a_categorical_column_once():
+    schema = schema_of({**AGE, "job": {"levels": list("abcdefgh")}})
+    assert schema.squared_norm_bound == 3
+
+
+def test_a_declared_bound_that_no_row_exceeds_is_no_bound():
+    assert schema_of(row_norm_bound=50) == schema_of()
+
+
+def test_a_toml_file_reads_back_as_the_same_schema(tmp_path):
+    schema = schema_of(
+        {**AGE, "job.title": {"levels": ["a b", 'say "x"', "ünï"]}, "code": {"levels": [1, 2.5]}},
+        row_norm_bound="0.3",
+        missing="zero-row",
+        max_rows_per_person=3,
+        ignore_extra=True,
+        intercept=False,
+    )
+    path = tmp_path / "s.toml"
+    path.write_text(schema.to_toml(), encoding="utf-8")
+    assert Schema.read(path) == schema
+
+
+def test_a_decimal_bound_means_the_number_that_was_written(tmp_path):
+    path = tmp_path / "s.toml"
+    path.write_text("row_norm_bound = 0.1\n[columns.age]\nlower = 0.1\nupper = 1e2\n")
+    assert Schema.read(path).row_norm_bound == Fraction(1, 10)
+
+
+@pytest.mark.parametrize(
+    ("given", "code"),
+    [
+        ({"columns": {}}, "E122"),
+        ({"columns": {"age": {"lower": 1, "upper": 1}}}, "E206"),
+        ({"columns": {"age": {"lower": 2, "upper": 1}}}, "E206"),
+        ({"columns": {"age": {"lower": float("nan"), "upper": 1}}}, "E206"),
+        ({"columns": {"age": {"lower": 0, "upper": float("inf")}}}, "E206"),
+        ({"columns": {"age": {"lower": -1.7e308, "upper": 1.7e308}}}, "E206"),
+        ({"columns": {"age": {"lower": "0", "upper": 1}}}, "E206"),
+        ({"columns": {"age": {"lower": 0}}}, "E122"),
+        ({"columns": {"age": {}}}, "E122"),
+        ({"columns": {"age": {"lower": 0, "upper": 1, "levels": ["a"]}}}, "E122"),
+        ({"columns": {"age": {"lower": 0, "upper": 1, "unit": "years"}}}, "E122"),
+        ({"columns": {"sex": {"levels": []}}}, "E122"),
+        ({"columns": {"sex": {"levels": ["a", "a"]}}}, "E122"),
+        ({"columns": {"sex": {"levels": ["a", 1]}}}, "E122"),
+        ({"columns": {"sex": {"levels": "ab"}}}, "E122"),
+        ({"columns": {"sex": {"levels": ["a\x07"]}}}, "E121"),
+        ({"columns": {"<img onerror=x>": {"lower": 0, "upper": 1}}}, "E121"),
+        ({"columns": {"x" * 300: {"lower": 0, "upper": 1}}}, "E121"),
+        ({"columns": {"smile😀": {"lower": 0, "upper": 1}}}, "E121"),
+        ({"columns": AGE, "row_norm_bound": 0}, "E205"),
+        ({"columns": AGE, "row_norm_bound": -1}, "E205"),
+        ({"columns": AGE, "row_norm_bound": float("nan")}, "E205"),
+        ({"columns": AGE, "row_norm_bound": float("inf")}, "E205"),
+        ({"columns": AGE, "row_norm_bound": 2**501}, "E205"),
+        ({"columns": AGE, "max_rows_per_person": 0}, "E205"),
+        ({"columns": AGE, "max_rows_per_person": 1.5}, "E205"),
+        ({"columns": AGE, "missing": "drop"}, "E122"),
+        ({"columns": AGE, "intercept": "yes"}, "E122"),
+        ({"columns": AGE, "bounds": 3}, "E122"),
+        ({"columns": {"job": {"levels": list(map(str, range(5000)))}}}, "E113"),
+        ([], "E122"),
+    ],
+)
+def test_nonsense_is_refused_with_its_code(given, code):
+    with pytest.raises(PrivcovError, match=code):
+        Schema.from_dict(given)
+
+
+def test_a_column_declared_twice_is_refused(tmp_path):
+    path = tmp_path / "s.toml"
+    path.write_text("[columns.age]\nlower = 0\nupper = 1\n[columns.age]\nlower = 0\nupper = 2\n")
+    with pytest.raises(PrivcovError, match="E122"):
+        Schema.read(path)
+
+
+@pytest.mark.parametrize(
+    ("content", "code"),
+    [
+        (b"\xff\xfe", "E105"),
+        (b"columns = [", "E122"),
+        (b"x" * 10, "E122"),
+        (b"[columns.age]\nlower = nan\nupper = 1", "E206"),
+    ],
+)
+def test_a_file_that_is_no_schema_is_refused(tmp_path, content, code):
+    path = tmp_path / "s.toml"
+    path.write_bytes(content)
+    with pytest.raises(PrivcovError, match=code):
+        Schema.read(path)
+
+
+def test_a_missing_schema_file_is_named(tmp_path):
+    with pytest.raises(PrivcovError, match="E119"):
+        Schema.read(tmp_path / "none.toml")
+
+
+def test_the_template_leaves_every_bound_blank_and_cannot_be_read_before_it_is_filled(tmp_path):
+    path = tmp_path / "s.toml"
+    path.write_text(template({"age": "numeric", "job.title": "text"}))
+    with pytest.raises(PrivcovError, match=r"E206.*line 1[0-9]: lower is still blank"):
+        Schema.read(path)
+    filled = path.read_text().replace("lower = ", "lower = 0 ").replace("upper = ", "upper = 9 ")
+    path.write_text(filled.replace("levels = ", 'levels = ["a"] '))
+    assert [c.name for c in Schema.read(path).columns] == ["age", "job.title"]
+
+
+@pytest.mark.parametrize("bound", ["0.01", "0.3", "1", "7", None])
+@pytest.mark.parametrize("columns", [1, 20, 4000])
+def test_the_grid_keeps_block_sums_and_norms_exact_in_float64(bound, columns):
+    if (bound, columns) == ("0.01", 4000):
+        pytest.skip("refused: see the next test")
+    schema = schema_of(
+        {f"c{i}": {"lower": 0, "upper": 1} for i in range(columns)}, row_norm_bound=bound, intercept=False
+    )
+    grid = Grid.of(schema)
+    assert grid.squared_norm_bound <= 2**ROW_BITS
+    assert BLOCK_ROWS * 2**ROW_BITS <= 2**53
+    assert columns * 4**grid.exponent <= 2**52
+    assert Fraction(grid.squared_norm_bound) <= schema.squared_norm_bound * 4**grid.exponent
+
+
+def test_a_row_norm_bound_finer_than_the_grid_is_refused():
+    schema = schema_of({f"c{i}": {"lower": 0, "upper": 1} for i in range(4000)}, row_norm_bound="0.0001")
+    with pytest.raises(PrivcovError, match="E205"):
+        Grid.of(schema)
