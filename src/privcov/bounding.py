@@ -104,8 +104,7 @@ class Bounding:
                 np.subtract(block[place], middle, out=out)
             suspicious = not np.isfinite(scaled).all()
             np.divide(scaled, numbers.steps, out=scaled)
-            np.maximum(scaled, -self.one, out=scaled)
-            np.minimum(scaled, self.one, out=scaled)
+            np.clip(scaled, -self.one, self.one, out=scaled)
             np.rint(scaled, out=scaled)
             if suspicious:  # a missing cell, or a finite one whose difference overflowed: look again
                 for place, out in zip(numbers.places, scaled, strict=True):

@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Literal
 
-from privcov import __version__
 from privcov.noise import NoiseLaw
 from privcov.privacy import Loss
+from privcov.version import __version__
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -19,7 +19,8 @@ class Certificate:
     mechanism: str
     options: Mapping[str, str]
     loss: Loss
-    law: NoiseLaw
+    law: NoiseLaw | None
+    """The law of additive noise; None for a mechanism that is not additive."""
     arithmetic: Literal["exact", "idealized"]
     randomness: Literal["kernel", "rehearsal"]
     proof: str

@@ -19,7 +19,7 @@ from typing import Any
 from privcov.certificate import Certificate
 from privcov.errors import PrivcovError, ReleaseError
 from privcov.grid import Grid
-from privcov.noise import LAWS
+from privcov.noise import LAWS, NoiseLaw
 from privcov.privacy import ZCDP, ApproxDP, Loss, PureDP, decimal_text
 from privcov.schema import Categorical, Column, Feature, Numeric, Schema
 
@@ -59,7 +59,7 @@ def encode(
                 "missing": schema.missing,
                 "max_rows_per_person": schema.max_rows_per_person,
             },
-            "noise": {"law": certificate.law.name, "scale": repr(certificate.law.scale)},
+            "noise": _noise(certificate.law),
             "arithmetic": certificate.arithmetic,
             "randomness": certificate.randomness,
             "proof": certificate.proof,
@@ -100,7 +100,9 @@ def _decode(document: object) -> Parts:
     amounts = {word: text for word, text in guarantee.items() if word != "kind" and text is not None}
     loss = _KINDS[guarantee["kind"]](**amounts, neighbours=promise["neighbours"])
     noise = _fields(promise["noise"], "law scale")
-    law = LAWS[noise["law"]](dimension=schema.dimension, scale=_positive_float(noise["scale"]))
+    law = None
+    if noise["law"] is not None:
+        law = LAWS[noise["law"]](dimension=schema.dimension, scale=_positive_float(noise["scale"]))
     matrix = _fields(given["matrix"], "grid upper")
     if matrix["grid"] != _grid_text(schema):
         raise ValueError("grid")
@@ -196,6 +198,10 @@ def _scaling(feature: Feature) -> dict[str, str]:
     if feature.kind == "level":
         return {"kind": "level", "column": feature.column, "level": str(feature.level)}
     return {"kind": "numeric", "middle": repr(feature.middle), "half_width": repr(feature.half_width)}
+
+
+def _noise(law: NoiseLaw | None) -> dict[str, str | None]:
+    return {"law": None if law is None else law.name, "scale": None if law is None else repr(law.scale)}
 
 
 def _bounds(column: Column) -> dict[str, Any]:

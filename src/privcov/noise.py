@@ -21,7 +21,11 @@ Matrix = NDArray[np.float64]
 
 @dataclass(frozen=True, kw_only=True)
 class NoiseLaw:
-    """A centred symmetric random matrix of the given dimension and scale, entries in scaled units."""
+    """A centred symmetric random matrix of the given dimension, entries in scaled units.
+
+    The scale is a factor: the law of scale c is c times the law of scale 1. Repair keeps unit draws on that
+    understanding.
+    """
 
     name: ClassVar[str]
     dimension: int

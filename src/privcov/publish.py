@@ -70,7 +70,7 @@ def release(
             arithmetic=chosen.arithmetic,
             randomness=source.kind,
             proof=chosen.proof,
-            timing=chosen.timing,
+            timing=chosen.timing_note,
         ),
     )
 

@@ -8,6 +8,7 @@ touches is marked ``rehearsal`` and refuses to be saved.
 
 from __future__ import annotations
 
+import math
 import os
 import threading
 import weakref
@@ -33,17 +34,22 @@ class Randomness:
 
     def uniforms(self, count: int) -> Floats:
         """Idealized uniforms in (0, 1): odd multiples of 2^-54, so never 0 and never 1."""
-        return ((self.words(count) >> np.uint64(11)).astype(np.float64) + 0.5) * 2.0**-53
+        result = (self.words(count) >> np.uint64(11)).astype(np.float64)
+        result += 0.5
+        result *= 2.0**-53
+        return result
 
     def normals(self, *shape: int) -> Floats:
         """Idealized standard normals in float64 (Box–Muller); exact ones are in ``privcov.exact``."""
-        count = int(np.prod(shape))
+        count = math.prod(shape)
         pairs = (count + 1) // 2
-        radius = np.sqrt(-2.0 * np.log(self.uniforms(pairs)))
-        angle = 2.0 * np.pi * self.uniforms(pairs)
-        both = np.empty(2 * pairs)
+        both = self.uniforms(2 * pairs)
+        radius = np.log(both[:pairs])
+        radius *= -2.0
+        np.sqrt(radius, out=radius)
+        angle = both[pairs:] * (2.0 * np.pi)
         np.multiply(radius, np.cos(angle), out=both[:pairs])
-        np.multiply(radius, np.sin(angle), out=both[pairs:])
+        np.multiply(radius, np.sin(angle, out=angle), out=both[pairs:])
         return both[:count].reshape(shape)
 
     def __reduce__(self) -> NoReturn:

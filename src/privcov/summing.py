@@ -15,7 +15,8 @@ from privcov.table import Table
 Progress = Callable[[int, int | None], object]
 """Called with the rows summed so far, and the bytes read so far where a file tells."""
 
-_CACHE_CELLS = 2**17
+_MOST_ROWS, _MOST_CELLS = BLOCK_ROWS // 2, 2**22
+"""Blocks that fit a core's cache for few columns, and stay small in memory for many."""
 
 
 def sum_rows(
@@ -44,7 +45,7 @@ def sum_rows(
 
 def _sum(table: Table, bounding: Bounding, progress: Progress | None) -> Gram:
     gram = Gram(bounding.grid)
-    step = max(256, min(BLOCK_ROWS, _CACHE_CELLS // bounding.grid.dimension))
+    step = max(1_024, min(_MOST_ROWS, _MOST_CELLS // bounding.grid.dimension))
     for block in table.blocks():
         for start in range(0, len(block[0]), step):
             gram.add(bounding.rows([cells[start : start + step] for cells in block]))

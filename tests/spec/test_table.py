@@ -29,6 +29,7 @@ from privcov.schema import Schema
 from privcov.summing import sum_rows
 from privcov.table import open_table
 from privcov.table.cells import UNKNOWN
+from privcov.table.parquet import read_kinds
 
 AB = Schema.from_dict({"columns": {"a": {"lower": 0, "upper": 10}, "b": {"lower": 0, "upper": 10}}})
 ONE = Schema.from_dict({"columns": {"a": {"lower": 0, "upper": 10}}})
@@ -468,6 +469,15 @@ def test_extra_columns_are_ignored_only_when_the_schema_says_so(tmp_path: Path) 
     assert cells_of(pd.DataFrame({"z": [object()], "a": [1.0]}), lenient) == [[1.0]]
     with pytest.raises(InputError, match="ignore_extra = true"):
         open_table(written(tmp_path, b"x,a\n1,2\n"), ONE)
+
+
+def test_names_and_kinds_can_be_read_without_a_schema(tmp_path: Path) -> None:
+    assert csv_module.read_header(written(tmp_path, b"a,b\r\n1,2\r\n"), then=3) == (["a", "b"], b"1,2")
+    path = written(tmp_path, parquet_bytes(pa.table({"a": [1.0], "s": ["x"], "t": [True]})), "x.parquet")
+    assert read_kinds(path) == {"a": True, "s": False, "t": True}
+    for read, name in ((lambda p: csv_module.read_header(p, then=1), "no.csv"), (read_kinds, "no.parquet")):
+        with pytest.raises(InputError, match="E119"):
+            read(tmp_path / name)
 
 
 # --- refusals, all before a value is read --------------------------------------------------------------

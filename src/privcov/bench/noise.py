@@ -29,7 +29,7 @@ def run(*, dimensions: Sequence[int] = (20, 108), step: Callable[[], None] = lam
             if "pure" not in kind.kinds:
                 loss = ApproxDP(epsilon=1, delta="1e-6", neighbours="replace-one")
             for arithmetic in ("exact", "idealized"):
-                mechanism = kind(arithmetic=arithmetic)  # type: ignore[arg-type]
+                mechanism = kind(arithmetic=arithmetic)
                 repeat = 1 if d > 200 and arithmetic == "exact" else 3
                 seconds = _cpu(
                     lambda m=mechanism, w=loss, g=grid: m.draw(loss=w, grid=g, randomness=kernel()),  # type: ignore[misc]

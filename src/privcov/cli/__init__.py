@@ -12,8 +12,8 @@ from typing import Any
 
 import click
 
-from privcov import __version__
 from privcov.errors import PrivcovError
+from privcov.version import __version__
 
 # Where each command lives; imported when it is called, so that --help stays fast.
 COMMANDS = {

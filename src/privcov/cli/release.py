@@ -76,7 +76,7 @@ def command(
     note(f"Read it: privcov show {output}")
 
 
-def _options(given: tuple[str, ...]) -> dict[str, str]:
+def _options(given: tuple[str, ...]) -> dict[str, Any]:
     pairs = [text.partition("=") for text in given]
     for name, equals, _ in pairs:
         if not (name and equals):

@@ -11,7 +11,7 @@ import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, fields
 from fractions import Fraction
-from typing import Any, ClassVar, Literal, Protocol, get_args, get_type_hints
+from typing import Any, ClassVar, Literal, Protocol, get_args, get_origin, get_type_hints
 
 import numpy as np
 from numpy.typing import NDArray
@@ -45,27 +45,35 @@ class Mechanism(ABC):
     summary: ClassVar[str]
     best_at: ClassVar[str]
     proof: ClassVar[str]
-    timing: ClassVar[str] = "noise is drawn before data is read, so its timing says nothing about a person"
 
     arithmetic: Arithmetic = "exact"
 
     def __post_init__(self) -> None:
         for option, allowed in self.choices().items():
             value = getattr(self, option)
-            if value not in allowed:
+            if allowed and value not in allowed:
                 words = " or ".join(allowed)
                 raise ParameterError("E209", f"{self.name}: {option} must be {words}, got {value!r}.")
 
     @classmethod
     def choices(cls) -> dict[str, tuple[str, ...]]:
-        """Every option and the words it takes, the default first."""
+        """Every option and the words it takes, the default first; none where it takes a number."""
         hints = get_type_hints(cls)
-        return {option.name: get_args(hints[option.name]) for option in fields(cls)}
+        return {
+            option.name: get_args(hints[option.name]) if get_origin(hints[option.name]) is Literal else ()
+            for option in fields(cls)
+        }
+
+    @property
+    def timing_note(self) -> str:
+        """What the certificate says about an observer of run times."""
+        return "noise is drawn before data is read, so its timing says nothing about a person"
 
     @property
     def options(self) -> dict[str, str]:
         """The options in force, as they are written on the certificate; arithmetic has a field of its own."""
-        return {f.name: str(getattr(self, f.name)) for f in fields(self) if f.name != "arithmetic"}
+        given = {f.name: getattr(self, f.name) for f in fields(self) if f.name != "arithmetic"}
+        return {name: str(value) for name, value in given.items() if value is not None}
 
     def check(self, loss: Loss) -> None:
         """Refuse a kind of loss this mechanism cannot promise."""
@@ -85,8 +93,8 @@ class Mechanism(ABC):
         )
 
     @abstractmethod
-    def law(self, *, loss: Loss, grid: Grid) -> NoiseLaw:
-        """The law of the noise in scaled units: a public fact."""
+    def law(self, *, loss: Loss, grid: Grid) -> NoiseLaw | None:
+        """The law of the noise in scaled units, a public fact; None where the noise is not additive."""
 
     @abstractmethod
     def draw(self, *, loss: Loss, grid: Grid, randomness: Randomness) -> Draw:
@@ -105,6 +113,9 @@ class Noise:
 
 class AdditiveMechanism(Mechanism):
     """Gram matrix plus noise of a known law, on the integer grid of the Gram matrix."""
+
+    @abstractmethod
+    def law(self, *, loss: Loss, grid: Grid) -> NoiseLaw: ...
 
     def draw(self, *, loss: Loss, grid: Grid, randomness: Randomness) -> Noise:
         self.check(loss)

@@ -28,6 +28,7 @@ CANDIDATES: dict[str, Callable[[Floats, PublicFacts], Floats]] = {
 }
 _DECAYS = (0.0, 0.5, 1.0, 2.0, 4.0)  # possible truths: eigenvalue k proportional to k to the minus this
 _SUMMARIES = 8
+_TIE = 1e-2  # repairs that rehearse alike: lean to the flatter one
 
 
 def auto(spectra: Floats, facts: PublicFacts) -> Floats:
@@ -65,7 +66,10 @@ def _weights(spectrum: Floats, answers: Floats, facts: PublicFacts) -> Floats:
     scale = np.sqrt(attainable * (truths**2).sum(axis=1))
     if not (scale > 0).all():  # no noise, or a believed trace of zero: the candidates agree
         return np.full(len(answers), 1 / len(answers))
-    return _smallest_on_simplex(np.einsum("k,kmn->mn", _plausibility(spectrum, noisy) / scale, losses))
+    quadratic = np.einsum("k,kmn->mn", _plausibility(spectrum, noisy) / scale, losses)
+    boldness = (answers**2).sum(axis=1)
+    tie_break = _TIE * np.diag(quadratic).min() * boldness / boldness.max()
+    return _smallest_on_simplex(quadratic + np.diag(tie_break))
 
 
 def _possible_truths(answers: Floats) -> Floats:
@@ -78,12 +82,12 @@ def _possible_truths(answers: Floats) -> Floats:
 def _rehearse(truths: Floats, facts: PublicFacts) -> tuple[Floats, Floats]:
     """Noisy spectra of each possible truth, and the best spectrum for their eigenvectors: diag(VᵀCV)."""
     d = truths.shape[1]
-    draws = noise_bank(facts.law).draws[: _draws(d)]
-    noisy = np.empty((len(truths), len(draws), d))
+    bank, count = noise_bank(facts.law).draws, _draws(d)
+    noisy = np.empty((len(truths), count, d))
     best = np.empty_like(noisy)
     diagonal = np.arange(d)
     for k, truth in enumerate(truths):
-        matrices = draws.copy()
+        matrices = bank[(k * count + np.arange(count)) % len(bank)]  # fresh noise for each truth
         matrices[:, diagonal, diagonal] += truth
         noisy[k], vectors = np.linalg.eigh(matrices)
         best[k] = np.einsum("bie,i->be", vectors**2, truth)

@@ -14,8 +14,8 @@ from privcov.repair.facts import Floats
 
 _SEED = 20190101
 _SPECTRUM_POINTS = 400
-_QUANTILE = 0.7  # of the largest noise eigenvalue: a spike must stand above it
-_FLOOR = 0.4  # of the spread of the noise spectrum: the nearest a spike can come to a noise eigenvalue
+_QUANTILE = 0.9  # of the largest noise eigenvalue: a spike must stand above it
+_FLOOR = 0.2  # of the spread of the noise spectrum: the nearest a spike can come to a noise eigenvalue
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,7 +45,7 @@ def noise_bank(law: NoiseLaw) -> NoiseBank:
 
 def draw_count(dimension: int) -> int:
     """How many draws a dimension gets: many where spectra fluctuate, few where they average themselves."""
-    return max(4, min(200, 2600 // dimension))
+    return max(8, min(200, 3200 // dimension))
 
 
 @lru_cache(maxsize=4)

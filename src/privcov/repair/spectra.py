@@ -45,7 +45,7 @@ def shrink(spectra: Floats, facts: PublicFacts) -> Floats:
 def spiked(spectra: Floats, facts: PublicFacts) -> Floats:
     """A few directions stand out, the rest is flat: right when all but those directions drown in noise.
 
-    An eigenvalue w above the 70 % quantile of the largest noise eigenvalue (about the flat level c) becomes
+    An eigenvalue w above the 90 % quantile of the largest noise eigenvalue (about the flat level c) becomes
     c + G/(−G′) at w − c, where G is the Stieltjes transform of the simulated noise spectrum: the height of a
     spike in free noise times the squared overlap of its eigenvector. The rest share what is left.
     """

@@ -41,6 +41,8 @@ def as_text(
 def signal(release: Release) -> str:
     """How the noise compares with what was measured: the error anyone should expect, from public facts."""
     law = release.certificate.law
+    if law is None:
+        return "The error of this mechanism depends on the data, so the release cannot tell it."
     size = float(np.linalg.norm(release.second_moment(scaled=True)))
     expected = law.rms_frobenius
     share = expected / size if size > 0 else math.inf
@@ -63,7 +65,7 @@ def as_json_values(release: Release, *, repair: str = "auto", scaled: bool = Fal
         "scaled": scaled or _needs_scaled(release),
         "second_moment": release.second_moment(scaled=scaled or _needs_scaled(release), repair=repair),
         "raw_second_moment": release.second_moment(raw=True, scaled=scaled or _needs_scaled(release)),
-        "expected_error": release.certificate.law.rms_frobenius,
+        "expected_error": None if release.certificate.law is None else release.certificate.law.rms_frobenius,
         "certificate": document["certificate"],
     }
     if release.schema.intercept:

@@ -34,13 +34,11 @@ def promise(release: Release) -> str:
         "exact": "Noise is exact: integers drawn from the kernel's randomness, no floating-point trace.",
         "idealized": "Noise is IDEALIZED: drawn in floating point, the promise holds for real numbers only.",
     }[certificate.arithmetic]
-    scale = certificate.law
     lines += [
         rows,
         f"Mechanism: {certificate.mechanism}; proof: {certificate.proof}.",
         exact,
-        f"Noise: standard deviation {math.sqrt(scale.diagonal_variance):.4g} on a diagonal entry and "
-        f"{math.sqrt(scale.offdiagonal_variance):.4g} off it, in scaled units, on sums over all rows.",
+        _noise(release),
         f"Declared public: {_bounds(release)}.",
         f"Timing: {certificate.timing}.",
     ]
@@ -61,6 +59,16 @@ def _effect(release: Release) -> str:
     if loss.kind == "approximate":
         sentence += f", except with probability {amounts['delta']}"
     return sentence + f" ({loss.kind} differential privacy, epsilon = {amounts['epsilon']})"
+
+
+def _noise(release: Release) -> str:
+    law = release.certificate.law
+    if law is None:
+        return "Noise: not additive, so its size on one entry has no public law."
+    return (
+        f"Noise: standard deviation {math.sqrt(law.diagonal_variance):.4g} on a diagonal entry and "
+        f"{math.sqrt(law.offdiagonal_variance):.4g} off it, in scaled units, on sums over all rows."
+    )
 
 
 def _bounds(release: Release) -> str:

@@ -73,20 +73,20 @@ def log_acceptance(forms: Floats, dimension: int) -> Floats:
 def tuned_envelope(preference: Floats, guess: float | None = None) -> float:
     """The b > 0 where Σ 1/(b + preference) = 1, to 0.1 percent: the most efficient envelope.
 
-    Newton on the reciprocal of the sum, which is concave and nearly a line: it rises to the root from below,
-    so the only care needed is a start that is not beyond it. 1 never is.
+    Newton on the reciprocal of the sum, which is concave in b and nearly a line: from b = 1, or from any guess
+    after at most one step back, it climbs to the root without passing it.
 
     >>> round(tuned_envelope(np.zeros(5)), 3)
     5.0
     """
-    b = 1.0 if guess is None else guess
+    b = guess or 1.0
     for _ in range(60):
         inverse = 1.0 / (b + preference)
-        total = inverse.sum()
+        total = float(np.add.reduce(inverse))
         if abs(total - 1.0) < 1e-3:
             break
-        b = max(b + total * (total - 1.0) / (inverse @ inverse), 0.5 * b)
-    return float(min(b, preference.size))
+        b = max(b + total * (total - 1.0) / float(inverse @ inverse), 0.1 * b)
+    return min(b, float(preference.size))
 
 
 def checked_matrix(matrix: ArrayLike) -> Floats:

@@ -12,13 +12,16 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.linalg import lapack
+from numpy.typing import NDArray
+from scipy.linalg import blas, lapack
 
 from privcov.randomness import Floats, Randomness
 from privcov.sphere.bingham import log_acceptance, tuned_envelope
 
-_DETUNED = 0.5
-"""Re-tune when the trace is off by this many times its own scale: at most 6 percent of the proposals lost."""
+_DETUNED = 0.6
+"""Re-tune when the trace is off by this many times its own scale: about 9 percent of the proposals lost."""
+_CAUTION = 0.2
+"""An envelope a little too wide costs a little; one that is too narrow is none at all."""
 _ROUNDS = 30
 _NOT_ORTHOGONAL = 1e-8
 _HOPELESS = 100_000
@@ -39,6 +42,10 @@ class _Envelope:
     inverse_f: Floats  # F⁻¹ with F = K Ω_P⁻¹ Kᵀ
     factor: Floats  # A with AAᵀ = (F⁻¹ + Ω_N)⁻¹
     correction: Floats  # F⁻¹ − F⁻¹ A Aᵀ F⁻¹
+
+    def fits(self, ratio: float) -> bool:
+        """Whether it is still efficient at ``ratio`` times its own concentration."""
+        return abs(self.trace - ratio) <= _DETUNED * min(self.spread, self.trace)
 
     def draw(self, normals: Floats) -> Floats:
         """Rows of standard normals become rows of law N(0, Ω⁻¹) on the complement."""
@@ -71,22 +78,35 @@ class Block:
     def __init__(self, values: Floats, *, most: int, batch: float = 1.0) -> None:
         size = values.size
         self.batch = batch
-        """Proposals the last vectors needed, on average: how many to draw at once."""
+        """Proposals the last vectors needed, on average; their root is a good number to draw at once."""
         self.vectors = np.zeros((most, size))
         self.count = 0
         self._gaps = values.max() - values
         self._free = np.ones(size)
         self._eliminated: list[int] = []
         self._solved = np.zeros((most, size))
-        self._shift = 0.0
         self._envelope: _Envelope | None = None
-        self._given = np.zeros((most, size))  # E: each vector drawn since the envelope was made, conditioned on
+        self._best: float | None = None
+        self._given = np.zeros(
+            (most, size)
+        )  # E: each vector drawn since the envelope was made, conditioned on
         self._pending = 0
+        # Measured costs, in units of size³ of the decomposition: they choose the block's length and nothing else.
+        self._spent = float(size) ** 3
+        self._step = 0.0
+
+    @property
+    def pays(self) -> bool:
+        """Whether the next vector is cheaper here than the average vector of this block has been so far."""
+        return self.count < 2 or self._step * self.count < self._spent
 
     def draw(self, randomness: Randomness, concentration: float) -> tuple[Floats, int] | None:
         """A unit vector in the eigenbasis and the number of proposals, or None."""
+        before = self._spent
+        self._spent += 14.0 * self._gaps.size * self.count
         if not (self._still_tuned(concentration) or self._retune(concentration)):
             return None
+        self._step += 0.1 * (self._spent - before - self._step)
         envelope = self._envelope
         assert envelope is not None
         size = self._gaps.size
@@ -95,7 +115,7 @@ class Block:
         given = self._given[: self._pending]
         proposals = 0
         while proposals < _HOPELESS or not self.count:
-            batch = max(1, min(math.ceil(self.batch), 2**16 // size))
+            batch = max(1, min(math.ceil(math.sqrt(self.batch)), 2**16 // size))
             points = envelope.draw(randomness.normals(batch, size))
             if self._pending:
                 points -= ((points * envelope.precision) @ given.T) @ given
@@ -114,13 +134,13 @@ class Block:
         return None
 
     def _made_orthogonal(self, vector: Floats) -> Floats | None:
-        known = self.vectors[: self.count]
-        for _ in range(2):
+        if self.count:
+            known = self.vectors[: self.count]
             along = known @ vector
-            if self.count and not np.abs(along).max() < _NOT_ORTHOGONAL:
+            if not np.abs(along).max() < _NOT_ORTHOGONAL:
                 return None
-            vector = vector - along @ known
-            vector /= np.linalg.norm(vector)
+            vector -= along @ known
+            vector /= math.sqrt(float(vector @ vector))
         return self._constrain(vector)
 
     def _constrain(self, vector: Floats) -> Floats:
@@ -135,7 +155,9 @@ class Block:
         height = float(image @ vector)
         if height > 0.0:
             self._given[self._pending] = image / math.sqrt(height)
-            envelope.trace -= float(image @ image) / height
+            lost = float(image @ image) / height
+            envelope.trace -= lost
+            envelope.spread = math.sqrt(max(envelope.spread**2 - lost**2, 0.0))
         else:
             envelope.trace = math.nan  # never tuned: forces a new envelope
         self._pending += 1
@@ -146,50 +168,57 @@ class Block:
         if envelope is None:
             return False
         if concentration == envelope.concentration:
-            off = envelope.trace - 1.0
-            return abs(off) <= _DETUNED * envelope.spread
+            return envelope.fits(1.0)
         if concentration == 0.0 or envelope.concentration == 0.0:
             return False
-        ratio = concentration / envelope.concentration
-        return abs(envelope.trace - ratio) <= _DETUNED * envelope.spread
+        return envelope.fits(concentration / envelope.concentration)
 
     def _retune(self, concentration: float) -> bool:
         """A new envelope for this concentration; False when there is none that float64 can carry."""
         for vector in self.vectors[self.count - self._pending : self.count]:
             self._solve_for(vector)
         self._pending = 0
-        twice = 2.0 * concentration
         low, high = 0.0, math.inf
         proposed: float | None = None
         for _ in range(_ROUNDS):
             free = self._free > 0
-            preference = twice * (self._gaps - self._gaps[free].min())
-            best = tuned_envelope(preference[free])
-            b = best - twice * self._shift if proposed is None else proposed
+            preference = 2.0 * concentration * (self._gaps - self._gaps[free].min())
+            inside = preference[free]
+            best = self._best = tuned_envelope(inside, self._best)
+            b = self._guess(concentration, preference, free, best) if proposed is None else proposed
             if proposed is None and b <= 0.0 and self._exchange(b + preference):
                 continue
             if not low < b < high:
-                b = 0.5 * (low + high) if high < math.inf else 2.0 * low + best
+                b = 0.5 * (low + high) if high < math.inf else low + best
             made = self._envelope_at(concentration, b + preference)
             if made is False:
                 return False
             if made is None:
-                low = b
-                proposed = -1.0
+                low, proposed = b, b + best
                 continue
-            if abs(made.trace - 1.0) <= _DETUNED * made.spread or not self._eliminated:
+            implied = _implied(inside, made.trace, best)
+            made.spread = math.sqrt(float(np.sum((implied + inside) ** -2.0)))
+            if made.fits(1.0) or not self._eliminated:
                 self._envelope = made
-                if twice > 0.0:
-                    self._shift = (self._implied(preference[free], made.trace) - b) / twice
                 return True
             low, high = (b, high) if made.trace > 1.0 else (low, b)
-            proposed = best - (self._implied(preference[free], made.trace) - b)
+            proposed = best - (implied - b)
         return False
 
-    @staticmethod
-    def _implied(preference: Floats, trace: float) -> float:
-        """The envelope that would have this trace, were the free coordinates unconstrained."""
-        return tuned_envelope(trace * preference) / trace
+    def _guess(self, concentration: float, preference: Floats, free: NDArray[np.bool_], best: float) -> float:
+        """Where the tuned envelope should be, from the trace of the last one in the present complement.
+
+        The model: the trace is that of the free coordinates alone, with a shift that makes it right at the last.
+        """
+        last = self._envelope
+        if last is None or concentration == 0.0 or last.concentration == 0.0 or not last.trace > 0.0:
+            return best
+        ratio = concentration / last.concentration
+        top = int(np.argmin(np.where(free, preference, np.inf)))
+        at = ratio * float(last.precision[top])
+        inside = preference[free]
+        scale = float(np.sum((best + inside) ** -2.0)) ** -0.5
+        return best - (_implied(inside, last.trace / ratio, best) - at) + _CAUTION * scale
 
     def _envelope_at(self, concentration: float, precision: Floats) -> _Envelope | bool | None:
         """The envelope of this precision; None if not positive definite, False if it cannot be computed."""
@@ -197,13 +226,14 @@ class Block:
         inverse = self._free / precision
         root = np.sqrt(inverse)
         trace = float(inverse.sum())
-        spread = math.sqrt(float(inverse @ inverse))
         solved = self._solved[: len(eliminated)]
         if not eliminated:
             none = np.zeros((0, 0))
             return _Envelope(
-                concentration, precision, inverse, root, trace, spread, solved, [], none, none, none
+                concentration, precision, inverse, root, trace, 0.0, solved, [], none, none, none
             )
+        rows = len(eliminated)
+        self._spent += rows * rows * (precision.size + 4.0 * rows)
         scaled = solved * root
         f = scaled @ scaled.T
         lower, failed = lapack.dpotrf(f, lower=1, clean=1)
@@ -222,15 +252,15 @@ class Block:
         middle = -(below_inverse.T @ below_inverse)
         middle.flat[:: len(eliminated) + 1] += 1.0
         correction = lower_inverse.T @ middle @ lower_inverse
-        scaled *= root
-        trace += float(np.sum(factor * factor)) - float(np.sum((scaled @ scaled.T) * correction))
+        rough = (scaled * root).astype(np.float32)  # enough for tuning, which cannot change the law
+        trace += float(np.vdot(factor, factor)) - float(np.vdot(rough @ rough.T, correction))
         return _Envelope(
             concentration,
             precision,
             inverse,
             root,
             trace,
-            spread,
+            0.0,
             solved.copy(),
             list(eliminated),
             lower_inverse.T @ lower_inverse,
@@ -256,7 +286,8 @@ class Block:
         column = others[:, pivot].copy()
         if row < len(self._eliminated):
             column[row] = 0.0
-        others += np.outer(column, solution)
+        if column.size:
+            blas.dger(1.0, solution, column, a=others.T, overwrite_a=1)  # in place: others is contiguous
         others[:, pivot] = 0.0
         self._solved[row] = solution
         self._free[pivot] = 0.0
@@ -281,3 +312,8 @@ class Block:
         self._free[leaving] = 1.0
         self._eliminate(constraint, entering, row)
         return True
+
+
+def _implied(preference: Floats, trace: float, guess: float) -> float:
+    """The envelope that would have this trace, were the free coordinates unconstrained."""
+    return tuned_envelope(trace * preference, trace * guess) / trace

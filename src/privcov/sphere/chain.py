@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.linalg import lapack
+from scipy.linalg import blas, eigh_tridiagonal, lapack, solve_triangular
 
 from privcov.errors import ParameterError
 from privcov.randomness import Floats, Randomness
@@ -53,17 +53,16 @@ def sample_chain(
     batch, start = 1.0, 0
     while start < draws:
         left = dimension - start
-        values, basis, failed = lapack.dsyevd(rest, lower=1)
-        if failed:
-            values, basis = np.linalg.eigh(rest)
-        block = Block(values, most=min(block_length or _length(left), draws - start), batch=batch)
-        while block.count < len(block.vectors):
+        eigen = _Eigen(rest)
+        most = min(block_length or left, max(1, left // 2), draws - start)
+        block = Block(eigen.values, most=most, batch=batch)
+        while block.count < most and (block_length or block.pays):
             drawn = block.draw(randomness, float(per_step[start + block.count]))
             if drawn is None:
                 break
             proposals.append(drawn[1])
         end, batch = start + block.count, block.batch
-        packed, scale, _, _ = lapack.dgeqrf(basis @ block.vectors[: block.count].T)
+        packed, scale = _reflectors(eigen.outward(block.vectors[: block.count].T))
         reflectors[start:, start:end], scales[start:end] = packed, scale
         signs[start:end] = np.sign(np.diagonal(packed))
         if end < draws:
@@ -71,27 +70,59 @@ def sample_chain(
         start = end
     if rank == dimension:
         signs[-1] = 1.0 - 2.0 * float(randomness.words(1)[0] & np.uint64(1))
-    vectors, _, _ = lapack.dorgqr(reflectors, scales)
+    space = int(lapack.dorgqr(reflectors, scales, lwork=-1)[1][0])
+    vectors, _, _ = lapack.dorgqr(reflectors, scales, lwork=space, overwrite_a=1)
     return vectors * signs, proposals
 
 
-def _length(left: int) -> int:
-    """How many vectors to draw from one eigendecomposition of this size: a balance of left³ and left·length²."""
-    return max(1, min(left // 2, round(0.75 * left ** (2 / 3))))
+class _Eigen:
+    """An eigendecomposition whose vectors are never formed: tridiagonal reduction, then the tridiagonal one.
+
+    Only a block's few vectors are carried out of the eigenbasis, so multiplying the two factors would be waste.
+    """
+
+    def __init__(self, lower: Floats) -> None:
+        space = int(lapack.dsytrd_lwork(lower.shape[0], lower=1)[0])
+        self._packed, diagonal, beside, self._scales, _ = lapack.dsytrd(lower, lower=1, lwork=space)
+        self.values, self._inner = eigh_tridiagonal(
+            diagonal, beside, lapack_driver="stevd", check_finite=False
+        )
+
+    def outward(self, columns: Floats) -> Floats:
+        """Columns in the eigenbasis, in the coordinates of the matrix."""
+        result = np.asfortranarray(self._inner @ columns)
+        if self._scales.size:
+            below = np.asfortranarray(self._packed[1:, :-1])
+            tail = np.asfortranarray(result[1:])
+            space = int(lapack.dormqr("L", "N", below, self._scales, tail, -1)[1][0])
+            result[1:], _, _ = lapack.dormqr("L", "N", below, self._scales, tail, space, overwrite_c=1)
+        return result
 
 
-def _complement(matrix: Floats, packed: Floats, scale: Floats) -> Floats:
-    """QᵀMQ without its first rows and columns, Q = I − VTVᵀ being the product of the packed reflectors."""
+def _reflectors(columns: Floats) -> tuple[Floats, Floats]:
+    """Orthonormal columns as packed Householder reflectors and their scales."""
+    space = int(lapack.dgeqrf_lwork(*columns.shape)[0])
+    packed, scale, _, _ = lapack.dgeqrf(columns, lwork=space)
+    return packed, scale
+
+
+def _complement(lower: Floats, packed: Floats, scale: Floats) -> Floats:
+    """QᵀMQ without its first rows and columns, Q = I − VTVᵀ being the product of the packed reflectors.
+
+    Only lower triangles are read and written.
+    """
     count = scale.size
     idle = scale == 0.0  # a vector that already was a basis vector needs no reflector
     v = np.tril(packed, -1)
     np.fill_diagonal(v, 1.0)
     v[:, idle] = 0.0
+    v = np.asfortranarray(v)
     t_inverse = np.triu(v.T @ v, 1)
     np.fill_diagonal(t_inverse, 1.0 / np.where(idle, 1.0, scale))
-    x = np.linalg.solve(t_inverse.T, (matrix @ v).T).T
-    x -= 0.5 * v @ np.linalg.solve(t_inverse.T, v.T @ x)
-    x, v = x[count:], v[count:]
-    both = x @ v.T
-    rest: Floats = matrix[count:, count:] - both - both.T
-    return np.asfortranarray(rest)
+    t = solve_triangular(t_inverse, np.eye(count), check_finite=False)
+    x = blas.dsymm(1.0, lower, v, lower=1) @ t
+    x -= v @ (0.5 * (t.T @ (v.T @ x)))
+    return blas.dsyr2k(
+        -1.0, np.asfortranarray(x[count:]), np.asfortranarray(v[count:]), beta=1.0,
+        c=np.asfortranarray(lower[count:, count:]), lower=1, overwrite_c=1,
+    )  # fmt: skip

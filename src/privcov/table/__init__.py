@@ -9,5 +9,6 @@ from __future__ import annotations
 
 from privcov.table.base import Table
 from privcov.table.opening import open_table
+from privcov.table.types import column_types
 
-__all__ = ["Table", "open_table"]
+__all__ = ["Table", "column_types", "open_table"]

@@ -35,9 +35,7 @@ def check_type(column: Column, kind: pa.DataType, where: str) -> None:
             f"{where}: column {column.name} has the type {kind}, which is not one plain value per row.",
             "Store plain numbers or texts.",
         )
-    number = (
-        types.is_integer(kind) or types.is_floating(kind) or types.is_decimal(kind) or types.is_boolean(kind)
-    )
+    number = is_number(kind)
     if not (number or types.is_null(kind) or is_text(kind)):
         raise InputError(
             "E110",
@@ -130,6 +128,14 @@ def _text_codes(column: Categorical, values: pa.Array) -> Floats:
     absent = pc.equal(pc.binary_length(trimmed), 0).fill_null(True)
     codes[_plain(absent)] = np.nan
     return codes
+
+
+def is_number(kind: pa.DataType) -> bool:
+    """Whether Arrow values of this type are numbers; true and false count as 1 and 0."""
+    types = pa.types
+    return bool(
+        types.is_integer(kind) or types.is_floating(kind) or types.is_decimal(kind) or types.is_boolean(kind)
+    )
 
 
 def is_text(kind: pa.DataType) -> bool:

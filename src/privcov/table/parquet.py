@@ -15,7 +15,7 @@ from privcov.errors import InputError
 from privcov.schema import Schema
 from privcov.table.arrow import batch_blocks, check_columns
 from privcov.table.base import Table, block_rows
-from privcov.table.cells import is_text
+from privcov.table.cells import is_number, is_text
 from privcov.table.files import changed, regular_file
 
 _MANY_ROWS = 10**8
@@ -99,6 +99,16 @@ def _checked(file: Any, path: Path, size: int, schema: Schema) -> Any:
         )
     check_columns(found, schema, path.name)
     return metadata
+
+
+def read_kinds(path: Path) -> dict[str, bool]:
+    """Every column's name, and whether its type is a number; from metadata alone."""
+    regular_file(path)
+    try:
+        with pq.ParquetFile(os.fspath(path)) as file:
+            return {field.name: is_number(field.type) for field in file.schema_arrow}
+    except (pa.ArrowException, OSError, ValueError):
+        _damaged(path)
 
 
 def _damaged(path: Path) -> Never:

@@ -1,0 +1,3 @@
+"""The version of the library, printed on every certificate."""
+
+__version__ = "0.1.0"
