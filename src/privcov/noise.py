@@ -74,7 +74,7 @@ class WishartDifference(NoiseLaw):
     def simulate(self, randomness: Randomness) -> Matrix:
         d = self.dimension
         a, b = randomness.normals(2, d, d + 1)
-        return self.scale * (a @ a.T - b @ b.T)
+        return np.asarray(self.scale * (a @ a.T - b @ b.T))
 
     def r_transform(self, g: NDArray[np.complex128]) -> NDArray[np.complex128]:
         s, d = self.scale, self.dimension
@@ -115,7 +115,25 @@ class GaussianFreeTrace(GaussianEnsemble):
     def simulate(self, randomness: Randomness) -> Matrix:
         d = self.dimension
         noise = super().simulate(randomness)
-        return noise - (1 - 1 / math.sqrt(d + 1)) * np.trace(noise) / d * np.eye(d)
+        return np.asarray(noise - (1 - 1 / math.sqrt(d + 1)) * np.trace(noise) / d * np.eye(d))
+
+
+class GaussianTriangle(NoiseLaw):
+    """Independent N(0, scale²) entries on and above the diagonal, mirrored: as the papers draw it."""
+
+    name = "gaussian-triangle"
+
+    @property
+    def diagonal_variance(self) -> float:
+        return self.scale**2
+
+    @property
+    def offdiagonal_variance(self) -> float:
+        return self.scale**2
+
+    def simulate(self, randomness: Randomness) -> Matrix:
+        upper = np.triu(self.scale * randomness.normals(self.dimension, self.dimension))
+        return upper + np.triu(upper, 1).T
 
 
 class LaplaceTriangle(NoiseLaw):
@@ -135,7 +153,7 @@ class LaplaceTriangle(NoiseLaw):
         d = self.dimension
         u = randomness.uniforms(d * d).reshape(d, d) - 0.5
         upper = np.triu(-self.scale * np.sign(u) * np.log1p(-2 * np.abs(u)))
-        return upper + np.triu(upper, 1).T
+        return np.asarray(upper + np.triu(upper, 1).T)
 
 
 class FrobeniusBall(NoiseLaw):
@@ -157,10 +175,17 @@ class FrobeniusBall(NoiseLaw):
         a = randomness.normals(self.dimension, self.dimension)
         direction = (a + a.T) / 2
         radius = -self.scale * np.log(randomness.uniforms(freedom)).sum()
-        return radius * direction / np.linalg.norm(direction)
+        return np.asarray(radius * direction / np.linalg.norm(direction))
 
 
 LAWS: dict[str, type[NoiseLaw]] = {
     law.name: law
-    for law in (WishartDifference, GaussianEnsemble, GaussianFreeTrace, LaplaceTriangle, FrobeniusBall)
+    for law in (
+        WishartDifference,
+        GaussianEnsemble,
+        GaussianFreeTrace,
+        GaussianTriangle,
+        LaplaceTriangle,
+        FrobeniusBall,
+    )
 }

@@ -30,6 +30,7 @@ def release(
     schema: Schema,
     loss: Loss,
     mechanism: str | Mechanism = "auto",
+    as_published: bool = False,
     randomness: Randomness | None = None,
     threads: int = 1,
     progress: Callable[[int, int | None], None] | None = None,
@@ -39,7 +40,8 @@ def release(
 
     ``data`` is a NumPy array, a pandas, polars or Arrow table, or a path to CSV or Parquet. The guarantee is
     the given ``loss``, for every table the schema admits; ``options`` are the mechanism's own, such as
-    ``arithmetic="idealized"``. A ``randomness`` other than the kernel's marks the release as a rehearsal.
+    ``arithmetic="idealized"``, and ``as_published`` takes its paper's constants. A ``randomness`` other than
+    the kernel's marks the release as a rehearsal.
 
     >>> import numpy as np, privcov as pc
     >>> schema = pc.Schema.from_dict({"columns": {"age": {"lower": 0, "upper": 100}}})
@@ -48,7 +50,7 @@ def release(
     >>> made.columns
     ('(Intercept)', 'age')
     """
-    chosen = mechanisms.find(mechanism, loss=loss, **options)
+    chosen = mechanisms.find(mechanism, loss=loss, as_published=as_published, **options)
     grid = Grid.of(schema)
     table = open_table(data, schema)
     source = kernel() if randomness is None else randomness

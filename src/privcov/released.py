@@ -21,6 +21,7 @@ from privcov.certificate import Certificate
 from privcov.errors import OutputError, ParameterError
 from privcov.grid import Grid
 from privcov.repair import Observed, Structure, repair
+from privcov.repair.lawless import repair_without_law
 from privcov.schema import Categorical, Schema
 
 Matrix = NDArray[np.float64]
@@ -116,19 +117,19 @@ class Release:
 
     def _repaired(self, method: str) -> Matrix:
         if method not in self._repairs:
-            self._repairs[method] = repair(self.observed, method=method)
+            self._repairs[method] = self._repair(method)
         return self._repairs[method]
 
-    @property
-    def observed(self) -> Observed:
-        """What post-processing may use: the raw matrix, the law of its noise, and public facts."""
-        return Observed(
-            matrix=self._raw,
-            law=self.certificate.law,
-            rows=self.rows,
-            squared_norm_bound=float(self.schema.squared_norm_bound),
-            structure=self.structure,
+    def _repair(self, method: str) -> Matrix:
+        law, bound = self.certificate.law, float(self.schema.squared_norm_bound)
+        if law is None:
+            return repair_without_law(
+                self._raw, rows=self.rows, squared_norm_bound=bound, structure=self.structure, method=method
+            )
+        observed = Observed(
+            matrix=self._raw, law=law, rows=self.rows, squared_norm_bound=bound, structure=self.structure
         )
+        return repair(observed, method=method)
 
     @cached_property
     def structure(self) -> Structure:

@@ -69,6 +69,17 @@ class Sensitivity:
         """λ_max(D) − λ_min(D) ≤ 1 or 2, times R²: the range of a quadratic form's change."""
         return self._scaled(Fraction(1), Fraction(1 if self.dimension == 1 else 2))
 
+    def values_l1(self, count: int, *, excess: Fraction) -> Fraction:
+        """ℓ1 of ``count`` rounded eigenvalues, or of θᵀCθ for vectors orthonormal up to ``excess``.
+
+        Σ|θᵀDθ| and Σ|λᵢ(C) − λᵢ(C + D)| are at most ‖D‖_*; rounding to the grid adds one step to each value.
+        """
+        return (1 + excess) * self.nuclear + count
+
+    def values_l2(self, count: int, *, excess: Fraction) -> Fraction:
+        """ℓ2 of the same values: at most ‖D‖_F (Hoffman and Wielandt), and √count for the rounding."""
+        return (1 + excess) * self.frobenius + sqrt_up(count)
+
     @property
     def triangle_l1(self) -> Fraction:
         """ℓ1 of the upper triangle with diagonal: (d+1)/2, or min(d/√2 + 1, √((d² + 3d)/2)), times R²."""

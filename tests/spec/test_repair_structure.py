@@ -145,6 +145,14 @@ def test_a_level_count_of_three_thousand_pairs_is_fitted_without_a_loop_per_pair
     np.testing.assert_array_equal(np.diag(fitted)[1:], fitted[0, 1:])
 
 
+def test_an_empty_table_can_be_repaired() -> None:
+    law = WishartDifference(dimension=7, scale=1.0)
+    observed = Observed(
+        matrix=law.simulate(rehearsal(1)), law=law, rows=0, squared_norm_bound=4.0, structure=structure(0)
+    )
+    assert np.abs(repair(observed)).max() < 1e-6
+
+
 def test_lift_is_the_spectral_projection() -> None:
     matrix = rehearsal(6).normals(5, 5)
     matrix = matrix + matrix.T
@@ -175,5 +183,5 @@ def test_an_impossible_structure_is_refused(code: str, arguments: dict[str, obje
 
 def test_a_structure_of_another_dimension_is_refused() -> None:
     law = GaussianEnsemble(dimension=3, scale=1.0)
-    with pytest.raises(ParameterError, match="E279"):
+    with pytest.raises(ParameterError, match="E281"):
         Observed(matrix=np.eye(3), law=law, rows=1, squared_norm_bound=1.0, structure=structure())

@@ -18,6 +18,9 @@ from privcov.cli.output import json_option, note, print_json, reading
 @click.option("--mechanism", default="auto", show_default=True, help="See privcov mechanisms.")
 @click.option("--arithmetic", default="exact", show_default=True, help="exact, or idealized (plain float64).")
 @click.option("--option", "options", multiple=True, metavar="NAME=VALUE", help="An option of the mechanism.")
+@click.option(
+    "--as-published", is_flag=True, help="The constants of the mechanism's paper, not the tight ones."
+)
 @click.option("-o", "--output", help="Write the release here; without it, to stdout.")
 @click.option("--force", is_flag=True, help="Replace an output that is already there.")
 @click.option(
@@ -30,6 +33,7 @@ def command(
     mechanism: str,
     arithmetic: str,
     options: tuple[str, ...],
+    as_published: bool,
     output: str | None,
     force: bool,
     threads: int,
@@ -57,6 +61,7 @@ def command(
             schema=schema,
             loss=loss,
             mechanism=mechanism,
+            as_published=as_published,
             threads=threads,
             progress=progress,
             arithmetic=arithmetic,

@@ -8,6 +8,7 @@ integers: balls that are narrowed long enough decide.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from flint import arb, ctx, fmpz_mat
 
@@ -27,10 +28,8 @@ def rounded_eigenvalues(matrix: Sequence[Sequence[int]]) -> list[int]:
     polynomial = fmpz_mat([list(row) for row in matrix]).charpoly()
     for bits in _DEPTHS:
         with ctx.workprec(bits):
-            found = [
-                ((root.real + arb(1) / 2).floor().unique_fmpz(), times)
-                for root, times in polynomial.complex_roots()
-            ]
+            roots: list[Any] = polynomial.complex_roots()
+            found = [((root.real + arb(1) / 2).floor().unique_fmpz(), times) for root, times in roots]
         if all(value is not None for value, _ in found):
             return sorted((int(value) for value, times in found for _ in range(times)), reverse=True)
     raise InternalError

@@ -64,9 +64,9 @@ def _machine_guess(entries: list[int], q: int, twice: Fraction, largest: int) ->
 def _integer_guess(entries: list[int], q: int, twice: Fraction, spread: int) -> tuple[Transform, Fraction]:
     """The same with as many bits as the spread needs."""
     bits = (spread * q).bit_length() + 80
-    scale = math.floor(twice).bit_length() + 80
+    scale = _scale(twice, 80)
     square: NDArray[Any] = np.array([x << scale for x in entries], dtype=object).reshape(q, q)
-    values, vectors = integer_eigen(square, bits=bits, negligible=int(2 ** (scale - 40) / twice))
+    values, vectors = integer_eigen(square, bits=bits, negligible=int(Fraction(2) ** (scale - 40) / twice))
     top = max(values)
     gaps = [twice * Fraction(top - value, 2**scale) for value in values]
     floats = np.array([float(gap) if gap < 2**900 else 2.0**900 for gap in gaps])
@@ -102,9 +102,10 @@ def best_precision(gaps: Floats) -> Floats:
 def _certified(matrix: Integral, twice: Fraction, transform: Transform, shift: Fraction) -> Envelope | None:
     """The envelope, if exact integers confirm that it is valid and nearly the best."""
     q = matrix.nrows()
-    scale = math.floor(twice).bit_length() + 40  # σ is put on multiples of 2^-scale: 2^-40 in Ω
-    numerator = round(shift * 2**scale)
-    shifted = matrix * (-(2**scale)) + fmpz_mat(q, q, [numerator * (i % (q + 1) == 0) for i in range(q * q)])
+    scale = _scale(twice, 40)
+    shifted = matrix * (-(2**scale))
+    for i in range(q):
+        shifted[i, i] += round(shift * 2**scale)
     form = transform.exact.transpose() * (shifted * transform.exact)
     unit = twice / 2**scale
 
@@ -128,3 +129,8 @@ def _certified(matrix: Integral, twice: Fraction, transform: Transform, shift: F
     return Envelope(
         transform=transform, form=form, unit=unit, floor=least << cut, floor_float=floor, excess=excess
     )
+
+
+def _scale(twice: Fraction, bits: int) -> int:
+    """A k >= 0 such that a step of 2^-k in σ is one of at most 2^-bits in Ω."""
+    return max(0, twice.numerator.bit_length() - twice.denominator.bit_length() + 1 + bits)

@@ -6,8 +6,10 @@ from typing import Any
 
 from privcov.errors import ParameterError
 from privcov.mechanisms.base import Mechanism
+from privcov.mechanisms.eigenvectors import Eigenvectors
 from privcov.mechanisms.frobenius import Frobenius
 from privcov.mechanisms.gaussian import Gaussian
+from privcov.mechanisms.kapralov_talwar import KapralovTalwar
 from privcov.mechanisms.laplace import Laplace
 from privcov.mechanisms.symmetric_wishart import SymmetricWishart
 from privcov.privacy import Loss
@@ -17,6 +19,8 @@ MECHANISMS: dict[str, type[Mechanism]] = {
     "gaussian": Gaussian,
     "frobenius": Frobenius,
     "laplace": Laplace,
+    "eigenvectors": Eigenvectors,
+    "kapralov-talwar": KapralovTalwar,
 }
 
 DEFAULTS = {"pure": "symmetric-wishart", "approximate": "gaussian", "zcdp": "gaussian"}
@@ -28,8 +32,11 @@ WITHDRAWN = {
 }
 
 
-def find(mechanism: str | Mechanism, *, loss: Loss, **options: Any) -> Mechanism:
-    """The mechanism meant by a name (or ``auto``), able to promise this kind of loss."""
+def find(mechanism: str | Mechanism, *, loss: Loss, as_published: bool = False, **options: Any) -> Mechanism:
+    """The mechanism meant by a name (or ``auto``), able to promise this kind of loss.
+
+    ``as_published`` takes the constants of its paper in place of the tight ones.
+    """
     if isinstance(mechanism, str):
         name = DEFAULTS[loss.kind] if mechanism == "auto" else mechanism
         if name in WITHDRAWN:
@@ -43,8 +50,11 @@ def find(mechanism: str | Mechanism, *, loss: Loss, **options: Any) -> Mechanism
             raise ParameterError(
                 "E209", f"{name} has no option {strange[0]!r}.", f"It has: {', '.join(sorted(known))}."
             )
-        mechanism = MECHANISMS[name](**options)
-    elif options:
+        if as_published and not MECHANISMS[name].as_published:
+            raise ParameterError("E209", f"{name} has no published variant.", "Leave --as-published out.")
+        published = MECHANISMS[name].as_published if as_published else {}
+        mechanism = MECHANISMS[name].from_words({**published, **options})
+    elif options or as_published:
         raise ParameterError("E209", "options belong to a mechanism given by name.")
     mechanism.check(loss)
     return mechanism

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from fractions import Fraction
-from typing import Any, ClassVar, Literal, Protocol, get_args, get_origin, get_type_hints
+from typing import Any, ClassVar, Literal, Protocol, Self, get_args, get_origin, get_type_hints
 
 import numpy as np
 from numpy.typing import NDArray
@@ -45,14 +46,17 @@ class Mechanism(ABC):
     summary: ClassVar[str]
     best_at: ClassVar[str]
     proof: ClassVar[str]
+    as_published: ClassVar[Mapping[str, str]] = {}
+    """The options that make it what its paper ran; empty where there is nothing to reproduce."""
 
     arithmetic: Arithmetic = "exact"
 
     def __post_init__(self) -> None:
         for option, allowed in self.choices().items():
             value = getattr(self, option)
-            if allowed and value not in allowed:
-                words = " or ".join(allowed)
+            fine = value in allowed if allowed else value is None or type(value) is int
+            if not fine:
+                words = " or ".join(allowed or ("a whole number",))
                 raise ParameterError("E209", f"{self.name}: {option} must be {words}, got {value!r}.")
 
     @classmethod
@@ -63,6 +67,16 @@ class Mechanism(ABC):
             option.name: get_args(hints[option.name]) if get_origin(hints[option.name]) is Literal else ()
             for option in fields(cls)
         }
+
+    @classmethod
+    def from_words(cls, options: Mapping[str, Any]) -> Self:
+        """With options as a command line gives them: a number may be text."""
+        numbers = {name for name, allowed in cls.choices().items() if not allowed}
+        given: dict[str, Any] = {
+            name: int(value) if name in numbers and str(value).removeprefix("-").isdecimal() else value
+            for name, value in options.items()
+        }
+        return cls(**given)
 
     @property
     def timing_note(self) -> str:

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Literal
 
 import numpy as np
 
-from privcov.accounting import approx_to_zcdp, gaussian_mu
+from privcov.accounting import approx_to_zcdp, gaussian_delta, gaussian_mu
+from privcov.errors import ParameterError
 from privcov.exact import discrete_gaussian, gaussian_ensemble
 from privcov.grid import Grid
 from privcov.mechanisms.base import AdditiveMechanism, Upper, float_up
-from privcov.noise import GaussianEnsemble, GaussianFreeTrace
+from privcov.noise import GaussianEnsemble, GaussianFreeTrace, GaussianTriangle, NoiseLaw
 from privcov.privacy import ApproxDP, Loss, Neighbours
 from privcov.randomness import Randomness
 from privcov.sensitivity import Sensitivity, sqrt_up
@@ -36,10 +38,15 @@ class Gaussian(AdditiveMechanism):
     best_at = "(epsilon, delta) and zCDP, every d; default for both"
     proof = "docs/proofs/gaussian.md"
 
-    noise: Literal["rounded", "discrete"] = "rounded"
+    as_published = {"constants": "published"}  # noqa: RUF012 - a constant of the class
 
-    def law(self, *, loss: Loss, grid: Grid) -> GaussianEnsemble:
-        kind = GaussianFreeTrace if self._free_trace(loss) else GaussianEnsemble
+    noise: Literal["rounded", "discrete"] = "rounded"
+    constants: Literal["tight", "published"] = "tight"
+
+    def law(self, *, loss: Loss, grid: Grid) -> NoiseLaw:
+        kind: type[NoiseLaw] = GaussianFreeTrace if self._free_trace(loss) else GaussianEnsemble
+        if self.constants == "published":
+            kind = GaussianTriangle
         return kind(dimension=grid.dimension, scale=float_up(self._std(loss, grid) * grid.unit))
 
     def exact_noise(self, *, loss: Loss, grid: Grid, randomness: Randomness) -> Upper:
@@ -50,17 +57,23 @@ class Gaussian(AdditiveMechanism):
                 randomness,
                 dimension=d,
                 diagonal_std=std,
-                offdiagonal_std=std * sqrt_up(Fraction(1, 2)),
+                offdiagonal_std=std * self._offdiagonal,
                 trace_keep=keep,
             )
         rows, columns = np.triu_indices(d)
         upper = np.empty(rows.size, dtype=object)
-        for mask, variance in ((rows == columns, std**2), (rows != columns, std**2 / 2)):
+        for mask, variance in ((rows == columns, std**2), (rows != columns, (std * self._offdiagonal) ** 2)):
             upper[mask] = discrete_gaussian(randomness, variance=variance, count=int(mask.sum()))
         return upper
 
+    @property
+    def _offdiagonal(self) -> Fraction:
+        """Off-diagonal over diagonal standard deviation: 1/√2, or 1 as the papers draw it."""
+        return Fraction(1) if self.constants == "published" else sqrt_up(Fraction(1, 2))
+
     def _free_trace(self, loss: Loss) -> bool:
-        return self.noise == "rounded" and loss.neighbours is Neighbours.REPLACE_ONE
+        tight = self.noise == "rounded" and self.constants == "tight"
+        return tight and loss.neighbours is Neighbours.REPLACE_ONE
 
     def _std(self, loss: Loss, grid: Grid) -> Fraction:
         """Δ/μ in grid units, rounded up; Δ is measured in the norm that the noise is isotropic in."""
@@ -70,7 +83,22 @@ class Gaussian(AdditiveMechanism):
 
     def _std_over_sensitivity(self, loss: Loss) -> Fraction:
         """σ/Δ: the inverse of μ."""
+        if isinstance(loss, ApproxDP) and self.constants == "published":
+            return _classical(loss)
         if isinstance(loss, ApproxDP) and self.noise == "rounded":
             return 1 / gaussian_mu(epsilon=loss.epsilon, delta=loss.delta)
         rho = approx_to_zcdp(loss).rho if isinstance(loss, ApproxDP) else loss.amounts["rho"]
         return sqrt_up(1 / (2 * rho))
+
+
+def _classical(loss: ApproxDP) -> Fraction:
+    """√(2 ln(1.25/δ))/ε, used only where the exact profile confirms that it keeps the promise."""
+    root = math.sqrt(2 * math.log(1.25 / float(loss.delta))) * (1 + 2**-40)
+    std = Fraction(root) / loss.epsilon
+    if gaussian_delta(mu=1 / std, epsilon=loss.epsilon) > loss.delta:
+        raise ParameterError(
+            "E203",
+            "the published sigma does not give this epsilon and delta: its proof needs epsilon below 1.",
+            "Leave the published constants.",
+        )
+    return std

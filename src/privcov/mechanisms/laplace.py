@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from fractions import Fraction
 from math import ceil
+from typing import Literal
 
 from privcov.exact import discrete_laplace
 from privcov.grid import Grid
@@ -13,6 +16,7 @@ from privcov.randomness import Randomness
 from privcov.sensitivity import Sensitivity
 
 
+@dataclass(frozen=True, kw_only=True)
 class Laplace(AdditiveMechanism):
     """Laplace noise of scale Δ₁/ε on every entry on and above the diagonal: pure ε-differential privacy.
 
@@ -26,6 +30,9 @@ class Laplace(AdditiveMechanism):
     summary = "independent Laplace noise on the upper triangle"
     best_at = "a baseline; one column"
     proof = "docs/proofs/laplace.md"
+    as_published = {"constants": "published"}  # noqa: RUF012 - a constant of the class
+
+    constants: Literal["tight", "published"] = "tight"
 
     def law(self, *, loss: Loss, grid: Grid) -> LaplaceTriangle:
         return LaplaceTriangle(dimension=grid.dimension, scale=float_up(self._scale(loss, grid) * grid.unit))
@@ -34,7 +41,10 @@ class Laplace(AdditiveMechanism):
         count = grid.dimension * (grid.dimension + 1) // 2
         return discrete_laplace(randomness, scale=self._scale(loss, grid), count=count)
 
-    @staticmethod
-    def _scale(loss: Loss, grid: Grid) -> int:
-        """Δ₁/ε in grid units, rounded up to an integer."""
-        return ceil(Sensitivity.of(grid, loss.neighbours).triangle_l1 / loss.amounts["epsilon"])
+    def _scale(self, loss: Loss, grid: Grid) -> int:
+        """Δ₁/ε in grid units, rounded up to an integer; the papers take 2dR² for Δ₁, which is never less."""
+        sensitivity = Sensitivity.of(grid, loss.neighbours)
+        least = sensitivity.triangle_l1
+        if self.constants == "published":
+            least = max(least, Fraction(2 * grid.dimension) * sensitivity.operator)
+        return ceil(least / loss.amounts["epsilon"])

@@ -28,6 +28,7 @@ CANDIDATES: dict[str, Callable[[Floats, PublicFacts], Floats]] = {
 }
 _DECAYS = (0.0, 0.5, 1.0, 2.0, 4.0)  # possible truths: eigenvalue k proportional to k to the minus this
 _SUMMARIES = 8
+_LEAST = 0.1  # of the mean squared noise: no truth counts as easier than that
 _TIE = 1e-2  # repairs that rehearse alike: lean to the flatter one
 
 
@@ -63,6 +64,7 @@ def _weights(spectrum: Floats, answers: Floats, facts: PublicFacts) -> Floats:
     unavoidable = np.maximum((truths**2).sum(axis=1) - (best**2).sum(axis=2).mean(axis=1), 0.0)
     attainable = np.diagonal(losses, axis1=1, axis2=2).min(axis=1) + unavoidable
     # Midway between loss relative to the truth's size and loss relative to the best repair for it.
+    attainable = np.maximum(attainable, _LEAST * facts.law.rms_frobenius**2)
     scale = np.sqrt(attainable * (truths**2).sum(axis=1))
     if not (scale > 0).all():  # no noise, or a believed trace of zero: the candidates agree
         return np.full(len(answers), 1 / len(answers))

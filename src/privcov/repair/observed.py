@@ -36,7 +36,7 @@ class Observed:
             raise ParameterError("E275", "the matrix to repair is not symmetric.")
         if self.structure is not None and self.structure.dimension != d:
             raise ParameterError(
-                "E279", f"the structure has dimension {self.structure.dimension}, the matrix {d}."
+                "E281", f"the structure has dimension {self.structure.dimension}, the matrix {d}."
             )
         matrix = (matrix + matrix.T) / 2
         matrix.setflags(write=False)

@@ -102,7 +102,7 @@ class Structure:
         if intercept is not None:
             constant = np.full_like(indicators, intercept)
             tied = np.stack([indicators, indicators, constant, indicators], axis=1)
-            if rows is not None:
+            if rows:  # an empty table has no positive definite matrix to lean on; its count is left out
                 fixed = np.vstack([fixed, [[intercept, intercept]]])
                 values = np.append(values, float(rows))
         first, second = np.triu_indices(len(indicators))
@@ -113,7 +113,7 @@ class Structure:
             values=values,
             tied=tied,
             nonnegative=together,
-            inside=_independent(dimension, columns, intercept) * (1.0 if rows is None else rows),
+            inside=_independent(dimension, columns, intercept) * (rows or 1.0),
         )
 
     def fit(self, matrix: Floats, law: NoiseLaw) -> Floats:

@@ -17,6 +17,9 @@ from privcov.randomness import Floats, Randomness
 _BATCH_CELLS = 2**16
 """The most normals drawn at once: half a megabyte."""
 
+_LARGEST = 1e100
+"""Beyond this a product of matrix and concentration could overflow; nothing real comes near."""
+
 
 def sample_bingham(
     randomness: Randomness, matrix: ArrayLike, *, concentration: float, envelope: float | None = None
@@ -100,6 +103,8 @@ def checked_matrix(matrix: ArrayLike) -> Floats:
     if not np.isfinite(values).all():
         raise ParameterError("E221", "the matrix must be finite; it holds an infinity or a NaN.")
     largest = float(np.abs(values).max())
+    if largest > _LARGEST:
+        raise ParameterError("E221", f"the entries of the matrix must be below {_LARGEST:g}.", "Rescale it.")
     if np.abs(values - values.T).max() > 1e-10 * largest:
         raise ParameterError("E221", "the matrix must be symmetric.", "Give (M + Mᵀ)/2 if that is meant.")
     return 0.5 * (values + values.T)
@@ -111,6 +116,6 @@ def checked_concentrations(concentrations: ArrayLike) -> Floats:
         values: NDArray[Any] = np.array(concentrations, dtype=np.float64)
     except (TypeError, ValueError):
         raise ParameterError("E222", "a concentration must be a number.") from None
-    if values.ndim != 1 or not (np.isfinite(values).all() and (values >= 0).all()):
-        raise ParameterError("E222", "a concentration must be finite and not negative.", "Negate the matrix.")
+    if values.ndim != 1 or not ((values >= 0) & (values <= _LARGEST)).all():
+        raise ParameterError("E222", f"concentrations must be numbers between 0 and {_LARGEST:g}.")
     return values

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.linalg import blas, eigh_tridiagonal, lapack, solve_triangular
+from scipy.linalg import blas, lapack
 
 from privcov.errors import ParameterError
 from privcov.randomness import Floats, Randomness
 from privcov.sphere.bingham import checked_concentrations, checked_matrix
 from privcov.sphere.blocks import Block
+from privcov.sphere.envelopes import UnsafeError
 
 
 def sample_chain(
@@ -57,10 +58,10 @@ def sample_chain(
         most = min(block_length or left, max(1, left // 2), draws - start)
         block = Block(eigen.values, most=most, batch=batch)
         while block.count < most and (block_length or block.pays):
-            drawn = block.draw(randomness, float(per_step[start + block.count]))
-            if drawn is None:
-                break
-            proposals.append(drawn[1])
+            try:
+                proposals.append(block.draw(randomness, float(per_step[start + block.count])))
+            except UnsafeError:
+                break  # a fresh decomposition carries on; the draw that failed is made anew
         end, batch = start + block.count, block.batch
         packed, scale = _reflectors(eigen.outward(block.vectors[: block.count].T))
         reflectors[start:, start:end], scales[start:end] = packed, scale
@@ -84,9 +85,7 @@ class _Eigen:
     def __init__(self, lower: Floats) -> None:
         space = int(lapack.dsytrd_lwork(lower.shape[0], lower=1)[0])
         self._packed, diagonal, beside, self._scales, _ = lapack.dsytrd(lower, lower=1, lwork=space)
-        self.values, self._inner = eigh_tridiagonal(
-            diagonal, beside, lapack_driver="stevd", check_finite=False
-        )
+        self.values, self._inner, _ = lapack.dstevd(diagonal, beside)
 
     def outward(self, columns: Floats) -> Floats:
         """Columns in the eigenbasis, in the coordinates of the matrix."""
@@ -119,7 +118,7 @@ def _complement(lower: Floats, packed: Floats, scale: Floats) -> Floats:
     v = np.asfortranarray(v)
     t_inverse = np.triu(v.T @ v, 1)
     np.fill_diagonal(t_inverse, 1.0 / np.where(idle, 1.0, scale))
-    t = solve_triangular(t_inverse, np.eye(count), check_finite=False)
+    t, _ = lapack.dtrtri(t_inverse)
     x = blas.dsymm(1.0, lower, v, lower=1) @ t
     x -= v @ (0.5 * (t.T @ (v.T @ x)))
     return blas.dsyr2k(

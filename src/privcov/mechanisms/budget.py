@@ -1,0 +1,68 @@
+"""A budget of pure ε or of ρ that one mechanism spends in parts: values by noise, vectors by ranges."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Literal
+
+from privcov.accounting import approx_to_zcdp
+from privcov.exact import discrete_gaussian, discrete_laplace
+from privcov.mechanisms import splits
+from privcov.mechanisms.base import Upper
+from privcov.privacy import ApproxDP, Loss
+from privcov.randomness import Randomness
+from privcov.sensitivity import Sensitivity
+
+EXCESS = Fraction(1, 2**20)
+"""Released vectors are orthonormal to better than this; the noise of values is scaled for it."""
+FAILURE = 0.05
+"""β of the adaptive splits: it tunes them and no guarantee."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Budget:
+    """So much ε (``pure``) or so much ρ (``zcdp``)."""
+
+    kind: Literal["pure", "zcdp"]
+    amount: Fraction
+
+    @classmethod
+    def of(cls, loss: Loss, *, draws: int) -> Budget:
+        """What a loss gives to spend. An (ε, δ) loss is spent as ε or as ρ, whichever lets draws be sharper."""
+        if not isinstance(loss, ApproxDP):
+            return cls(
+                kind="pure" if loss.kind == "pure" else "zcdp", amount=next(iter(loss.amounts.values()))
+            )
+        options = [
+            cls(kind="pure", amount=loss.epsilon),
+            cls(kind="zcdp", amount=approx_to_zcdp(loss).rho),
+        ]
+        return max(options, key=lambda budget: budget.ranges([1.0] * max(1, draws))[0])
+
+    def part(self, share: Fraction) -> Budget:
+        return replace(self, amount=share * self.amount)
+
+    def ranges(self, weights: Sequence[float]) -> list[Fraction]:
+        """How much the log density of each draw may move, in proportion to the weights."""
+        split = splits.sum_to if self.kind == "pure" else splits.squares_sum_to
+        return split(self.amount, weights)
+
+    def value_noise(self, randomness: Randomness, sensitivity: Sensitivity, count: int) -> Upper:
+        """Integer noise for ``count`` rounded eigenvalues or quadratic forms, in grid units."""
+        if self.kind == "pure":
+            scale = math.ceil(sensitivity.values_l1(count, excess=EXCESS) / self.amount)
+            return discrete_laplace(randomness, scale=scale, count=count)
+        variance = sensitivity.values_l2(count, excess=EXCESS) ** 2 / (2 * self.amount)
+        return discrete_gaussian(randomness, variance=variance, count=count)
+
+    def weights(self, eigenvalues: Sequence[float], sensitivity: Sensitivity) -> list[float]:
+        """The adaptive split for private eigenvalues that this budget paid for, in units of R²."""
+        unit = sensitivity.squared_norm * sensitivity.rows_per_person
+        if self.kind == "pure":
+            scale = float(sensitivity.nuclear / unit / self.amount)
+            return splits.corollary_one(eigenvalues, noise_scale=scale, failure=FAILURE)
+        std = float(sensitivity.frobenius / unit) / math.sqrt(2 * float(self.amount))
+        return splits.cube_root(eigenvalues, noise_std=std, failure=FAILURE)

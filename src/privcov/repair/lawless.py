@@ -1,0 +1,29 @@
+"""Repair of a matrix whose noise is not additive: only what is true of every moment matrix is used."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from privcov.errors import ParameterError
+from privcov.repair.facts import Floats
+from privcov.repair.structure import Structure
+
+
+def repair_without_law(
+    matrix: Floats, *, rows: int | None, squared_norm_bound: float, structure: Structure, method: str = "auto"
+) -> Floats:
+    """Eigenvalues clipped to [0, rows · R²], and the nearest such matrix of the public structure."""
+    if method == "none":
+        return matrix.copy()
+    if method not in ("auto", "clip"):
+        raise ParameterError(
+            "E279",
+            f"the repair {method!r} needs to know the law of additive noise, which this mechanism has not.",
+            "Use auto, clip or none.",
+        )
+    largest = math.inf if rows is None else rows * squared_norm_bound
+    eigenvalues, vectors = np.linalg.eigh(matrix)
+    result = (vectors * np.clip(eigenvalues, 0.0, largest)) @ vectors.T
+    return structure.fit_positive((result + result.T) / 2)
