@@ -15,6 +15,8 @@ the first value has been read only ``InternalError`` can occur.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import ClassVar
 
 
@@ -73,3 +75,18 @@ class InternalError(PrivcovError):
 
     def __reduce__(self) -> tuple[type[PrivcovError], tuple[str, str, str]]:
         return InternalError, ()  # type: ignore[return-value]
+
+
+@contextmanager
+def errors_of_fixed_text() -> Iterator[None]:
+    """Whatever fails once values are being read must not say why: the reason may be a person's value.
+
+    Only an ``InputError`` passes, because readers raise it from public facts alone: the row count, or a file
+    that changed while it was read.
+    """
+    try:
+        yield
+    except InputError:
+        raise
+    except Exception:
+        raise InternalError from None

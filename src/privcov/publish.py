@@ -6,17 +6,18 @@ public facts before the first value is read; after that there are no data-depend
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
+from fractions import Fraction
+from typing import Any, Literal
 
 from privcov import mechanisms
 from privcov.certificate import Certificate
-from privcov.errors import InputError, InternalError
+from privcov.errors import InputError, errors_of_fixed_text
 from privcov.grid import Grid
 from privcov.mechanisms.base import Mechanism
-from privcov.privacy import Loss, Neighbours
+from privcov.norms import NormChoice, choose_row_norm
+from privcov.privacy import Amount, Loss, Neighbours
 from privcov.randomness import Randomness, kernel
 from privcov.released import Release
 from privcov.schema import Schema
@@ -31,6 +32,8 @@ def release(
     loss: Loss,
     mechanism: str | Mechanism = "auto",
     as_published: bool = False,
+    row_norm: Literal["declared", "private"] = "declared",
+    row_norm_share: Amount = Fraction(1, 10),
     randomness: Randomness | None = None,
     threads: int = 1,
     progress: Callable[[int, int | None], None] | None = None,
@@ -40,8 +43,9 @@ def release(
 
     ``data`` is a NumPy array, a pandas, polars or Arrow table, or a path to CSV or Parquet. The guarantee is
     the given ``loss``, for every table the schema admits; ``options`` are the mechanism's own, such as
-    ``arithmetic="idealized"``, and ``as_published`` takes its paper's constants. A ``randomness`` other than
-    the kernel's marks the release as a rehearsal.
+    ``arithmetic="idealized"``, and ``as_published`` takes its paper's constants. With
+    ``row_norm="private"`` a share of the loss buys a row-norm bound that fits the data. A ``randomness`` other
+    than the kernel's marks the release as a rehearsal.
 
     >>> import numpy as np, privcov as pc
     >>> schema = pc.Schema.from_dict({"columns": {"age": {"lower": 0, "upper": 100}}})
@@ -51,12 +55,16 @@ def release(
     ('(Intercept)', 'age')
     """
     chosen = mechanisms.find(mechanism, loss=loss, as_published=as_published, **options)
-    grid = Grid.of(schema)
-    table = open_table(data, schema)
     source = kernel() if randomness is None else randomness
+    table, rest, extra = open_table(data, schema), loss, {}
+    if row_norm != "declared":
+        choice = NormChoice.of(loss, share=row_norm_share, word=row_norm)
+        schema = choose_row_norm(data, schema=schema, choice=choice, mechanism=chosen, randomness=source)
+        table, rest, extra = open_table(data, schema), choice.rest, choice.options
+    grid = Grid.of(schema)
 
-    draw = chosen.draw(loss=loss, grid=grid, randomness=source)
-    with _fixed_text_errors():
+    draw = chosen.draw(loss=rest, grid=grid, randomness=source)
+    with errors_of_fixed_text():
         gram = sum_rows(table, schema, grid, threads=threads, progress=progress)
         rows = _public_rows(gram.rows, loss)
         upper = draw.answer(gram)
@@ -66,9 +74,9 @@ def release(
         upper=tuple(int(value) for value in upper),
         certificate=Certificate(
             mechanism=chosen.name,
-            options=chosen.options,
+            options={**chosen.options, **extra},
             loss=loss,
-            law=chosen.law(loss=loss, grid=grid),
+            law=chosen.law(loss=rest, grid=grid),
             arithmetic=chosen.arithmetic,
             randomness=source.kind,
             proof=chosen.proof,
@@ -84,14 +92,3 @@ def _public_rows(rows: int, loss: Loss) -> int | None:
     if rows == 0:
         raise InputError("E108", "the table has no rows.", "Under add-remove an empty table can be released.")
     return rows
-
-
-@contextmanager
-def _fixed_text_errors() -> Iterator[None]:
-    """Whatever fails once values are being read must not say why: the reason may be a person's value."""
-    try:
-        yield
-    except InputError:  # raised from public facts alone: the row count, or a file that changed size
-        raise
-    except Exception:
-        raise InternalError from None

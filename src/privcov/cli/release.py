@@ -21,6 +21,12 @@ from privcov.cli.output import json_option, note, print_json, reading
 @click.option(
     "--as-published", is_flag=True, help="The constants of the mechanism's paper, not the tight ones."
 )
+@click.option(
+    "--row-norm", default="declared", show_default=True, help="declared, or private: chosen for a share."
+)
+@click.option(
+    "--row-norm-share", default="0.1", show_default=True, help="The share of the loss for that choice."
+)
 @click.option("-o", "--output", help="Write the release here; without it, to stdout.")
 @click.option("--force", is_flag=True, help="Replace an output that is already there.")
 @click.option(
@@ -34,6 +40,8 @@ def command(
     arithmetic: str,
     options: tuple[str, ...],
     as_published: bool,
+    row_norm: str,
+    row_norm_share: str,
     output: str | None,
     force: bool,
     threads: int,
@@ -62,6 +70,8 @@ def command(
             loss=loss,
             mechanism=mechanism,
             as_published=as_published,
+            row_norm=row_norm,  # type: ignore[arg-type]  # checked there
+            row_norm_share=row_norm_share,
             threads=threads,
             progress=progress,
             arithmetic=arithmetic,

@@ -1,0 +1,132 @@
+"""The exact privacy loss of a Gaussian sketch: r independent rows N(0, C + w²I), bounded in ball arithmetic.
+
+One row added to a table stretches the covariance of a sketched row by a factor of at most 1 + s in one direction,
+s = R²/w², and leaves the others alone; so the loss is that of r draws of N(0, 1) against N(0, 1 + s). One row
+replaced stretches one direction and shrinks another, independently. Every result is the outer end of a ball:
+a bound, and not an approximation. Proof: docs/proofs/johnson-lindenstrauss.md.
+"""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from functools import lru_cache
+
+from flint import arb, ctx, fmpq
+
+from privcov.accounting import gaussian_mu
+from privcov.errors import ParameterError
+
+_PRECISION = 256
+_STEPS = 40
+_HALVINGS = 400
+
+
+def sketch_delta(*, ratio: Fraction, sketch_rows: int, epsilon: Fraction, replaced: bool) -> Fraction:
+    """An upper bound on δ(ε) of ``sketch_rows`` rows whose variance one person stretches by at most 1 + ratio.
+
+    ``replaced``: one direction stretched and another shrunk (replace-one), in place of either (add-remove).
+
+    >>> f"{float(sketch_delta(ratio=1 / Fraction('35.5'), sketch_rows=100, epsilon=Fraction(1), replaced=False)):.1e}"
+    '1.0e-06'
+    """
+    with ctx.workprec(_PRECISION):
+        top = _delta(_ball(ratio), sketch_rows, _ball(epsilon), replaced).upper()
+        if not top.is_finite():
+            return Fraction(1)
+        mantissa, exponent = top.mid().man_exp()
+        return min(Fraction(1), Fraction(int(mantissa)) * Fraction(2) ** int(exponent))
+
+
+@lru_cache
+def sketch_ratio(*, sketch_rows: int, epsilon: Fraction, delta: Fraction, replaced: bool) -> Fraction:
+    """The largest ratio, to nine digits, that is certified to cost at most (ε, δ)."""
+
+    def certified(ratio: float) -> bool:
+        with ctx.workprec(_PRECISION):
+            found = _delta(_ball(Fraction(ratio)), sketch_rows, _ball(epsilon), replaced)
+            return bool(found <= _ball(delta))
+
+    # For many rows the loss is nearly Gaussian, with mean (s²r/2)/2, or s²r/2 where two directions move.
+    low = float(gaussian_mu(epsilon=epsilon, delta=delta)) / math.sqrt(sketch_rows / (1 if replaced else 2))
+    for _ in range(_HALVINGS):
+        if certified(low):
+            break
+        low /= 2
+    else:
+        raise ParameterError("E203", "no ridge can be certified for this epsilon and delta.", "Give a larger delta.")
+    high = 2 * low
+    while certified(high):
+        low, high = high, 2 * high
+    for _ in range(_STEPS):
+        middle = (low + high) / 2
+        low, high = (middle, high) if certified(middle) else (low, middle)
+    return Fraction(low)
+
+
+def _delta(ratio: arb, rows: int, epsilon: arb, replaced: bool) -> arb:
+    if replaced:
+        return _replaced_delta(ratio, rows, epsilon)
+    return _largest_of(_removed_delta(ratio, rows, epsilon), _added_delta(ratio, rows, epsilon))
+
+
+def _removed_delta(ratio: arb, rows: int, epsilon: arb) -> arb:
+    """N(0, 1) told from N(0, 1 + s): the loss (r/2)ln(1+s) − s/(2(1+s))·χ² exceeds ε where χ² is small."""
+    threshold = (rows * (1 + ratio).log() / 2 - epsilon) * 2 * (1 + ratio) / ratio
+    if not threshold > 0:  # a χ² is never below zero; a threshold in doubt around zero is a probability near zero
+        return arb(0) if threshold <= 0 else _lower_tail(threshold.upper(), rows)
+    return _lower_tail(threshold, rows) - epsilon.exp() * _lower_tail(threshold / (1 + ratio), rows)
+
+
+def _added_delta(ratio: arb, rows: int, epsilon: arb) -> arb:
+    """N(0, 1 + s) told from N(0, 1): the loss (s/2)χ² − (r/2)ln(1+s) exceeds ε where χ² is large."""
+    threshold = (epsilon + rows * (1 + ratio).log() / 2) * 2 / ratio
+    return _upper_tail(threshold, rows) - epsilon.exp() * _upper_tail(threshold * (1 + ratio), rows)
+
+
+def _replaced_delta(ratio: arb, rows: int, epsilon: arb) -> arb:
+    """The loss (s/2)(A − B/(1+s)), A and B independent χ²: the logarithms cancel, both directions agree.
+
+    In closed form for an even number of rows. An odd number is charged as one more: leaving a row out is
+    post-processing.
+    """
+    half, threshold = (rows + 1) // 2, epsilon / ratio
+    likely = _difference_tail(threshold, 1 / (1 + ratio), half)
+    return likely - epsilon.exp() * _difference_tail(threshold * (1 + ratio), 1 + ratio, half)
+
+
+def _difference_tail(threshold: arb, factor: arb, shape: int) -> arb:
+    """P(A > t + cB) for independent unit gamma variates of a whole shape n.
+
+    P(A > x) = Σ_{k<n} e^−x x^k/k!; averaged over B it is Σ_{j<n} P(J = j)·P(Poisson(t) < n − j), J negative
+    binomial: a sum of positive terms, so nothing cancels.
+    """
+    below, term = [], (-threshold).exp()
+    total = arb(0)
+    for i in range(shape):
+        total += term
+        below.append(total)
+        term *= threshold / (i + 1)
+    weight, share = (1 + factor) ** -shape, factor / (1 + factor)
+    result = arb(0)
+    for j in range(shape):
+        result += weight * below[shape - 1 - j]
+        weight *= share * (shape + j) / (j + 1)
+    return result
+
+
+def _lower_tail(value: arb, rows: int) -> arb:
+    return (value / 2).gamma_lower(arb(rows) / 2, regularized=1)
+
+
+def _upper_tail(value: arb, rows: int) -> arb:
+    return (value / 2).gamma_upper(arb(rows) / 2, regularized=1)
+
+
+def _largest_of(one: arb, other: arb) -> arb:
+    """A ball that holds the larger of the two."""
+    return one.max(other)
+
+
+def _ball(value: Fraction) -> arb:
+    return arb(fmpq(value.numerator, value.denominator))
