@@ -15,9 +15,10 @@ the first value has been read only ``InternalError`` can occur.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import ClassVar
+from collections.abc import Callable
+from typing import ClassVar, TypeVar
+
+T = TypeVar("T")
 
 
 class PrivcovError(Exception):
@@ -77,16 +78,16 @@ class InternalError(PrivcovError):
         return InternalError, ()  # type: ignore[return-value]
 
 
-@contextmanager
-def errors_of_fixed_text() -> Iterator[None]:
-    """Whatever fails once values are being read must not say why: the reason may be a person's value.
+def without_reasons(work: Callable[[], T]) -> T:
+    """Do what reads values; if it fails, do not say why: the reason may be a person's value.
 
     Only an ``InputError`` passes, because readers raise it from public facts alone: the row count, or a file
-    that changed while it was read.
+    that changed while it was read. The ``InternalError`` raised for everything else remembers nothing of it.
     """
     try:
-        yield
+        return work()
     except InputError:
         raise
     except Exception:
-        raise InternalError from None
+        pass  # raised below, outside the handler, so that the cause is not kept as its context
+    raise InternalError

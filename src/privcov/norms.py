@@ -17,7 +17,7 @@ import numpy as np
 from flint import arb, fmpq
 
 from privcov.bounding import Bounding
-from privcov.errors import ParameterError, errors_of_fixed_text
+from privcov.errors import ParameterError, without_reasons
 from privcov.exact import uniform_below
 from privcov.exact.trials import exp_trials
 from privcov.grid import Grid
@@ -83,8 +83,7 @@ def choose_row_norm(
         return schema
     largest = schema.squared_norm_bound
     noise = [_noise(option, mechanism, choice.rest) / largest for option in options]
-    with errors_of_fixed_text():
-        lost = _cut_off(data, schema, options)
+    lost = without_reasons(lambda: _cut_off(data, schema, options))
     unit = Grid.of(schema).squared_norm_bound
     scores = [-(Fraction(cut, unit) + level) for cut, level in zip(lost, noise, strict=True)]
     rate = choice.price.epsilon / (2 * schema.max_rows_per_person)

@@ -13,9 +13,9 @@ from typing import Any, Literal
 
 from privcov import mechanisms
 from privcov.certificate import Certificate
-from privcov.errors import InputError, errors_of_fixed_text
+from privcov.errors import InputError, without_reasons
 from privcov.grid import Grid
-from privcov.mechanisms.base import Mechanism
+from privcov.mechanisms.base import Mechanism, Upper
 from privcov.norms import NormChoice, choose_row_norm
 from privcov.privacy import Amount, Loss, Neighbours
 from privcov.randomness import Randomness, kernel
@@ -64,10 +64,12 @@ def release(
     grid = Grid.of(schema)
 
     draw = chosen.draw(loss=rest, grid=grid, randomness=source)
-    with errors_of_fixed_text():
+
+    def read() -> tuple[int | None, Upper]:
         gram = sum_rows(table, schema, grid, threads=threads, progress=progress)
-        rows = _public_rows(gram.rows, loss)
-        upper = draw.answer(gram)
+        return _public_rows(gram.rows, loss), draw.answer(gram)
+
+    rows, upper = without_reasons(read)
     return Release(
         schema=replace(schema, ignore_extra=False),
         rows=rows,

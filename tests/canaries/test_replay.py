@@ -127,3 +127,18 @@ def test_noise_is_drawn_before_the_table_is_read(monkeypatch, people, schema):
     monkeypatch.setattr(publish, "sum_rows", lambda *a, **k: (order.append("read"), read(*a, **k))[1])
     pc.release(people, schema=schema, loss=pc.PureDP(epsilon=1, neighbours="replace-one"))
     assert order == ["draw", "read"]
+
+
+def test_an_internal_error_remembers_nothing_of_its_cause(monkeypatch, people, schema):
+    """Neither the message nor the chained exceptions may carry a value: loggers print both."""
+    from privcov import publish
+
+    def fail(*_, **__):
+        raise ValueError("salary 123456 of Ann")
+
+    monkeypatch.setattr(publish, "sum_rows", fail)
+    with pytest.raises(pc.PrivcovError) as caught:
+        pc.release(people, schema=schema, loss=pc.PureDP(epsilon=1, neighbours="replace-one"))
+    assert caught.value.code == "E900"
+    assert caught.value.__context__ is None
+    assert caught.value.__cause__ is None

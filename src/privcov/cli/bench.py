@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 import click
 
 from privcov.cli.output import counting, json_option, print_json
@@ -9,10 +11,12 @@ from privcov.cli.output import counting, json_option, print_json
 
 @click.group(name="bench")
 def command() -> None:
-    """Measure accuracy and speed as ratios against a floor measured in the same run.
+    """Measure accuracy and speed as ratios against a floor measured in the same run, on one thread.
 
     Example: privcov bench noise --quick
     """
+    for library in ("OPENBLAS", "OMP", "MKL", "BLIS"):  # read when NumPy is first imported, below
+        os.environ.setdefault(f"{library}_NUM_THREADS", "1")
 
 
 @command.command(name="noise")
@@ -58,5 +62,22 @@ def utility(directory: str, quick: bool, as_json: bool) -> None:
     """
     from privcov.bench import utility as bench
 
-    result = bench.run(directory, runs=5 if quick else 50)
+    with counting(21, "releasing") as step:
+        result = bench.run(directory, runs=5 if quick else 50, step=step)
+    print_json(result) if as_json else print(bench.render(result))
+
+
+@command.command(name="eigenvectors")
+@click.option("--quick", is_flag=True, help="Fewer and smaller dimensions; under 50 s.")
+@click.option("--peers", "peers_path", help="JSON written by benchmarks/peers/time_peers.py.")
+@json_option
+def eigenvectors(quick: bool, peers_path: str | None, as_json: bool) -> None:
+    """CPU time of a chain of eigenvectors, as a ratio to one eigendecomposition of the same size.
+
+    Example: privcov bench eigenvectors --quick --json
+    """
+    from privcov.bench import eigenvectors as bench
+
+    with counting(5 + (not quick), "drawing") as step:
+        result = bench.run(quick=quick, peers=peers_path, step=step)
     print_json(result) if as_json else print(bench.render(result))

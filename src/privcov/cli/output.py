@@ -26,8 +26,8 @@ def print_json(value: Any) -> None:
 
 
 @contextmanager
-def reading() -> Iterator[Progress | None]:
-    """A bar of rows read so far, on a terminal; nothing in a pipe."""
+def reading(*, count: bool = True) -> Iterator[Progress | None]:
+    """Rows read so far, on a terminal; nothing in a pipe, and no number where the count is private."""
     if not sys.stderr.isatty():
         yield None
         return
@@ -38,7 +38,7 @@ def reading() -> Iterator[Progress | None]:
     columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
     with Bar(*columns, console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task("drawing noise")
-        yield lambda rows, _: bar.update(task, description=f"{rows:,} rows read")
+        yield lambda rows, _: bar.update(task, description=f"{rows:,} rows read" if count else "reading")
 
 
 @contextmanager

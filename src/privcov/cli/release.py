@@ -63,7 +63,7 @@ def command(
     schema = Schema.read(schema_path)
     if output is not None:
         files.check_writable(output, force=force)
-    with reading() as progress:
+    with reading(count=loss.neighbours == "replace-one") as progress:
         made = release(
             data[0] if len(data) == 1 else list(data),
             schema=schema,
@@ -81,6 +81,8 @@ def command(
         sys.stdout.write(made.to_json())
         return
     made.save(output, force=force)
+    if loss.kind == "approximate" and made.rows is not None and loss.amounts["delta"] * made.rows > 1:
+        note("note: delta is above 1 / rows, so the promise may fail for someone in the table.")
     if as_json:
         print_json(made.to_dict())
         return

@@ -19,7 +19,7 @@ def as_text(
     if what in ("correlation", "covariance", "mean") and not release.schema.intercept:
         what = "moment"
     names = release.columns
-    title = f"{what.capitalize()} of {len(names)} columns"
+    title = f"{what.capitalize()} of {len(names) - 1} columns"
     if what == "mean":
         body = _means(release, repair=repair, scaled=scaled)
     elif what in ("moment", "raw"):
@@ -49,10 +49,25 @@ def signal(release: Release) -> str:
     verdict = (
         "small" if share < 0.1 else "noticeable" if share < 0.5 else "LARGE: most of what you see is noise"
     )
-    return (
+    text = (
         f"Expected error before repair {number(expected)} (Frobenius, scaled units), "
         f"against a matrix of norm {number(size)}: {verdict}."
     )
+    if (typical := correlation_noise(release)) is not None:
+        text += (
+            f"\nA typical correlation is off by about ±{typical:.2g} (one standard deviation of the noise)."
+        )
+    return text
+
+
+def correlation_noise(release: Release) -> float | None:
+    """The standard deviation that noise puts on a typical correlation, to first order; None if unknown."""
+    law = release.certificate.law
+    if law is None or not release.schema.intercept or len(release.columns) < 3:
+        return None
+    spread = np.sqrt(np.clip(np.diag(release.covariance(scaled=True)) * release.count(), 0, None))
+    typical = float(np.median(np.outer(spread, spread)[np.triu_indices(len(spread), 1)]))
+    return math.sqrt(law.offdiagonal_variance) / typical if typical > 0 else None
 
 
 def as_json_values(release: Release, *, repair: str = "auto", scaled: bool = False) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from textwrap import fill
 
 from privcov.privacy import Neighbours, display
 from privcov.released import Release
@@ -42,7 +43,7 @@ def promise(release: Release) -> str:
         f"Declared public: {_bounds(release)}.",
         f"Timing: {certificate.timing}.",
     ]
-    return "\n".join(lines)
+    return "\n".join(fill(line, width=100, subsequent_indent="  ") for line in lines)
 
 
 def _effect(release: Release) -> str:
