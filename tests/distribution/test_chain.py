@@ -1,10 +1,12 @@
 """The blocked chain and the plain one have the same law, and the comparison sees planted errors.
 
 Kolmogorov–Smirnov between captured variances θᵢᵀCθᵢ (and one off-diagonal product) of the two chains, step by
-step, alarm below ALARM. A p-value near 1 is an alarm too: then the two samples are not independent. There are
-fewer than 200 p-values, so a correct chain with fresh seeds would fail this file less than twice in a million
-runs; the seeds are fixed. At 5,000 draws a shift of 0.15 standard deviations is seen.
+step, alarm below ALARM; the test is two-sided, a captured variance too large or too small. There are fewer than
+200 p-values (600 with the slow ones), so a correct chain with fresh seeds would fail this file at most once in a
+million runs; the seeds are fixed. At 5,000 draws a shift of 0.25 standard deviations is seen.
 """
+
+import os
 
 import numpy as np
 import pytest
@@ -14,7 +16,7 @@ from scipy import stats
 from privcov.randomness import rehearsal
 from privcov.sphere import blocks, sample_chain
 
-ALARM = 5e-9
+ALARM = 1e-9
 DRAWS = 5000
 DECAYING = [10.0, 5.0, 2.0, 1.0, 0.5, 0.1]
 REPEATED = [9.0, 9.0, 9.0, 1.0, 0.0, -5.0]
@@ -47,7 +49,7 @@ def agree(values, concentrations, *, block_length, draws=DRAWS, seed=2):
     plain = plain_chains(rehearsal(seed + 1000), matrix, concentrations, count=draws)
     ours, plain = statistics(ours, matrix), statistics(plain, matrix)
     chances = [stats.ks_2samp(a, b).pvalue for a, b in zip(ours.T, plain.T, strict=True)]
-    return min(chances) > ALARM and max(chances) <= 1.0
+    return bool(min(chances) > ALARM)
 
 
 @pytest.mark.parametrize(
@@ -55,7 +57,7 @@ def agree(values, concentrations, *, block_length, draws=DRAWS, seed=2):
     [
         (DECAYING, [0.5] * 5, None, DRAWS),
         (REPEATED, UNEVEN, 3, DRAWS),
-        (DECAYING, [2.0, 4.0, 8.0, 16.0, 32.0], 1, DRAWS // 2),
+        (DECAYING, [2.0, 4.0, 8.0, 16.0, 32.0], 1, DRAWS // 4),
     ],
     ids=["even", "uneven-long-blocks", "rising-short-blocks"],
 )
@@ -68,7 +70,8 @@ def test_blocked_and_plain_chain_agree_at_dimension_six(values, concentrations, 
 @pytest.mark.parametrize("concentrations", [[0.3] * 5, [5.0] * 5, UNEVEN, [1e4] * 5], ids=str)
 @pytest.mark.parametrize("values", [DECAYING, REPEATED], ids=["decaying", "repeated"])
 def test_blocked_and_plain_chain_agree_in_every_combination(values, concentrations, block_length):
-    assert agree(values, concentrations, block_length=block_length)
+    draws = max(200, round(DRAWS * float(os.environ.get("PRIVCOV_SAMPLE", "1"))))
+    assert agree(values, concentrations, block_length=block_length, draws=draws)
 
 
 @pytest.mark.parametrize("concentration", [0.02, 1.0, 50.0])
@@ -92,5 +95,5 @@ def test_a_chain_with_a_wrong_covariance_in_its_blocks_is_seen(monkeypatch):
 
 def test_a_chain_with_the_wrong_dimension_in_its_acceptance_is_seen(monkeypatch):
     right = blocks.log_acceptance
-    monkeypatch.setattr(blocks, "log_acceptance", lambda forms, dimension: right(forms, dimension + 2))
-    assert not agree(DECAYING, [0.5] * 5, block_length=3, draws=1500)
+    monkeypatch.setattr(blocks, "log_acceptance", lambda forms, dimension: right(forms, dimension + 4))
+    assert not agree(DECAYING, [0.5] * 5, block_length=3, draws=1000)

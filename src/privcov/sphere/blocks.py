@@ -17,7 +17,7 @@ from privcov.randomness import Floats, Randomness
 from privcov.sphere.bingham import log_acceptance, tuned_envelope
 from privcov.sphere.envelopes import Envelope, UnsafeError, make_envelope
 
-_CAUTION = 0.2
+_CAUTION = 0.15
 """An envelope a little too wide costs a little; one that is too narrow is none at all."""
 _ROUNDS = 30
 _NOT_ORTHOGONAL = 1e-8
@@ -114,7 +114,7 @@ class Block:
         for vector in self.vectors[self.count - self._pending : self.count]:
             self._solve_for(vector)
         self._pending = 0
-        low, high, proposed = 0.0, math.inf, math.nan
+        low, high, proposed, stride = 0.0, math.inf, math.nan, 1.0
         for _ in range(_ROUNDS):
             free = self._free > 0
             preference = 2.0 * concentration * (self._gaps - self._gaps[free].min())
@@ -130,10 +130,10 @@ class Block:
                 b = 0.5 * (low + high) if high < math.inf else low + best
             made = self._envelope_at(concentration, b + preference)
             if made is None:
-                low, proposed = b, b + best
+                low, proposed, stride = b, b + stride * best, 2.0 * stride
                 continue
             implied = _implied(inside, made.trace, best)
-            made.spread = math.sqrt(float(np.sum((implied + inside) ** -2.0)))
+            made.spread = _spread(inside, implied)
             if made.fits(concentration) or not self._eliminated:
                 return made
             low, high = (b, high) if made.trace > 1.0 else (low, b)
@@ -150,8 +150,7 @@ class Block:
             return best
         ratio = last.ratio(concentration)
         at = ratio * float(last.precision[np.argmin(np.where(self._free > 0, preference, np.inf))])
-        caution = _CAUTION * float(np.sum((best + inside) ** -2.0)) ** -0.5
-        return best - (_implied(inside, last.trace / ratio, best) - at) + caution
+        return best - (_implied(inside, last.trace / ratio, best) - at) + _CAUTION / _spread(inside, best)
 
     def _envelope_at(self, concentration: float, precision: Floats) -> Envelope | None:
         rows = len(self._eliminated)
@@ -206,3 +205,9 @@ class Block:
 def _implied(preference: Floats, trace: float, guess: float) -> float:
     """The envelope that would have this trace, were the free coordinates unconstrained."""
     return tuned_envelope(trace * preference, trace * guess) / trace
+
+
+def _spread(preference: Floats, envelope: float) -> float:
+    """The root of the trace of the squared covariance, were the free coordinates unconstrained."""
+    inverse = 1.0 / (envelope + preference)
+    return math.sqrt(float(inverse @ inverse))

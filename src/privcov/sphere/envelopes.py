@@ -37,7 +37,7 @@ class Envelope:
     spread: float  # about the root of the trace of the squared covariance
     eliminated: NDArray[np.intp]  # N
     solved: Floats  # K
-    inverse_f: Floats  # F⁻¹, where F = K Ω_P⁻¹ Kᵀ
+    inverse_l: Floats  # L⁻¹, where LLᵀ = F = K Ω_P⁻¹ Kᵀ
     factor: Floats  # A with AAᵀ = (F⁻¹ + Ω_N)⁻¹, the covariance of y_N
     correction: Floats  # F⁻¹ − F⁻¹ A Aᵀ F⁻¹
 
@@ -56,7 +56,7 @@ class Envelope:
         points = normals * self.root
         if self.eliminated.size:
             wanted = normals[:, self.eliminated] @ self.factor.T
-            moved = (wanted - points @ self.solved.T) @ self.inverse_f
+            moved = (wanted - points @ self.solved.T) @ self.inverse_l.T @ self.inverse_l
             points += (moved @ self.solved) * self.inverse
             points[:, self.eliminated] = wanted
         return points
@@ -111,5 +111,5 @@ def make_envelope(
         raise UnsafeError("the trace is lost in rounding")
     return Envelope(
         concentration, precision, inverse, root, trace, 0.0, eliminated, solved,
-        lower_inverse.T @ lower_inverse, factor, correction,
+        lower_inverse, factor, correction,
     )  # fmt: skip
