@@ -29,7 +29,7 @@ def gaussian_delta(*, mu: Amount, epsilon: Amount) -> Fraction:
     '1.00e-06'
     """
     with ctx.workprec(_PRECISION):
-        return _upper(_gaussian_delta(_ball(exact(mu)), _ball(exact(epsilon))))
+        return upper_end(_gaussian_delta(ball(exact(mu)), ball(exact(epsilon))))
 
 
 def gaussian_mu(*, epsilon: Amount, delta: Amount) -> Fraction:
@@ -62,8 +62,8 @@ def pure_to_zcdp(loss: PureDP) -> ZCDP:
     True
     """
     with ctx.workprec(_PRECISION):
-        epsilon = _ball(loss.epsilon)
-        return ZCDP(rho=_upper(epsilon * (epsilon / 2).tanh()), neighbours=loss.neighbours)
+        epsilon = ball(loss.epsilon)
+        return ZCDP(rho=upper_end(epsilon * (epsilon / 2).tanh()), neighbours=loss.neighbours)
 
 
 def bounded_range_to_zcdp(*, eta: Amount) -> Fraction:
@@ -101,7 +101,7 @@ def _gaussian_delta(mu: arb, epsilon: arb) -> arb:
 @lru_cache
 def _gaussian_mu(epsilon: Fraction, delta: Fraction) -> Fraction:
     with ctx.workprec(_PRECISION):
-        loss, budget = _ball(epsilon), _ball(delta)
+        loss, budget = ball(epsilon), ball(delta)
         return _largest(lambda mu: bool(_gaussian_delta(mu, loss) <= budget))
 
 
@@ -119,10 +119,10 @@ def _zcdp_epsilon(rho: Fraction, delta: Fraction) -> Fraction:
         left, right = low + (high - low) / 3, high - (high - low) / 3
         low, high = (low, right) if bound(left) < bound(right) else (left, high)
     with ctx.workprec(_PRECISION):
-        excess = _ball(Fraction(math.exp(low)))
+        excess = ball(Fraction(math.exp(low)))
         order = excess + 1
-        epsilon = order * _ball(rho) + (excess / order).log() - (_ball(delta).log() + order.log()) / excess
-        return max(_upper(epsilon), Fraction(1, 10**12))
+        epsilon = order * ball(rho) + (excess / order).log() - (ball(delta).log() + order.log()) / excess
+        return max(upper_end(epsilon), Fraction(1, 10**12))
 
 
 def _largest(certified: Callable[[arb], bool]) -> Fraction:
@@ -130,11 +130,12 @@ def _largest(certified: Callable[[arb], bool]) -> Fraction:
     low, high = -700.0, 700.0
     for _ in range(70):
         middle = (low + high) / 2
-        low, high = (middle, high) if certified(_ball(Fraction(math.exp(middle)))) else (low, middle)
+        low, high = (middle, high) if certified(ball(Fraction(math.exp(middle)))) else (low, middle)
     return Fraction(math.exp(low))
 
 
-def _ball(value: Fraction) -> arb:
+def ball(value: Fraction) -> arb:
+    """A rational as a ball at the working precision."""
     return arb(fmpq(value.numerator, value.denominator))
 
 
@@ -143,7 +144,7 @@ def _fraction(value: arb) -> Fraction:
     return Fraction(int(mantissa)) * Fraction(2) ** int(exponent)
 
 
-def _upper(value: arb) -> Fraction:
+def upper_end(value: arb) -> Fraction:
     """The upper end of a ball, rounded up to 64 significant bits."""
     top = _fraction(value.upper())
     shift = 64 - abs(top.numerator).bit_length() + top.denominator.bit_length()

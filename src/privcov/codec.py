@@ -22,18 +22,23 @@ from privcov.grid import Grid
 from privcov.noise import LAWS, NoiseLaw
 from privcov.privacy import ZCDP, ApproxDP, Loss, PureDP, decimal_text
 from privcov.schema import Categorical, Column, Feature, Numeric, Schema
+from privcov.sketch import Sketch, ridge_of
 
 FORMAT = "privcov/release/1"
 MAX_BYTES = 256 * 2**20
 _KINDS: dict[str, type[Loss]] = {"pure": PureDP, "approximate": ApproxDP, "zcdp": ZCDP}
 _INTEGER = re.compile(r"0|-?[1-9][0-9]{0,59}")
 
-Parts = tuple[Schema, int | None, tuple[int, ...], Certificate]
-"""Schema, rows (None when private), the upper triangle in grid units, certificate."""
+Parts = tuple[Schema, int | None, tuple[int, ...], Sketch | None, Certificate]
+"""Schema, rows (None when private), the upper triangle in grid units, sketched rows if any, certificate."""
 
 
 def encode(
-    schema: Schema, rows: int | None, upper: tuple[int, ...], certificate: Certificate
+    schema: Schema,
+    rows: int | None,
+    upper: tuple[int, ...],
+    sketch: Sketch | None,
+    certificate: Certificate,
 ) -> dict[str, Any]:
     """The release as plain JSON values, digest included."""
     loss = certificate.loss
@@ -42,7 +47,11 @@ def encode(
         "columns": [feature.name for feature in schema.features],
         "scaling": [_scaling(feature) for feature in schema.features],
         "rows": {"kind": "private" if rows is None else "public", "count": rows},
-        "matrix": {"grid": _grid_text(schema), "upper": [str(value) for value in upper]},
+        "matrix": {
+            "grid": _grid_text(schema),
+            "upper": [str(value) for value in upper],
+            "sketch": None if sketch is None else _sketch(schema, sketch),
+        },
         "certificate": {
             "mechanism": certificate.mechanism,
             "options": dict(certificate.options),
@@ -103,7 +112,7 @@ def _decode(document: object) -> Parts:
     law = None
     if noise["law"] is not None:
         law = LAWS[noise["law"]](dimension=schema.dimension, scale=_positive_float(noise["scale"]))
-    matrix = _fields(given["matrix"], "grid upper")
+    matrix = _fields(given["matrix"], "grid upper sketch")
     if matrix["grid"] != _grid_text(schema):
         raise ValueError("grid")
     upper = matrix["upper"]
@@ -111,6 +120,8 @@ def _decode(document: object) -> Parts:
         raise ReleaseError("E601", "the matrix does not have the size its columns call for.")
     if not all(type(text) is str and _INTEGER.fullmatch(text) for text in upper):
         raise ReleaseError("E601", "the matrix holds something that is not an integer.")
+    integers = tuple(int(text) for text in upper)
+    sketch = _read_sketch(matrix["sketch"], schema.dimension, integers)
     rows = _fields(given["rows"], "kind count")
     count = rows["count"]
     if (rows["kind"] == "public") != (loss.neighbours == "replace-one"):
@@ -134,7 +145,7 @@ def _decode(document: object) -> Parts:
         arithmetic=promise["arithmetic"],
         randomness=promise["randomness"],
     )
-    parts = (schema, count, tuple(int(text) for text in upper), certificate)
+    parts = (schema, count, integers, sketch, certificate)
     if encode(*parts) != given:  # whatever is said twice must agree, and nothing may be said otherwise
         raise ValueError("fields disagree")
     return parts
@@ -198,6 +209,27 @@ def _scaling(feature: Feature) -> dict[str, str]:
     if feature.kind == "level":
         return {"kind": "level", "column": feature.column, "level": str(feature.level)}
     return {"kind": "numeric", "middle": repr(feature.middle), "half_width": repr(feature.half_width)}
+
+
+def _sketch(schema: Schema, sketch: Sketch) -> dict[str, Any]:
+    rows = [[str(value) for value in row] for row in sketch]
+    return {"grid": f"2^-{Grid.of(schema).exponent}", "rows": rows}
+
+
+def _read_sketch(given: object, dimension: int, upper: tuple[int, ...]) -> Sketch | None:
+    """Sketched rows that give the matrix beside them; the grid is compared where all that is said twice is."""
+    if given is None:
+        return None
+    rows = _fields(given, "grid rows")["rows"]
+    if type(rows) is not list or not rows:
+        raise ReleaseError("E601", "the sketch has no rows.")
+    if not all(type(row) is list and len(row) == dimension for row in rows):
+        raise ReleaseError("E601", "a sketched row does not have the size its columns call for.")
+    if not all(type(text) is str and _INTEGER.fullmatch(text) for row in rows for text in row):
+        raise ReleaseError("E601", "the sketch holds something that is not an integer.")
+    sketch = tuple(tuple(int(text) for text in row) for row in rows)
+    ridge_of(sketch, upper)
+    return sketch
 
 
 def _noise(law: NoiseLaw | None) -> dict[str, str | None]:

@@ -27,6 +27,8 @@ class Grid:
     exponent: int
     squared_norm_bound: int
     max_rows_per_person: int = 1
+    intercept: bool = False
+    """Whether column 0 is the integer 2^k in every row, whatever the row says."""
 
     @classmethod
     def of(cls, schema: Schema) -> Grid:
@@ -48,6 +50,8 @@ class Grid:
             exponent=exponent,
             squared_norm_bound=squared,
             max_rows_per_person=schema.max_rows_per_person,
+            # Clipping must spare the intercept, and a row with a missing cell must not become zero.
+            intercept=schema.intercept and schema.keeps_indicators and schema.missing == "midpoint",
         )
 
     @property

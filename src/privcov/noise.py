@@ -8,7 +8,9 @@ draws idealized copies of the noise for those data-free purposes and never reach
 from __future__ import annotations
 
 import math
+import re
 from dataclasses import dataclass
+from functools import cache
 from typing import ClassVar
 
 import numpy as np
@@ -178,8 +180,89 @@ class FrobeniusBall(NoiseLaw):
         return np.asarray(radius * direction / np.linalg.norm(direction))
 
 
-LAWS: dict[str, type[NoiseLaw]] = {
-    law.name: law
+class CentredWishart(NoiseLaw):
+    """scale·(AAᵀ − k·I) with A of d × k independent N(0, 1) entries, k the ``degrees`` of the class."""
+
+    name = "wishart"
+    degrees: ClassVar[int]
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return _revive, (self.name, self.dimension, self.scale)
+
+    @property
+    def diagonal_variance(self) -> float:
+        return 2.0 * self.degrees * self.scale**2
+
+    @property
+    def offdiagonal_variance(self) -> float:
+        return self.degrees * self.scale**2
+
+    def simulate(self, randomness: Randomness) -> Matrix:
+        a = randomness.normals(self.dimension, self.degrees)
+        return np.asarray(self.scale * (a @ a.T - self.degrees * np.eye(self.dimension)))
+
+    def r_transform(self, g: NDArray[np.complex128]) -> NDArray[np.complex128]:
+        reach = self.scale * self.dimension * g
+        return self.degrees * self.scale * reach / (1 - reach)
+
+
+@cache
+def centred_wishart(degrees: int) -> type[CentredWishart]:
+    """The law of one number of degrees: a class, so that a law stays a name, a dimension and a scale."""
+    return type("CentredWishart", (CentredWishart,), {"name": f"wishart-{degrees}", "degrees": degrees})
+
+
+class JointGaussian(NoiseLaw):
+    """Nothing on the intercept's own entry, N(0, (ratio·scale)²) on the rest of its row, and the Gaussian
+    orthogonal ensemble of standard deviation scale on the block of the other columns; ``ratio`` is the class's.
+
+    The variances are means over the diagonal and over the rest.
+    """
+
+    name = "joint-gaussian"
+    ratio: ClassVar[float]
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return _revive, (self.name, self.dimension, self.scale)
+
+    @property
+    def diagonal_variance(self) -> float:
+        return self.scale**2 * (1 - 1 / self.dimension)
+
+    @property
+    def offdiagonal_variance(self) -> float:
+        rest = (self.dimension - 2) / 4  # each of the d−1 sums goes with so many entries of variance 1/2 each
+        return self.scale**2 * (self.ratio**2 + rest) * 2 / self.dimension
+
+    def simulate(self, randomness: Randomness) -> Matrix:
+        a = randomness.normals(self.dimension, self.dimension)
+        noise = self.scale * (a + a.T) / 2
+        noise[0, 0] = 0.0
+        noise[0, 1:] *= math.sqrt(2) * self.ratio
+        noise[1:, 0] = noise[0, 1:]
+        return noise
+
+
+@cache
+def joint_gaussian(ratio: str) -> type[JointGaussian]:
+    """The law of one ratio, given as the decimal that is written on the certificate."""
+    return type("JointGaussian", (JointGaussian,), {"name": f"joint-gaussian-{ratio}", "ratio": float(ratio)})
+
+
+class _Laws(dict[str, type[NoiseLaw]]):
+    """Laws by name; a family's member is found by the number that ends its name."""
+
+    def __missing__(self, name: str) -> type[NoiseLaw]:
+        family, _, number = name.rpartition("-")
+        if family == "wishart" and re.fullmatch(r"[1-9]\d{0,8}", number):
+            return centred_wishart(int(number))
+        if family == "joint-gaussian" and re.fullmatch(r"\d{1,9}\.\d{6}", number):
+            return joint_gaussian(number)
+        raise KeyError(name)
+
+
+LAWS: dict[str, type[NoiseLaw]] = _Laws(
+    (law.name, law)
     for law in (
         WishartDifference,
         GaussianEnsemble,
@@ -188,4 +271,9 @@ LAWS: dict[str, type[NoiseLaw]] = {
         LaplaceTriangle,
         FrobeniusBall,
     )
-}
+)
+
+
+def _revive(name: str, dimension: int, scale: float) -> NoiseLaw:
+    """A law of a family from a pickle, which cannot name a class made on demand."""
+    return LAWS[name](dimension=dimension, scale=scale)

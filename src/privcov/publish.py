@@ -15,12 +15,13 @@ from privcov import mechanisms
 from privcov.certificate import Certificate
 from privcov.errors import InputError, without_reasons
 from privcov.grid import Grid
-from privcov.mechanisms.base import Mechanism, Upper
+from privcov.mechanisms.base import Mechanism, Upper, answer
 from privcov.norms import NormChoice, choose_row_norm
 from privcov.privacy import Amount, Loss, Neighbours
 from privcov.randomness import Randomness, kernel
 from privcov.released import Release
 from privcov.schema import Schema
+from privcov.sketch import Sketch
 from privcov.summing import sum_rows
 from privcov.table import open_table
 
@@ -54,6 +55,8 @@ def release(
     >>> made.columns
     ('(Intercept)', 'age')
     """
+    if mechanism == "adaptive":  # after Dong, Liang and Yi 2022: a private radius, then Gaussian noise
+        mechanism, row_norm = "gaussian", "private"
     chosen = mechanisms.find(mechanism, loss=loss, as_published=as_published, **options)
     source = kernel() if randomness is None else randomness
     table, rest, extra = open_table(data, schema), loss, {}
@@ -65,15 +68,16 @@ def release(
 
     draw = chosen.draw(loss=rest, grid=grid, randomness=source)
 
-    def read() -> tuple[int | None, Upper]:
+    def read() -> tuple[int | None, tuple[Upper, Sketch | None]]:
         gram = sum_rows(table, schema, grid, threads=threads, progress=progress)
-        return _public_rows(gram.rows, loss), draw.answer(gram)
+        return _public_rows(gram.rows, loss), answer(draw, gram)
 
-    rows, upper = without_reasons(read)
+    rows, (upper, sketch) = without_reasons(read)
     return Release(
         schema=replace(schema, ignore_extra=False),
         rows=rows,
         upper=tuple(int(value) for value in upper),
+        sketch=sketch,
         certificate=Certificate(
             mechanism=chosen.name,
             options={**chosen.options, **extra},

@@ -23,6 +23,7 @@ from privcov.grid import Grid
 from privcov.repair import Observed, Structure, repair
 from privcov.repair.lawless import repair_without_law
 from privcov.schema import Categorical, Schema
+from privcov.sketch import Sketch, ridge_of
 
 Matrix = NDArray[np.float64]
 
@@ -37,6 +38,8 @@ class Release:
     upper: tuple[int, ...]
     """The noisy integers of the upper triangle, in units of the grid."""
     certificate: Certificate
+    sketch: Sketch | None = None
+    """Published rows in units of the row grid 2^-k, where the mechanism makes rows; the matrix follows."""
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -47,6 +50,20 @@ class Release:
         """The sum over rows of zzᵀ. ``raw``: unrepaired and unbiased; ``scaled``: in [-1, 1] units."""
         moment = self._raw if raw else self._repaired(repair)
         return moment.copy() if scaled else self._in_original_units(moment)
+
+    def sketched_rows(self, *, scaled: bool = False) -> Matrix:
+        """The synthetic rows of a release by sketch, one a row of the result; no row is a person.
+
+        Each is a draw of N(0, M + w²I), M the sum over people of zzᵀ: their mean square less the ridge is the
+        raw second moment. ``scaled``: in [-1, 1] units, else carried to original units like a person's row.
+        """
+        rows = np.array(self._sketch, dtype=np.float64) * 2.0 ** -Grid.of(self.schema).exponent
+        return rows if scaled else rows @ self.units.T
+
+    @property
+    def sketch_ridge(self) -> float:
+        """The w² of the sketch in scaled units: what its rows have more than people in every direction."""
+        return float(ridge_of(self._sketch, self.upper) * Grid.of(self.schema).unit)
 
     def count(self, *, repair: str = "auto") -> float:
         """The number of rows: exact where it is public, else the noisy count the intercept carries."""
@@ -83,7 +100,7 @@ class Release:
 
     def to_dict(self) -> dict[str, Any]:
         """The release as the JSON values of its file."""
-        return codec.encode(self.schema, self.rows, self.upper, self.certificate)
+        return codec.encode(self.schema, self.rows, self.upper, self.sketch, self.certificate)
 
     def to_json(self) -> str:
         """The canonical text of the release file; a rehearsal has none."""
@@ -145,7 +162,9 @@ class Release:
             rows=self.rows if every_row_counts else None,
         )
 
-    def _in_original_units(self, moment: Matrix) -> Matrix:
+    @property
+    def units(self) -> Matrix:
+        """The public S that carries a scaled row z to original units: x = Sz, with the intercept's help."""
         features = self.schema.features
         scale = np.diag([feature.half_width for feature in features])
         middles = np.array([feature.middle for feature in features])
@@ -153,13 +172,26 @@ class Release:
             scale[:, 0] += middles
         elif middles.any():
             raise _needs_intercept("a moment in original units")
-        return scale @ moment @ scale.T
+        return scale
+
+    def _in_original_units(self, moment: Matrix) -> Matrix:
+        return self.units @ moment @ self.units.T
+
+    @property
+    def _sketch(self) -> Sketch:
+        if self.sketch is None:
+            raise ParameterError(
+                "E210",
+                f"a release by {self.certificate.mechanism} has no sketched rows.",
+                "Release with the mechanism johnson-lindenstrauss.",
+            )
+        return self.sketch
 
 
 def load(path: str | Path) -> Release:
     """A release from its file, after strict validation."""
-    schema, rows, upper, certificate = codec.read(path)
-    return Release(schema=schema, rows=rows, upper=upper, certificate=certificate)
+    schema, rows, upper, sketch, certificate = codec.read(path)
+    return Release(schema=schema, rows=rows, upper=upper, sketch=sketch, certificate=certificate)
 
 
 def _needs_intercept(what: str) -> ParameterError:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from math import isqrt
 
+from privcov.errors import ParameterError
 from privcov.grid import Grid
 from privcov.privacy import Neighbours
 
@@ -80,6 +81,48 @@ class Sensitivity:
         """ℓ2 of the same values: at most ‖D‖_F (Hoffman and Wielandt), and √count for the rounding."""
         return (1 + excess) * self.frobenius + sqrt_up(count)
 
+    def product_l2(self, columns: int, *, excess: Fraction) -> Fraction:
+        """‖DX‖_F for ``columns`` columns X orthonormal up to ``excess``, and √(d·columns) for the rounding of CX.
+
+        At most ‖D‖_2 for one column and ‖D‖_F for more: 1 or √2 under replace-one, times R². Proof:
+        docs/proofs/power-method.md.
+        """
+        moved = self.operator if columns == 1 else self.frobenius
+        return (1 + excess) * moved + sqrt_up(self.dimension * columns)
+
+    def product_l1(self, columns: int, *, excess: Fraction) -> Fraction:
+        """ℓ1 of the entries of the same: at most √(d·columns) times ℓ2, attained under add-remove."""
+        return sqrt_up(self.dimension * columns) * self.product_l2(columns, excess=excess)
+
+    @property
+    def frame_range(self) -> Fraction:
+        """The range of tr VᵀDV over all V of orthonormal columns: 1 (add-remove) or 2 (replace-one), times R².
+
+        Proof, also of the two bounds below: docs/proofs/matrix-bingham.md.
+        """
+        return self.spread
+
+    def block_nuclear(self, count: int, *, excess: Fraction) -> Fraction:
+        """‖VᵀDV‖_* for ``count`` columns V orthonormal up to ``excess``; rounding the block adds count^1.5."""
+        return (1 + excess) * self.nuclear + sqrt_up(count**3)
+
+    def block_frobenius(self, count: int, *, excess: Fraction) -> Fraction:
+        """‖VᵀDV‖_F for the same; rounding the block adds ``count``."""
+        return (1 + excess) * self.frobenius + count
+
+    def joint_moments(self, *, intercept: int, sum_weight: Fraction) -> Fraction:
+        """√(w·‖change of the intercept's row‖² + ‖change of the block of the other columns‖_F²), replace-one.
+
+        The intercept is the integer ``intercept`` in every row, so the others have norm r, r² = R² − intercept²;
+        with α = w·intercept² it is √(2αr² + 2r⁴ + α²/2) for α ≤ 2r², and √(4αr²) beyond.
+        Proof: docs/proofs/joint-gaussian.md.
+        """
+        if self.neighbours is not Neighbours.REPLACE_ONE:
+            raise ParameterError("E207", "the count is public under replace-one only.")
+        rest, alpha = self.squared_norm - intercept**2, sum_weight * intercept**2
+        below = 2 * alpha * rest + 2 * rest**2 + alpha**2 / 2
+        return sqrt_up(below if alpha <= 2 * rest else 4 * alpha * rest) * self.rows_per_person
+
     @property
     def triangle_l1(self) -> Fraction:
         """ℓ1 of the upper triangle with diagonal: (d+1)/2, or min(d/√2 + 1, √((d² + 3d)/2)), times R²."""
@@ -90,6 +133,14 @@ class Sensitivity:
         return self._scaled(Fraction(d + 1, 2), replace_one)
 
     @property
+    def row_sum_squared(self) -> Fraction:
+        """‖Σx − Σx′‖² ≤ R² (add-remove) or 4R² (replace-one, attained by opposite rows), times m² exactly.
+
+        Proof: docs/proofs/unbounded.md.
+        """
+        return self._scaled(Fraction(1), Fraction(4)) * self.rows_per_person
+
+    @property
     def free_trace_frobenius(self) -> Fraction:
         """√(‖D‖_F² + (tr D)²) ≤ √2 under replace-one: the trace may be d+1 times as precise at no cost.
 
@@ -97,3 +148,13 @@ class Sensitivity:
         no bargain: ‖D‖_F alone is 1. In one dimension it is √2 under both.
         """
         return self._scaled(sqrt_up(2), sqrt_up(2))
+
+
+def changed_bins(neighbours: Neighbours) -> int:
+    """How many counts of a histogram one person can change, by one each: docs/proofs/unbounded.md."""
+    return 1 if neighbours is Neighbours.ADD_REMOVE else 2
+
+
+def bounded_sum(*, lower: int, upper: int, neighbours: Neighbours) -> int:
+    """How far one person moves a sum of numbers in [lower, upper]: docs/proofs/unbounded.md."""
+    return max(abs(lower), abs(upper)) if neighbours is Neighbours.ADD_REMOVE else upper - lower

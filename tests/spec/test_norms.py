@@ -169,3 +169,11 @@ def test_a_release_with_a_private_norm_says_so_and_costs_the_whole_loss(people, 
 def test_nonsense_about_the_row_norm_is_refused(people, schema, words):
     with pytest.raises(PrivcovError, match="E211"):
         pc.release(people, schema=schema, loss=PURE, **words)
+
+
+def test_adaptive_is_a_private_norm_in_front_of_gaussian_noise(people, schema):
+    loss = pc.ZCDP(rho="0.5", neighbours="replace-one")
+    made = pc.release(people, schema=schema, loss=loss, mechanism="adaptive")
+    assert made.certificate.mechanism == "gaussian"
+    assert made.certificate.options["row_norm"] == "private"
+    assert made.certificate.loss == loss

@@ -254,6 +254,66 @@ def test_what_is_not_a_release_file_is_refused(text):
         decode(from_text(text))
 
 
+@pytest.fixture
+def sketched(people, schema):
+    """A release with sketched rows."""
+    loss = pc.ApproxDP(epsilon=1, delta="1e-6", neighbours="add-remove")
+    return pc.release(people, schema=schema, loss=loss, mechanism="johnson-lindenstrauss", sketch_rows=7)
+
+
+def test_a_release_with_sketched_rows_loads_identical(sketched, tmp_path):
+    sketched.save(tmp_path / "r.json")
+    loaded = pc.load(tmp_path / "r.json")
+    assert loaded == sketched
+    assert loaded.to_json() == sketched.to_json()
+    assert (len(loaded.sketch), {len(row) for row in loaded.sketch}) == (7, {5})
+
+
+def test_a_release_without_sketched_rows_says_so(made):
+    assert made.to_dict()["matrix"]["sketch"] is None
+    assert set(made.to_dict()["matrix"]) == {"grid", "upper", "sketch"}
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda s: s["rows"].pop(),
+        lambda s: s["rows"].clear(),
+        lambda s: s["rows"][0].pop(),
+        lambda s: s["rows"][0].append("1"),
+        lambda s: s["rows"][0].__setitem__(0, str(int(s["rows"][0][0]) + 2**20)),
+        lambda s: s["rows"][0].__setitem__(0, 7),
+        lambda s: s["rows"][0].__setitem__(0, 1.5),
+        lambda s: s["rows"][0].__setitem__(0, "007"),
+        lambda s: s["rows"][0].__setitem__(0, "-0"),
+        lambda s: s["rows"].__setitem__(0, "12345"),
+        lambda s: s.update(rows={}),
+        lambda s: s.update(rows=None),
+        lambda s: s.update(grid="2^-3"),
+        lambda s: s.update(note="hello"),
+        lambda s: s.pop("grid"),
+    ],
+)
+def test_a_tampered_sketch_is_refused_even_with_a_fresh_digest(sketched, change):
+    with pytest.raises(PrivcovError, match="E601"):
+        decode(redigested(sketched.to_json(), lambda v: change(v["matrix"]["sketch"])))
+    with pytest.raises(PrivcovError, match=r"E60[13]"):
+        decode(json.loads(broken(sketched.to_json(), lambda v: change(v["matrix"]["sketch"]))))
+
+
+def test_a_matrix_that_does_not_follow_from_its_rows_is_refused(sketched):
+    for place in (0, 1, 5):
+        with pytest.raises(PrivcovError, match="E601"):
+            decode(
+                redigested(
+                    sketched.to_json(),
+                    lambda v, place=place: v["matrix"]["upper"].__setitem__(
+                        place, str(sketched.upper[place] + 1)
+                    ),
+                )
+            )
+
+
 def test_every_truncation_of_a_release_file_is_refused(made, tmp_path):
     text = made.to_json()
     path = tmp_path / "r.json"

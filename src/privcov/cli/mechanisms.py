@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import click
 
 from privcov.cli.output import json_option, print_json
@@ -15,9 +17,8 @@ def command(as_json: bool) -> None:
     Example: privcov mechanisms --json
     """
     from privcov.mechanisms import DEFAULTS, MECHANISMS, WITHDRAWN
-    from privcov.report.tables import table
 
-    listed = [
+    listed: list[dict[str, Any]] = [
         {
             "name": name,
             "guarantee": list(kind.kinds),
@@ -32,7 +33,12 @@ def command(as_json: bool) -> None:
     if as_json:
         print_json({"mechanisms": listed, "refused": WITHDRAWN})
         return
-    rows = [[str(m["name"]), ", ".join(m["guarantee"]), str(m["best_at"]), str(m["proof"])] for m in listed]
-    print(table(["name", "guarantee", "best at", "proof"], rows, left=4))
+    for m in listed:
+        default = f" (default for {', '.join(m['default_for'])})" if m["default_for"] else ""
+        print(f"{m['name']}: {', '.join(m['guarantee'])}{default}")
+        print(f"    {m['summary']}")
+        print(f"    best at: {m['best_at']}")
+        print(f"    proof:   {m['proof']}")
+    print("\nadaptive: gaussian behind a private row norm; any mechanism can have one (--row-norm private)")
     for name, reason in WITHDRAWN.items():
-        print(f"\nrefused: {name}: {reason}")
+        print(f"refused: {name}: {reason}")

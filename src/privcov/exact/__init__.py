@@ -7,7 +7,13 @@ Proof: docs/proofs/exact-sampling.md
 """
 
 from privcov.exact.discrete import discrete_gaussian, discrete_laplace, uniform_below
-from privcov.exact.matrices import frobenius_ball, gaussian_ensemble, wishart_difference
+from privcov.exact.matrices import (
+    frobenius_ball,
+    gaussian_ensemble,
+    rounded_normals,
+    wishart,
+    wishart_difference,
+)
 from privcov.exact.reals import LazyReals, exponentials, normals
 
 __all__ = [
@@ -17,7 +23,9 @@ __all__ = [
     "LazyReals",
     "normals",
     "exponentials",
+    "wishart",
     "wishart_difference",
+    "rounded_normals",
     "gaussian_ensemble",
     "frobenius_ball",
 ]

@@ -24,7 +24,7 @@ from privcov.errors import ParameterError
 from privcov.exact.envelope import Envelope, Integral
 from privcov.exact.products import BigIntegers, Bounds, settle
 from privcov.exact.reals import LazyReals, normals
-from privcov.exact.trials import MARGIN, _below
+from privcov.exact.trials import MARGIN, is_below
 from privcov.exact.tuning import tuned
 from privcov.exact.uniforms import Ball, Indices, LazyUniforms, Mask, fair_signs
 from privcov.randomness import Randomness
@@ -98,7 +98,7 @@ def _accepted(randomness: Randomness, envelope: Envelope, points: LazyReals) -> 
 
     # Written so that a NaN counts as undecided.
     for place in np.flatnonzero(~(np.abs(lead) > margins)).tolist():
-        accepted[place] = _below(uniforms, place, probability)
+        accepted[place] = is_below(uniforms, place, probability)
     return accepted
 
 

@@ -36,6 +36,39 @@ def wishart_difference(randomness: Randomness, *, dimension: int, scale: Fractio
     return settle(_triangle(dimension), gram_difference(entries, dimension=dimension, scale=scale))
 
 
+def wishart(randomness: Randomness, *, dimension: int, degrees: int, scale: Fraction) -> BigIntegers:
+    """round(scale·AAᵀ), A of dimension × degrees independent standard normals.
+
+    >>> from privcov.randomness import rehearsal
+    >>> wishart(rehearsal(1), dimension=3, degrees=7, scale=Fraction(2**40)).shape
+    (6,)
+    """
+    _require(dimension, scale=scale)
+    if not degrees >= 1:
+        raise ParameterError("E290", f"the degrees must be at least 1, got {degrees}.")
+    entries = normals(randomness, dimension * degrees)
+    return settle(
+        _triangle(dimension), gram_difference(entries, dimension=dimension, scale=scale, added=degrees)
+    )
+
+
+def rounded_normals(randomness: Randomness, *, count: int, std: Fraction) -> BigIntegers:
+    """round(std·n) for ``count`` independent standard normals n.
+
+    >>> from privcov.randomness import rehearsal
+    >>> rounded_normals(rehearsal(1), count=4, std=Fraction(2**40)).shape
+    (4,)
+    """
+    _require(1, std=std)
+    variates = normals(randomness, count)
+
+    def enclose(where: Indices, words: int) -> Bounds:
+        lower = std.numerator * variates.lower(where, words)
+        return lower, lower + std.numerator, std.denominator << (64 * words)
+
+    return settle(count, enclose)
+
+
 def gaussian_ensemble(
     randomness: Randomness,
     *,

@@ -49,10 +49,11 @@ def settle(count: int, enclose: Callable[[Indices, int], Bounds]) -> BigIntegers
 
 
 def gram_difference(
-    entries: LazyReals, *, dimension: int, scale: Fraction
+    entries: LazyReals, *, dimension: int, scale: Fraction, added: int | None = None
 ) -> Callable[[Indices, int], Bounds]:
     """Bounds for scale·(AAᵀ - BBᵀ) where row i of [A | B] is the i-th of ``dimension`` equal runs of entries.
 
+    A has ``added`` columns, half of them by default; when it has all of them the bounds are for scale·AAᵀ.
     The places are those of ``np.triu_indices``. Each entry is cut to fixed point, the product of the cut
     matrices is exact, and what the cut left out is bounded.
     """
@@ -65,7 +66,12 @@ def gram_difference(
 
     def enclose(where: Indices, words: int) -> Bounds:
         products, bits = _signed_products(
-            entries, rows[where], columns[where], dimension=dimension, bits=enough + 64 * (words - 1)
+            entries,
+            rows[where],
+            columns[where],
+            dimension=dimension,
+            added=added,
+            bits=enough + 64 * (words - 1),
         )
         # |xy - ab| <= |x| + |y| when a, b are x, y cut to integers; summed over a row, in units of 2^-2bits.
         error = weight << (bits - 2)
@@ -76,7 +82,7 @@ def gram_difference(
 
 
 def _signed_products(
-    entries: LazyReals, i: Indices, j: Indices, *, dimension: int, bits: int
+    entries: LazyReals, i: Indices, j: Indices, *, dimension: int, bits: int, added: int | None = None
 ) -> tuple[BigIntegers, int]:
     """Entries (i, j) of AAᵀ - BBᵀ, exact, for A and B cut to at least ``bits`` fractional bits.
 
@@ -89,14 +95,14 @@ def _signed_products(
     count = -(-(bits + spare) // width)
     bits = count * width - spare
     limbs = [limb.reshape(dimension, inner) for limb in _limbs(entries, width=width, bits=bits)]
-    half = inner // 2
+    split = inner // 2 if added is None else added
 
     total: BigIntegers = np.zeros(i.size, dtype=object)
     for level in reversed(range(2 * count - 1)):
         share = np.zeros(i.size, dtype=np.int64)
         for one in range(max(0, level - count + 1), level // 2 + 1):
             left, right = limbs[one], limbs[level - one]
-            full = left[:, :half] @ right[:, :half].T - left[:, half:] @ right[:, half:].T
+            full = left[:, :split] @ right[:, :split].T - left[:, split:] @ right[:, split:].T
             share += full[i, j].astype(np.int64)
             if one != level - one:
                 share += full[j, i].astype(np.int64)

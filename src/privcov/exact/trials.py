@@ -51,7 +51,7 @@ def exp_trials(randomness: Randomness, exponents: Floats, exact: Enclosure) -> M
 
     # Written so that a NaN counts as undecided.
     for index in np.flatnonzero(~(np.abs(lead) > MARGIN)).tolist():
-        success[index] = _below(uniforms, index, probability)
+        success[index] = is_below(uniforms, index, probability)
     return success
 
 
@@ -92,7 +92,7 @@ def until_accepted(count: int, propose: Callable[[Indices], Mask]) -> None:
 
 def _judge_whole(uniforms: LazyUniforms, index: int, survival: Survival) -> int:
     whole = 0
-    while _below(uniforms, index, lambda _index, _words: survival(whole + 1)):  # noqa: B023 - called at once
+    while is_below(uniforms, index, lambda _index, _words: survival(whole + 1)):  # noqa: B023 - called at once
         whole += 1
     return whole
 
@@ -107,7 +107,8 @@ def _thresholds(survival: Survival) -> tuple[int, ...]:
     return tuple(found)
 
 
-def _below(uniforms: LazyUniforms, index: int, enclosure: Enclosure) -> bool:
+def is_below(uniforms: LazyUniforms, index: int, enclosure: Enclosure) -> bool:
+    """The exact judge: whether U < p, revealing bits of U and narrowing the ball of p until it is certain."""
     for words in DEPTHS:
         with ctx.workprec(64 * words + 64):
             uniform, bound = uniforms.ball(index, words), enclosure(index, words)

@@ -9,9 +9,15 @@ from privcov.mechanisms.base import Mechanism
 from privcov.mechanisms.eigenvectors import Eigenvectors
 from privcov.mechanisms.frobenius import Frobenius
 from privcov.mechanisms.gaussian import Gaussian
+from privcov.mechanisms.johnson_lindenstrauss import JohnsonLindenstrauss
+from privcov.mechanisms.joint_gaussian import JointGaussian
 from privcov.mechanisms.kapralov_talwar import KapralovTalwar
 from privcov.mechanisms.laplace import Laplace
+from privcov.mechanisms.matrix_bingham import MatrixBingham
+from privcov.mechanisms.power_method import PowerMethod
+from privcov.mechanisms.separate import Separate
 from privcov.mechanisms.symmetric_wishart import SymmetricWishart
+from privcov.mechanisms.wishart import Wishart
 from privcov.privacy import Loss
 
 MECHANISMS: dict[str, type[Mechanism]] = {
@@ -21,6 +27,12 @@ MECHANISMS: dict[str, type[Mechanism]] = {
     "laplace": Laplace,
     "eigenvectors": Eigenvectors,
     "kapralov-talwar": KapralovTalwar,
+    "power-method": PowerMethod,
+    "matrix-bingham": MatrixBingham,
+    "johnson-lindenstrauss": JohnsonLindenstrauss,
+    "wishart": Wishart,
+    "separate": Separate,
+    "joint-gaussian": JointGaussian,
 }
 
 DEFAULTS = {"pure": "symmetric-wishart", "approximate": "gaussian", "zcdp": "gaussian"}

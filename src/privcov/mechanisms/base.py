@@ -12,7 +12,17 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from fractions import Fraction
-from typing import Any, ClassVar, Literal, Protocol, Self, get_args, get_origin, get_type_hints
+from typing import (
+    Any,
+    ClassVar,
+    Literal,
+    Protocol,
+    Self,
+    get_args,
+    get_origin,
+    get_type_hints,
+    runtime_checkable,
+)
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,8 +31,9 @@ from privcov.errors import ParameterError
 from privcov.gram import Gram
 from privcov.grid import Grid
 from privcov.noise import NoiseLaw
-from privcov.privacy import Loss
+from privcov.privacy import Loss, Neighbours
 from privcov.randomness import Randomness
+from privcov.sketch import Sketch
 
 Arithmetic = Literal["exact", "idealized"]
 Upper = NDArray[Any]
@@ -34,6 +45,25 @@ class Draw(Protocol):
 
     def answer(self, gram: Gram) -> Upper:
         """The private integers of the release. Called once."""
+
+
+@runtime_checkable
+class SketchDraw(Draw, Protocol):
+    """A draw that publishes rows: its answer is the estimate from them."""
+
+    def sketch(self, gram: Gram) -> Sketch:
+        """The private rows. Called once."""
+
+    def estimate(self, sketch: Sketch) -> Upper:
+        """The integers that follow from the rows."""
+
+
+def answer(draw: Draw, gram: Gram) -> tuple[Upper, Sketch | None]:
+    """The private integers of the release, and the rows they follow from where a mechanism publishes rows."""
+    if isinstance(draw, SketchDraw):
+        sketch = draw.sketch(gram)
+        return draw.estimate(sketch), sketch
+    return draw.answer(gram), None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,6 +78,10 @@ class Mechanism(ABC):
     proof: ClassVar[str]
     as_published: ClassVar[Mapping[str, str]] = {}
     """The options that make it what its paper ran; empty where there is nothing to reproduce."""
+    relations: ClassVar[tuple[Neighbours, ...]] = tuple(Neighbours)
+    """The neighbouring relations it has a promise for."""
+    needs_intercept: ClassVar[bool] = False
+    """Whether it works only on a grid whose first column is the intercept in every row."""
 
     arithmetic: Arithmetic = "exact"
 

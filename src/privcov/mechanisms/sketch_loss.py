@@ -18,8 +18,9 @@ from privcov.accounting import gaussian_mu
 from privcov.errors import ParameterError
 
 _PRECISION = 256
-_STEPS = 40
+_STEPS = 30
 _HALVINGS = 400
+_NEGLIGIBLE = arb(2) ** -1000
 
 
 def sketch_delta(*, ratio: Fraction, sketch_rows: int, epsilon: Fraction, replaced: bool) -> Fraction:
@@ -32,10 +33,12 @@ def sketch_delta(*, ratio: Fraction, sketch_rows: int, epsilon: Fraction, replac
     """
     with ctx.workprec(_PRECISION):
         top = _delta(_ball(ratio), sketch_rows, _ball(epsilon), replaced).upper()
-        if not top.is_finite():
+        if not top < 1:
             return Fraction(1)
+        if top < _NEGLIGIBLE:  # a fraction that small would not fit in memory
+            return Fraction(1, 2**1000)
         mantissa, exponent = top.mid().man_exp()
-        return min(Fraction(1), Fraction(int(mantissa)) * Fraction(2) ** int(exponent))
+        return Fraction(int(mantissa)) * Fraction(2) ** int(exponent)
 
 
 @lru_cache
@@ -54,7 +57,9 @@ def sketch_ratio(*, sketch_rows: int, epsilon: Fraction, delta: Fraction, replac
             break
         low /= 2
     else:
-        raise ParameterError("E203", "no ridge can be certified for this epsilon and delta.", "Give a larger delta.")
+        raise ParameterError(
+            "E203", "no ridge can be certified for this epsilon and delta.", "Give a larger delta."
+        )
     high = 2 * low
     while certified(high):
         low, high = high, 2 * high
@@ -67,14 +72,16 @@ def sketch_ratio(*, sketch_rows: int, epsilon: Fraction, delta: Fraction, replac
 def _delta(ratio: arb, rows: int, epsilon: arb, replaced: bool) -> arb:
     if replaced:
         return _replaced_delta(ratio, rows, epsilon)
-    return _largest_of(_removed_delta(ratio, rows, epsilon), _added_delta(ratio, rows, epsilon))
+    return _removed_delta(ratio, rows, epsilon).max(_added_delta(ratio, rows, epsilon))
 
 
 def _removed_delta(ratio: arb, rows: int, epsilon: arb) -> arb:
     """N(0, 1) told from N(0, 1 + s): the loss (r/2)ln(1+s) − s/(2(1+s))·χ² exceeds ε where χ² is small."""
     threshold = (rows * (1 + ratio).log() / 2 - epsilon) * 2 * (1 + ratio) / ratio
-    if not threshold > 0:  # a χ² is never below zero; a threshold in doubt around zero is a probability near zero
-        return arb(0) if threshold <= 0 else _lower_tail(threshold.upper(), rows)
+    if threshold <= 0:  # a χ² is never below zero
+        return arb(0)
+    if not threshold > 0:  # in doubt: the whole tail is a bound
+        return _lower_tail(threshold.upper(), rows)
     return _lower_tail(threshold, rows) - epsilon.exp() * _lower_tail(threshold / (1 + ratio), rows)
 
 
@@ -116,16 +123,29 @@ def _difference_tail(threshold: arb, factor: arb, shape: int) -> arb:
 
 
 def _lower_tail(value: arb, rows: int) -> arb:
-    return (value / 2).gamma_lower(arb(rows) / 2, regularized=1)
+    """P(χ² < value): x^a e^−x/Γ(a+1)·Σ x^k/((a+1)…(a+k)), positive terms, and a ball for those left out."""
+    x, shape = value / 2, arb(rows) / 2
+    total, term, k = arb(1), arb(1), 0
+    while not (term < total * arb(2) ** -_PRECISION and 2 * x < shape + k):
+        k += 1
+        term *= x / (shape + k)
+        total += term
+    rest = arb(0).union(term)  # the terms from here on halve at every step
+    return (shape * x.log() - x - (shape + 1).lgamma()).exp() * (total + rest)
 
 
 def _upper_tail(value: arb, rows: int) -> arb:
-    return (value / 2).gamma_upper(arb(rows) / 2, regularized=1)
-
-
-def _largest_of(one: arb, other: arb) -> arb:
-    """A ball that holds the larger of the two."""
-    return one.max(other)
+    """P(χ² > value): a finite sum of positive terms, Poisson weights or, for an odd number, half-whole ones."""
+    x = value / 2
+    if rows % 2:
+        total, term, order = x.sqrt().erfc(), (-x).exp() * (x / arb.pi()).sqrt() * 2, arb(1) / 2
+    else:
+        total, term, order = arb(0), (-x).exp(), arb(0)
+    for _ in range(rows // 2):
+        total += term
+        order += 1
+        term *= x / order
+    return total
 
 
 def _ball(value: Fraction) -> arb:

@@ -195,13 +195,13 @@ def test_balls_and_deeper_bits_decide_as_the_filter_does(concentration, monkeypa
     monkeypatch.setattr(module, "MARGIN", 2.0)
     assert draw() == filtered
     judged = []
-    below = trials._below
+    below = trials.is_below
 
     def count(*arguments):
         judged.append(arguments)
         return below(*arguments)
 
-    monkeypatch.setattr(module, "_below", count)
+    monkeypatch.setattr(module, "is_below", count)
     monkeypatch.setattr(trials, "DEPTHS", (4, 64))
     monkeypatch.setattr(products, "DEPTHS", (8, 64))
     assert draw() == filtered

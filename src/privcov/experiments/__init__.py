@@ -1,0 +1,1 @@
+"""Reproductions of the seeds, in idealized arithmetic; nothing here can make a release."""

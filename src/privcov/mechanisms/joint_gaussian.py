@@ -1,0 +1,110 @@
+"""Sums and second moments from one Gaussian (Kalinin, Upadhyay and Lampert 2025), under replace-one."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Literal
+
+import numpy as np
+
+from privcov.accounting import gaussian_mu
+from privcov.errors import ParameterError
+from privcov.exact import gaussian_ensemble, rounded_normals
+from privcov.grid import Grid
+from privcov.mechanisms.base import AdditiveMechanism, Upper, float_up
+from privcov.noise import JointGaussian as Law
+from privcov.noise import joint_gaussian
+from privcov.privacy import ApproxDP, Loss, Neighbours
+from privcov.randomness import Randomness
+from privcov.sensitivity import Sensitivity, sqrt_up
+
+
+@dataclass(frozen=True, kw_only=True)
+class JointGaussian(AdditiveMechanism):
+    """The count exact, the sums with noise of std λ·b, the block of second moments GOE of std b.
+
+    Guarantee: (ε, δ) by the exact Gaussian profile, or ρ-zCDP, with μ = Δ/b and Δ the length of the change in
+    units of this noise. The intercept must be 1 in every row, whatever the row says, and the number of rows
+    public: then that entry needs no noise, and the others have norm r, r² = R² − 1. ``focus="mean"`` takes the
+    largest λ at which the sums are as accurate as if released alone; ``focus="covariance"`` the λ that
+    minimises the expected squared error of the covariance for the worst mean. Proof: docs/proofs/joint-gaussian.md.
+    """
+
+    name = "joint-gaussian"
+    kinds = ("approximate", "zcdp")
+    summary = "exact count; sums and second moments from one Gaussian, weighted for the covariance"
+    best_at = "means and covariances under replace-one, with an intercept"
+    proof = "docs/proofs/joint-gaussian.md"
+    relations = (Neighbours.REPLACE_ONE,)
+    needs_intercept = True
+
+    focus: Literal["covariance", "mean"] = "covariance"
+
+    def check(self, loss: Loss) -> None:
+        super().check(loss)
+        if loss.neighbours is not Neighbours.REPLACE_ONE:
+            raise ParameterError(
+                "E207", "joint-gaussian releases the exact count, which is public under replace-one only.",
+                "Use replace-one, or the gaussian mechanism.",
+            )  # fmt: skip
+
+    def law(self, *, loss: Loss, grid: Grid) -> Law:
+        ratio, std = self._calibrated(loss, grid)
+        return joint_gaussian(ratio)(dimension=grid.dimension, scale=float_up(std * grid.unit))
+
+    def exact_noise(self, *, loss: Loss, grid: Grid, randomness: Randomness) -> Upper:
+        ratio, std = self._calibrated(loss, grid)
+        others = grid.dimension - 1
+        upper = np.zeros(grid.dimension * (grid.dimension + 1) // 2, dtype=object)
+        upper[1 : others + 1] = rounded_normals(randomness, count=others, std=Fraction(ratio) * std)
+        upper[others + 1 :] = gaussian_ensemble(
+            randomness,
+            dimension=others,
+            diagonal_std=std,
+            offdiagonal_std=std * sqrt_up(Fraction(1, 2)),
+            trace_keep=Fraction(1),
+        )
+        return upper
+
+    def _calibrated(self, loss: Loss, grid: Grid) -> tuple[str, Fraction]:
+        """λ as the decimal on the certificate, and b in grid units."""
+        self.check(loss)
+        if not grid.intercept or grid.dimension < 2 or not grid.squared_norm_bound > 4**grid.exponent:
+            raise ParameterError(
+                "E209",
+                "joint-gaussian needs an intercept that is 1 in every row.",
+                "Use intercept = true, missing = \"midpoint\", and a row_norm_bound that leaves the intercept "
+                "and indicators whole; or the gaussian mechanism.",
+            )  # fmt: skip
+        ratio = f"{self._ratio(grid):.6f}"
+        moved = Sensitivity.of(grid, loss.neighbours).joint_moments(
+            intercept=2**grid.exponent, sum_weight=1 / Fraction(ratio) ** 2
+        )
+        return ratio, moved * _std_over_sensitivity(loss)
+
+    def _ratio(self, grid: Grid) -> float:
+        """λ, from public facts: any is sound, so a float may choose it. u = λ²r²."""
+        rest = float(grid.squared_norm_bound * grid.unit) - 1.0
+        u = 0.5 if self.focus == "mean" else _best_for_covariance(grid.dimension - 1)
+        return max(1e-5, math.sqrt(u / rest))
+
+
+def _best_for_covariance(others: int) -> float:
+    """The u = λ²r² that minimises (2 + 2u + 1/(2u))·(p/(2u) + 2), p other columns: the zero of its slope.
+
+    The factors are Δ²/r² and the error of the covariance per squared unit of sum noise, at a mean of norm r.
+    """
+    low, high = 0.5, 4.0 + others
+    for _ in range(80):
+        u = (low + high) / 2
+        slope = 4 - (others + 1) / u**2 - others / (2 * u**3)
+        low, high = (low, u) if slope > 0 else (u, high)
+    return low
+
+
+def _std_over_sensitivity(loss: Loss) -> Fraction:
+    if isinstance(loss, ApproxDP):
+        return 1 / gaussian_mu(epsilon=loss.epsilon, delta=loss.delta)
+    return sqrt_up(1 / (2 * loss.amounts["rho"]))

@@ -1,0 +1,117 @@
+"""Eigenvectors and eigenvalues from two separate Gaussians (Dong, Liang and Yi 2022)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+
+from privcov.accounting import gaussian_mu
+from privcov.errors import ParameterError
+from privcov.exact import gaussian_ensemble, rounded_normals
+from privcov.gram import Gram
+from privcov.grid import Grid
+from privcov.mechanisms.base import Mechanism, Upper
+from privcov.mechanisms.spectral import SPECTRAL, Spectral
+from privcov.noise import GaussianEnsemble
+from privcov.privacy import ApproxDP, Loss, Neighbours
+from privcov.randomness import Randomness
+from privcov.sensitivity import Sensitivity, sqrt_up
+
+EXACT_COLUMNS = 64
+
+
+@dataclass(frozen=True, kw_only=True)
+class Separate(Mechanism):
+    """Eigenvectors of C + Gaussian noise, paired in order with eigenvalues of C + Gaussian noise.
+
+    Guarantee: each half is a Gaussian mechanism of μ/√2, so together they are μ-Gaussian private: μ²/2-zCDP,
+    and (ε, δ) by the exact profile. Everything after the two draws is post-processing: the eigenvectors of the
+    noisy matrix (by ``eigh``, in float64), the sorting, the clipping of values to [0, n·R²] where n is public
+    and to at least 0 elsewhere. Proof: docs/proofs/separate.md.
+    """
+
+    name = "separate"
+    kinds = ("zcdp", "approximate")
+    summary = "eigenvectors from one Gaussian, eigenvalues from another, paired in order"
+    best_at = "many columns and a small trace (the 2022 paper)"
+    proof = "docs/proofs/separate.md"
+
+    @property
+    def timing_note(self) -> str:
+        """Eigenvalues are found in a time that depends on the matrix."""
+        return "the promise is for an observer who does not see how long the draw took, which depends on the data"
+
+    def law(self, *, loss: Loss, grid: Grid) -> None:
+        """Not additive: there is no law of the noise on an entry."""
+
+    def draw(self, *, loss: Loss, grid: Grid, randomness: Randomness) -> _Draw:
+        self.check(loss)
+        d = grid.dimension
+        if self.arithmetic == "exact" and d > EXACT_COLUMNS:
+            raise ParameterError(
+                "E209",
+                f"exact eigenvalues are for at most {EXACT_COLUMNS} columns, got {d}.",
+                "Ask for --arithmetic idealized, or use gaussian.",
+            )
+        sensitivity, multiple = Sensitivity.of(grid, loss.neighbours), _std_over_sensitivity(loss)
+        vectors_std = sensitivity.frobenius * multiple
+        values_std = sensitivity.values_l2(d, excess=Fraction(0)) * multiple
+        if self.arithmetic == "exact":
+            for_vectors = gaussian_ensemble(
+                randomness,
+                dimension=d,
+                diagonal_std=vectors_std,
+                offdiagonal_std=vectors_std * sqrt_up(Fraction(1, 2)),
+                trace_keep=Fraction(1),
+            )
+            for_values = rounded_normals(randomness, count=d, std=values_std)
+        else:
+            ensemble = GaussianEnsemble(dimension=d, scale=float(vectors_std))
+            for_vectors = _integers(ensemble.simulate(randomness)[np.triu_indices(d)])
+            for_values = _integers(float(values_std) * randomness.normals(d))
+        most = grid.squared_norm_bound if loss.neighbours is Neighbours.REPLACE_ONE else None
+        return _Draw(SPECTRAL[self.arithmetic], d, for_vectors, for_values, most)
+
+
+@dataclass(frozen=True)
+class _Draw:
+    """Both noises, drawn before the data was read."""
+
+    arithmetic: type[Spectral]
+    dimension: int
+    for_vectors: Upper
+    for_values: Upper
+    most_per_row: int | None
+
+    def answer(self, gram: Gram) -> Upper:
+        opened = self.arithmetic(gram.reveal_to_mechanism(), self.dimension)
+        noisy = opened.upper.astype(object) + self.for_vectors
+        values = [
+            value + int(noise) for value, noise in zip(opened.eigenvalues(), self.for_values, strict=True)
+        ]
+        most = None if self.most_per_row is None else gram.rows * self.most_per_row
+        return put_together(noisy, values, self.dimension, most)
+
+
+def put_together(noisy: Upper, values: list[int], dimension: int, most: int | None) -> Upper:
+    """Σ λᵢvᵢvᵢᵀ on the grid from a private matrix and private values: public post-processing in float64."""
+    matrix = np.zeros((dimension, dimension))
+    rows, columns = np.triu_indices(dimension)
+    matrix[rows, columns] = matrix[columns, rows] = noisy.astype(np.float64)
+    ascending = np.linalg.eigh(matrix)[1]  # of a symmetric, indefinite matrix: an SVD would lose the signs
+    clipped = sorted(max(0, value) if most is None else min(max(0, value), most) for value in values)
+    made = (ascending * np.array(clipped, dtype=np.float64)) @ ascending.T
+    return _integers(made[rows, columns])
+
+
+def _integers(values: np.ndarray[tuple[int, ...], np.dtype[np.float64]]) -> Upper:
+    return np.array([round(value) for value in values.tolist()], dtype=object)
+
+
+def _std_over_sensitivity(loss: Loss) -> Fraction:
+    """√2/μ: half of the budget each."""
+    if isinstance(loss, ApproxDP):
+        return sqrt_up(2) / gaussian_mu(epsilon=loss.epsilon, delta=loss.delta)
+    return sqrt_up(1 / loss.amounts["rho"])

@@ -1,0 +1,1 @@
+"""What a release answers: post-processing alone, which can import nothing that has seen data."""

@@ -1,0 +1,159 @@
+"""The bridge from unbounded rows to a public estimate: check, read, centre, estimate, certify.
+
+Everything that can be refused is refused from public facts; after the first value is read there are no
+data-dependent errors, only the row count, which is public, can still be too small.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from privcov.bounding import Floats
+from privcov.errors import InputError, ParameterError, without_reasons
+from privcov.privacy import ZCDP, Amount, decimal_text
+from privcov.randomness import Randomness, kernel
+from privcov.unbounded.covariance import METHODS, Facts, Found
+from privcov.unbounded.estimate import GaussianCertificate, GaussianEstimate
+from privcov.unbounded.mean import recursive_mean
+from privcov.unbounded.moments import Spent
+from privcov.unbounded.parameters import positive, probability, whole_rounds, zcdp
+from privcov.unbounded.rows import centred, column_names, open_rows, read_rows
+
+MEAN_SHARE = Fraction(1, 10)
+"""Of ρ, for the mean where one is asked for: d numbers are far cheaper than d(d+1)/2."""
+
+
+def estimate_gaussian(
+    data: Any,
+    *,
+    loss: ZCDP,
+    largest_variance: Amount,
+    columns: Sequence[str] | None = None,
+    method: str = "coinpress",
+    rounds: int = 5,
+    known_mean: Sequence[float] | None = None,
+    mean_radius: Amount | None = None,
+    smallest_variance: Amount = 1,
+    tail: Amount = "0.1",
+    randomness: Randomness | None = None,
+) -> GaussianEstimate:
+    """A private covariance, and mean if asked for, of unbounded rows that look roughly Gaussian.
+
+    Guarantee: ρ-zCDP under replace-one for every table, whatever its law; the Gaussian assumption and
+    ``largest_variance`` (public: Σ ⪯ K·I) matter for accuracy alone. Without ``known_mean`` the covariance is
+    that of differences of neighbouring rows, whose order must then not depend on their values;
+    ``mean_radius`` (public: ‖mean‖ ≤ radius) buys a mean for a tenth of ρ. ``smallest_variance`` is used by
+    ``preconditioned`` only. ``tail`` is the share of rows (``coinpress``), or the chance of any row (the
+    others), that clipping may touch under the assumption.
+    Proof: docs/proofs/unbounded.md.
+
+    >>> loss = ZCDP(rho="0.5", neighbours="replace-one")
+    >>> rows = np.sin(np.arange(4000.0).reshape(2000, 2) ** 2)
+    >>> estimate_gaussian(rows, loss=loss, largest_variance=100, known_mean=[0, 0]).covariance.shape
+    (2, 2)
+    """
+    if method not in METHODS:
+        raise ParameterError("E248", f"method must be {' or '.join(METHODS)}, got {method!r}.")
+    zcdp(loss)
+    largest = positive("largest_variance", largest_variance)
+    smallest = positive("smallest_variance", smallest_variance)
+    facts = Facts(
+        largest_variance=largest,
+        # The other methods need no lower bound; any value that passes the check will do for them.
+        smallest_variance=smallest if method == "preconditioned" else largest,
+        tail=probability("tail", tail),
+        rounds=whole_rounds(rounds),
+    )
+    radius = None if mean_radius is None else positive("mean_radius", mean_radius)
+    names = column_names(data, columns)
+    mean = None if known_mean is None else _vector(known_mean, len(names))
+    if mean is not None and radius is not None:
+        raise ParameterError("E249", "a known mean needs no mean_radius.", "Leave one of the two out.")
+    source = kernel() if randomness is None else randomness
+    table = open_rows(data, names)
+
+    def work() -> tuple[int, Found, Floats | None, tuple[Spent, ...]]:
+        rows = read_rows(table)
+        _enough(len(rows), paired=mean is None)
+        with np.errstate(all="ignore"):  # a warning would tell that a huge value is there
+            return len(rows), *_estimate(rows, mean, radius, method, facts, loss, source)
+
+    count, found, made_mean, spent = without_reasons(work)
+    return GaussianEstimate(
+        columns=names,
+        mean=made_mean,
+        covariance=found.covariance,
+        certificate=GaussianCertificate(
+            mechanism=method,
+            options=_options(facts, method, known_mean=known_mean is not None, radius=radius),
+            loss=loss,
+            budget=tuple((share.step, share.rho) for share in spent),
+            rows=count,
+            arithmetic="exact",
+            randomness=source.kind,
+        ),
+    )
+
+
+def _estimate(
+    rows: Floats,
+    mean: Floats | None,
+    radius: Fraction | None,
+    method: str,
+    facts: Facts,
+    loss: ZCDP,
+    randomness: Randomness,
+) -> tuple[Found, Floats | None, tuple[Spent, ...]]:
+    share = Fraction(0) if radius is None else MEAN_SHARE * loss.rho
+    left = ZCDP(rho=loss.rho - share, neighbours=loss.neighbours)
+    found = METHODS[method](centred(rows, mean), facts, left, randomness)
+    if radius is None:
+        return found, mean, found.spent
+    estimated, spent = recursive_mean(
+        rows,
+        found.whitening,
+        radius=radius,
+        rounds=facts.rounds,
+        loss=ZCDP(rho=share, neighbours=loss.neighbours),
+        randomness=randomness,
+    )
+    return found, estimated, (*found.spent, *spent)
+
+
+def _enough(rows: int, *, paired: bool) -> None:
+    """The row count is public under replace-one, so an error may depend on it."""
+    if rows < (2 if paired else 1):
+        raise InputError(
+            "E108",
+            f"the table has {rows} rows, and {'two' if paired else 'one'} are needed.",
+            "Without a known mean, differences of rows are used.",
+        )
+
+
+def _vector(given: Sequence[float], dimension: int) -> Floats:
+    try:
+        vector = np.array(given, dtype=np.float64)
+    except (TypeError, ValueError):
+        vector = np.full(1, np.nan)
+    if vector.shape != (dimension,) or not np.isfinite(vector).all():
+        raise ParameterError("E247", f"known_mean must be {dimension} finite numbers, one for each column.")
+    return vector
+
+
+def _options(facts: Facts, method: str, *, known_mean: bool, radius: Fraction | None) -> dict[str, str]:
+    """The public facts the estimate rests on, as the certificate writes them."""
+    used = {"coinpress": ("rounds",), "preconditioned": ("smallest_variance",), "truncated": ()}[method]
+    said = {
+        "largest_variance": decimal_text(facts.largest_variance),
+        "smallest_variance": decimal_text(facts.smallest_variance),
+        "tail": decimal_text(facts.tail),
+        "rounds": str(facts.rounds),
+    }
+    kept = {name: said[name] for name in ("largest_variance", "tail", *used)}
+    if radius is not None:
+        kept |= {"mean_radius": decimal_text(radius), "rounds": str(facts.rounds)}
+    return kept | {"centring": "known mean" if known_mean else "differences of rows"}

@@ -1,0 +1,67 @@
+"""From any table to rows of float64, held in memory because every round reads them again.
+
+The readers of ``privcov.table`` do the work. They need a schema for names and types; its bounds are used only
+by ``bounding.py``, which plays no part here. A row that lacks a cell, or holds one that is not finite, is NaN
+throughout and becomes the zero row when it is put on the integer grid (``ball.py``): a rule on that row alone,
+so that nothing is ever dropped or reported.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from privcov.bounding import Floats
+from privcov.errors import InputError
+from privcov.schema import Numeric, Schema
+from privcov.table import Table, open_table
+
+
+def column_names(data: Any, columns: Sequence[str] | None) -> tuple[str, ...]:
+    """The columns to use: as given, or x1, x2, … for an array, whose columns have no names."""
+    if columns is not None:
+        if isinstance(columns, str):
+            raise InputError("E124", "columns must be a list of names, got one text.", "Write ['name'].")
+        return tuple(columns)
+    if isinstance(data, np.ndarray):
+        if data.ndim != 2 or data.shape[1] == 0:
+            raise InputError(
+                "E111", f"the array has the shape {data.shape}.", "Give one row per person, and a column."
+            )
+        return tuple(f"x{place + 1}" for place in range(data.shape[1]))
+    raise InputError(
+        "E124", "columns must name the numeric columns to use.", "Only an array has none to name."
+    )
+
+
+def open_rows(data: Any, columns: Sequence[str]) -> Table:
+    """A table that has these columns, as numbers; its values still unread."""
+    schema = Schema(
+        columns=tuple(Numeric(name=name, lower=-1, upper=1) for name in columns),
+        intercept=False,
+        ignore_extra=True,
+    )
+    return open_table(data, schema)
+
+
+def read_rows(table: Table) -> Floats:
+    """Every row once, in order; incomplete rows as NaN throughout."""
+    blocks = [np.column_stack(block) for block in table.blocks()]
+    rows = np.concatenate(blocks) if blocks else np.zeros((0, table.schema.dimension))
+    rows[~np.isfinite(rows).all(axis=1)] = np.nan
+    return rows
+
+
+def centred(rows: Floats, known_mean: Floats | None) -> Floats:
+    """Rows of mean zero: less the known mean, or differences of neighbouring rows over √2.
+
+    A person is in one difference, so neighbours under replace-one stay neighbours, of half as many rows. The
+    last row of an odd number is left out, by its place. A difference of an incomplete row is incomplete.
+    """
+    with np.errstate(all="ignore"):
+        if known_mean is not None:
+            return rows - known_mean
+        pairs = rows[: len(rows) // 2 * 2] * np.sqrt(0.5)
+        return pairs[0::2] - pairs[1::2]

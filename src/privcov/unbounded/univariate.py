@@ -1,0 +1,194 @@
+"""The private mean and standard deviation of one unbounded column, pure or (ε, δ) (Karwa and Vadhan 2018).
+
+Half of ε finds where the values are, by a histogram; the other half averages them, clipped to that place.
+With a δ no range is needed; without one a public range must be given. Proof: docs/proofs/unbounded.md#one-column
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, Literal
+
+import numpy as np
+
+from privcov.bounding import Floats
+from privcov.errors import InputError, ParameterError
+from privcov.exact import discrete_laplace
+from privcov.privacy import ApproxDP, PureDP
+from privcov.randomness import Randomness, kernel
+from privcov.sensitivity import bounded_sum
+from privcov.unbounded.histogram import finite_counts, fullest, stable_counts
+from privcov.unbounded.parameters import log_inverse, positive, probability, replace_one
+
+STEPS = 2**30
+"""Values are averaged as whole numbers of magnitude at most this."""
+_LARGEST_BIN, _LARGEST_OCTAVE = 2.0**52, 1000.0
+"""Bins further out than doubles can tell apart are no bins; scales further out count at the last one."""
+Loss1d = PureDP | ApproxDP
+
+
+@dataclass(frozen=True, kw_only=True)
+class UnivariateEstimate:
+    """One private number and its promise. NaN when no bin of a stable histogram was full enough."""
+
+    value: float
+    mechanism: str
+    loss: Loss1d
+    facts: Mapping[str, str]
+    randomness: Literal["kernel", "rehearsal"]
+    proof: str = "docs/proofs/unbounded.md#one-column"
+
+
+def estimate_mean(
+    values: Any,
+    *,
+    std: float,
+    loss: Loss1d,
+    largest_mean: float | None = None,
+    tail: float = 0.1,
+    randomness: Randomness | None = None,
+) -> UnivariateEstimate:
+    """The mean of one column whose standard deviation is about ``std``, a public number.
+
+    Guarantee: the given loss under replace-one. A pure loss needs ``largest_mean``, a public bound on |mean|.
+
+    >>> loss = ApproxDP(epsilon=1, delta=1e-6, neighbours="replace-one")
+    >>> bool(abs(estimate_mean(np.linspace(998, 1002, 1000), std=1, loss=loss).value - 1000) < 1)
+    True
+    """
+    width, source = float(positive("std", std)), kernel() if randomness is None else randomness
+    failure, reach = probability("tail", tail), _range(loss, "largest_mean", largest_mean)
+    column = _column(values)
+    last = 0 if reach is None else math.ceil(reach / Fraction(width))
+    with np.errstate(all="ignore"):
+        bins = np.rint(column / width)
+        bins[~(np.abs(bins) <= _LARGEST_BIN)] = np.nan
+        found = _fullest(bins, loss, (-last, last), source)
+        if found is None:
+            value = math.nan
+        else:
+            centre = found * width
+            half = width * (2 + math.sqrt(2 * (math.log(2 * len(column)) + log_inverse(failure))))
+            steps = np.rint(np.clip((column - centre) / half, -1.0, 1.0) * STEPS)
+            steps[np.isnan(steps)] = 0.0
+            value = centre + half * _noisy_average(steps, -STEPS, STEPS, loss, source)
+    facts = {"std": repr(width), "tail": str(failure), "rows": str(len(column))}
+    return UnivariateEstimate(
+        value=value, mechanism="histogram-mean", loss=loss, facts=facts, randomness=source.kind
+    )
+
+
+def estimate_scale(
+    values: Any,
+    *,
+    loss: Loss1d,
+    known_mean: float | None = None,
+    smallest_std: float | None = None,
+    largest_std: float | None = None,
+    randomness: Randomness | None = None,
+) -> UnivariateEstimate:
+    """The standard deviation of one column, of any size.
+
+    Guarantee: the given loss under replace-one. Without a known mean, differences of neighbouring values
+    (over √2) are used. A pure loss needs public bounds ``smallest_std`` and ``largest_std``.
+
+    >>> loss = ApproxDP(epsilon=1, delta=1e-6, neighbours="replace-one")
+    >>> values = 1e-9 * np.sin(np.arange(40_000.0) ** 2)
+    >>> bool(0.5e-9 < estimate_scale(values, known_mean=0, loss=loss).value < 1e-9)
+    True
+    """
+    source = kernel() if randomness is None else randomness
+    low = _range(loss, "smallest_std", smallest_std)
+    high = _range(loss, "largest_std", largest_std)
+    if low is not None and high is not None and low > high:
+        raise ParameterError("E246", "smallest_std must not exceed largest_std.")
+    column = _column(values)
+    with np.errstate(all="ignore"):
+        if known_mean is None:
+            pairs = column[: len(column) // 2 * 2] * math.sqrt(0.5)
+            column = pairs[0::2] - pairs[1::2]
+        else:
+            column = column - _finite("known_mean", known_mean)
+        if not len(column):
+            raise InputError("E108", "a scale without a known mean needs two rows.")
+        size = np.abs(column)
+        # frexp is exact: |x| = m·2^e with m in [1/2, 1) lies in [2^(e-1), 2^e).
+        bins = np.clip(np.frexp(size)[1].astype(np.float64) - 1, -_LARGEST_OCTAVE, _LARGEST_OCTAVE)
+        bins[~np.isfinite(size) | (size == 0)] = np.nan
+        ends = (0, 0) if low is None or high is None else (_octave(low) - 1, _octave(high) + 1)
+        found = _fullest(bins, loss, ends, source)
+        if found is None:
+            value = math.nan
+        else:
+            limit = math.ldexp(8 * math.sqrt(math.log(max(3, len(column)))), int(found))
+            steps = np.rint(np.minimum((size / limit) ** 2, 1.0) * STEPS)
+            steps[~np.isfinite(column)] = 0.0
+            value = limit * math.sqrt(max(0.0, _noisy_average(steps, 0, STEPS, loss, source)))
+    return UnivariateEstimate(
+        value=value,
+        mechanism="histogram-scale",
+        loss=loss,
+        facts={"rows": str(len(column))},
+        randomness=source.kind,
+    )
+
+
+def _fullest(bins: Floats, loss: Loss1d, ends: tuple[int, int], randomness: Randomness) -> float | None:
+    """The fullest bin, for half of ε and all of δ."""
+    half = loss.epsilon / 2
+    if isinstance(loss, ApproxDP):
+        share = ApproxDP(epsilon=half, delta=loss.delta, neighbours=loss.neighbours)
+        return fullest(stable_counts(bins, loss=share, randomness=randomness))
+    pure = PureDP(epsilon=half, neighbours=loss.neighbours)
+    return fullest(finite_counts(bins, first=ends[0], last=ends[1], loss=pure, randomness=randomness))
+
+
+def _noisy_average(steps: Floats, lower: int, upper: int, loss: Loss1d, randomness: Randomness) -> float:
+    """The mean of whole numbers in [lower, upper] over STEPS, for half of ε; the scale is rounded up."""
+    change = bounded_sum(lower=lower, upper=upper, neighbours=loss.neighbours)
+    scale = math.ceil(change / (loss.epsilon / 2))
+    noise = int(discrete_laplace(randomness, scale=scale, count=1)[0])
+    total = int(steps.astype(np.int64).sum()) + noise
+    return float(Fraction(total, STEPS * len(steps)))
+
+
+def _column(values: Any) -> Floats:
+    """One column of numbers, as float64; what is masked or not finite counts as missing, NaN.
+
+    Only arrays: the type that NumPy gives a list or a nullable series depends on whether a value is missing.
+    """
+    if not isinstance(values, np.ndarray) or values.ndim != 1 or values.dtype.kind not in "fiub":
+        raise InputError("E111", "one column of numbers is needed: a one-dimensional NumPy array.")
+    if not len(values):
+        raise InputError("E108", "the table has no rows.")
+    numbers = np.ma.getdata(values).astype(np.float64)
+    numbers[np.ma.getmaskarray(values) | ~np.isfinite(numbers)] = np.nan
+    return numbers
+
+
+def _range(loss: Any, name: str, value: float | None) -> Fraction | None:
+    """A public range, which a pure loss cannot do without."""
+    if not isinstance(loss, PureDP | ApproxDP):
+        kind = getattr(loss, "kind", type(loss).__name__)
+        raise ParameterError("E244", f"one column takes a pure or an (epsilon, delta) loss, got {kind}.")
+    replace_one(loss)
+    if isinstance(loss, PureDP) and value is None:
+        raise ParameterError("E246", f"a pure loss needs {name}, a public bound.", "Or give a delta.")
+    return None if value is None else positive(name, value)
+
+
+def _finite(name: str, value: Any) -> float:
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        number = math.nan
+    if not math.isfinite(number):
+        raise ParameterError("E247", f"{name} must be a finite number, got {value}.")
+    return number
+
+
+def _octave(value: Fraction) -> int:
+    return math.frexp(float(value))[1] - 1
