@@ -3,10 +3,17 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
 
 import click
 
+from privcov.cli.losses import as_loss, loss_options
 from privcov.cli.output import json_option, note, print_json
+
+if TYPE_CHECKING:
+    from privcov.privacy import Loss
+    from privcov.schema import Schema
 
 
 @click.group(name="schema")
@@ -69,3 +76,87 @@ def check(path: str, as_json: bool) -> None:
     print(f"{path}: {len(schema.columns)} columns, {schema.dimension} after one-hot coding.")
     print(f"Row norm at most {norm:.4g} in scaled units; rows on a grid of 2^-{grid.exponent}.")
     print(f"Missing cells: {schema.missing}. Rows per person: at most {schema.max_rows_per_person}.")
+
+
+@command.command(name="explain")
+@click.argument("path")
+@loss_options
+@click.option("--rows", type=click.IntRange(1), help="How many rows the table has, where that is public.")
+@click.option("--data", help="Also choose a row-norm bound privately from this table: this spends.")
+@click.option(
+    "--row-norm-share", default="0.1", show_default=True, help="The share of the loss for that choice."
+)
+@json_option
+def explain(
+    path: str, rows: int | None, data: str | None, row_norm_share: str, as_json: bool, **loss_words: Any
+) -> None:
+    """Show how bounds become a row norm, what each bound costs in noise, and what a private bound would be.
+
+    Without --epsilon or --rho the costs are relative; with them, in original units. Only with --data is a
+    table read, and a share of the loss spent on it.
+
+    Example: privcov schema explain people.toml --epsilon 1 --rows 4000
+    """
+    from privcov.bounds import column_costs
+    from privcov.report.tables import number, table
+    from privcov.schema import Schema
+
+    schema = Schema.read(path)
+    given = loss_words["epsilon"] is not None or loss_words["rho"] is not None
+    loss = as_loss(**loss_words) if given else None
+    costs = column_costs(schema, loss=loss)
+    chosen = _private_norm(data, schema, loss, row_norm_share) if data is not None else None
+    norm = float(schema.squared_norm_bound) ** 0.5
+    if as_json:
+        print_json({"row_norm_bound": norm, "columns": [asdict(cost) for cost in costs], "chosen": chosen})
+        return
+    parts = [
+        f"{len(schema.columns)} columns of at most 1 each",
+        *(["1 for the intercept"] if schema.intercept else []),
+    ]
+    limit = (
+        ""
+        if schema.row_norm_bound is None
+        else f", and you declared at most {norm:.4g}: longer rows are clipped"
+    )
+    print(f"Scaled to [-1, 1], a row's squared norm is {' plus '.join(parts)}{limit}.")
+    print(f"Row norm at most {norm:.4g}; the noise grows with its square, {norm**2:.4g}.\n")
+    per = "mean" if rows else "sum"
+    headings = ["column", "bounds", "noise without it"] + ([f"noise on its {per}"] if loss else [])
+    lines = [
+        [c.name, c.bounds, f"{100 * c.noise_without:.0f} %"]
+        + ([] if c.sum_noise is None else [number(c.sum_noise / (rows or 1), 4)])
+        for c in costs
+    ]
+    print(table(headings, lines, left=2))
+    print(
+        "\nNoise in original units is proportional to the width of the bounds: half the width, half the noise;"
+    )
+    print("values beyond the bounds are clipped, which biases what is released and no interval covers.")
+    if chosen is None:
+        print(
+            "A row-norm bound that fits the data can be bought: --data FILE here, or release --row-norm private."
+        )
+        return
+    print(
+        f"\nPrivately chosen row_norm_bound = {chosen['row_norm_bound']:.4g}, noise times {chosen['noise']:.3g}."
+    )
+    print(f"This cost {chosen['price']}; left of the loss: {chosen['rest']}.")
+
+
+def _private_norm(data: str, schema: Schema, loss: Loss | None, share: str) -> dict[str, Any]:
+    from privcov.mechanisms import find
+    from privcov.norms import NormChoice, choose_row_norm
+    from privcov.randomness import kernel
+
+    if loss is None:
+        raise click.UsageError("--data spends a share of a loss: give --epsilon or --rho.")
+    choice = NormChoice.of(loss, share=share)
+    mechanism = find("auto", loss=loss)
+    picked = choose_row_norm(data, schema=schema, choice=choice, mechanism=mechanism, randomness=kernel())
+    return {
+        "row_norm_bound": float(picked.squared_norm_bound) ** 0.5,
+        "noise": float(picked.squared_norm_bound / schema.squared_norm_bound),
+        "price": str(choice.price),
+        "rest": str(choice.rest),
+    }
