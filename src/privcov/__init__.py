@@ -16,6 +16,14 @@ from privcov.version import __version__
 
 if TYPE_CHECKING:
     from privcov.errors import PrivcovError as PrivcovError
+    from privcov.estimators import PrivateCovariance as PrivateCovariance
+    from privcov.estimators import PrivateLinearRegression as PrivateLinearRegression
+    from privcov.estimators import PrivatePCA as PrivatePCA
+    from privcov.estimators import PrivateRidge as PrivateRidge
+    from privcov.models.ols import ols as ols
+    from privcov.models.pca import pca as pca
+    from privcov.models.ridge import ridge as ridge
+    from privcov.models.ridge import ridge_path as ridge_path
     from privcov.privacy import ZCDP as ZCDP
     from privcov.privacy import ApproxDP as ApproxDP
     from privcov.privacy import Neighbours as Neighbours
@@ -24,6 +32,7 @@ if TYPE_CHECKING:
     from privcov.released import Release as Release
     from privcov.released import load as load
     from privcov.schema import Schema as Schema
+    from privcov.unbounded.entry import estimate_gaussian as estimate_gaussian
 
 # Imported on first use: `privcov --help` must answer before NumPy could have been loaded.
 _HOMES = {
@@ -35,10 +44,20 @@ _HOMES = {
     "release": "privcov.publish",
     "Release": "privcov.released",
     "load": "privcov.released",
+    "ols": "privcov.models.ols",
+    "ridge": "privcov.models.ridge",
+    "ridge_path": "privcov.models.ridge",
+    "pca": "privcov.models.pca",
+    "estimate_gaussian": "privcov.unbounded.entry",
+    "PrivateCovariance": "privcov.estimators",
+    "PrivateLinearRegression": "privcov.estimators",
+    "PrivatePCA": "privcov.estimators",
+    "PrivateRidge": "privcov.estimators",
     "PrivcovError": "privcov.errors",
 }
 
-__all__ = [*_HOMES, "__version__"]
+# `from privcov import *` must not need scikit-learn.
+__all__ = [*(name for name, home in _HOMES.items() if home != "privcov.estimators"), "__version__"]
 
 
 def __getattr__(name: str) -> Any:
@@ -48,4 +67,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted(__all__)
+    return sorted([*_HOMES, "__version__"])

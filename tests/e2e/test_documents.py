@@ -60,7 +60,9 @@ def test_continuous_integration_runs_the_readme_s_own_test_command():
     readme = (ROOT / "README.md").read_text()
     command = re.search(r"<!-- tests -->\n```\n(.*?)\n```", readme)[1]
     assert command.endswith("-m pytest")
-    printed = subprocess.run(["bash", ROOT / ".ci" / "run", "--print"], capture_output=True, text=True, check=True)
+    printed = subprocess.run(
+        ["bash", ROOT / ".ci" / "run", "--print"], capture_output=True, text=True, check=True
+    )
     assert printed.stdout.strip() == command
 
 

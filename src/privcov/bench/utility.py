@@ -50,12 +50,12 @@ def run(
     results: list[dict[str, Any]] = []
     skipped: list[dict[str, str]] = []
     for name in datasets:
-        filename, read = _TABLES[name]
+        filename, read = TABLES[name]
         path = Path(data_directory) / filename
         if not path.is_file():
             skipped.append({"dataset": name, "reason": f"there is no file {path}"})
             continue
-        rows = _scaled(read(path))
+        rows = scaled(read(path))
         for epsilon in epsilons:
             errors = _errors(rows.T @ rows, len(rows), epsilon, runs, seed)
             results.append(_line(name, epsilon, runs, errors))
@@ -125,7 +125,7 @@ def _line(dataset: str, epsilon: float, runs: int, errors: dict[str, float]) -> 
     }
 
 
-def _scaled(rows: Floats) -> Floats:
+def scaled(rows: Floats) -> Floats:
     low, high = rows.min(axis=0), rows.max(axis=0)
     unit = (rows - low) / np.where(high > low, high - low, 1.0)
     return np.asarray(unit / np.sqrt((unit**2).sum(axis=1).max()))
@@ -144,7 +144,7 @@ def _one_hot(path: Path) -> Floats:
         return np.hstack([arrays["X_num"], arrays["X_bin"]]).astype(np.float64)
 
 
-_TABLES: dict[str, tuple[str, Callable[[Path], Floats]]] = {
+TABLES: dict[str, tuple[str, Callable[[Path], Floats]]] = {
     "wine": ("wine.csv", _csv_without_class),
     "airfoil": ("airfoil.csv", _csv),
     "adult": ("adult_onehot108.npz", _one_hot),

@@ -21,6 +21,9 @@ COMMANDS = {
     "schema": ("privcov.cli.schema", "Draft and check the public facts about a table."),
     "release": ("privcov.cli.release", "Release a private second-moment matrix of a table."),
     "show": ("privcov.cli.show", "Read a release: its matrix, its certificate, in plain words."),
+    "ols": ("privcov.cli.ols", "Fit a regression from a release, with honest standard errors."),
+    "ridge": ("privcov.cli.ridge", "Fit ridge regression from a release, with a bound on its error."),
+    "pca": ("privcov.cli.pca", "Principal components of a release, with intervals."),
     "mechanisms": ("privcov.cli.mechanisms", "List every mechanism, its guarantee and its proof."),
     "bench": ("privcov.cli.bench", "Measure accuracy and speed as ratios."),
 }

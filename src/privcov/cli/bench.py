@@ -81,3 +81,37 @@ def eigenvectors(quick: bool, peers_path: str | None, as_json: bool) -> None:
     with counting(5 + (not quick), "drawing") as step:
         result = bench.run(quick=quick, peers=peers_path, step=step)
     print_json(result) if as_json else print(bench.render(result))
+
+
+@command.command(name="inference")
+@click.option("--quick", is_flag=True, help="100 simulated tables instead of 1,000.")
+@click.option(
+    "--spread", default=1.0, show_default=True, type=click.FloatRange(0.05, 1), help="x is within ±this."
+)
+@json_option
+def inference(quick: bool, spread: float, as_json: bool) -> None:
+    """Coverage of 95 % regression intervals on simulated tables, the naive table's beside it.
+
+    Example: privcov bench inference --quick
+    """
+    from privcov.bench import inference as bench
+
+    with counting(8, "simulating") as step:
+        result = bench.run(tables=100 if quick else 1000, spread=spread, step=step)
+    print_json(result) if as_json else print(bench.render(result))
+
+
+@command.command(name="ridge")
+@click.option("--data", "directory", required=True, help="Directory with wine, airfoil and adult.")
+@click.option("--quick", is_flag=True, help="2 runs instead of 10.")
+@json_option
+def ridge(directory: str, quick: bool, as_json: bool) -> None:
+    """Ridge for every column of the papers' tables as the target, against the fit without noise.
+
+    Example: privcov bench ridge --data ../shared/data --quick
+    """
+    from privcov.bench import ridge as bench
+
+    with counting(21, "fitting") as step:
+        result = bench.run(directory, runs=2 if quick else 10, step=step)
+    print_json(result) if as_json else print(bench.render(result))

@@ -1,0 +1,149 @@
+"""Correlation, partial correlation, precision and Mahalanobis distance, from the repaired matrix.
+
+All work on the correlation matrix and carry units outside, so that none depends on the units of a column.
+Eigenvalues of the correlation matrix below ``floor`` count as zero: along them columns determine each other
+(the levels of one categorical column always do) and the inverse is a pseudo-inverse.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privcov.errors import ParameterError
+from privcov.models import selection
+from privcov.models.summary import REHEARSAL
+from privcov.released import Release
+
+Floats = NDArray[np.float64]
+FLOOR = 1e-6
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class NamedMatrix:
+    """A symmetric matrix over the columns of a release; ``matrix["age", "income"]`` is one entry."""
+
+    what: str
+    columns: tuple[str, ...]
+    values: Floats
+    rehearsal: bool
+    floor: float | None = None
+    """Eigenvalues of the correlation matrix below this counted as zero; None where nothing was inverted."""
+    dropped: int = 0
+    """How many did."""
+
+    def __getitem__(self, pair: tuple[str, str]) -> float:
+        for name in pair:
+            if name not in self.columns:
+                raise ParameterError(
+                    "E250", f"there is no column {name!r}.", f"It has {', '.join(self.columns[:8])}."
+                )
+        return float(self.values[self.columns.index(pair[0]), self.columns.index(pair[1])])
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
+        return np.array(self.values, dtype=dtype)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The matrix for programs."""
+        return {
+            "what": self.what,
+            "labels": [REHEARSAL] if self.rehearsal else [],
+            "columns": list(self.columns),
+            "values": self.values.tolist(),
+            "floor": self.floor,
+            "dropped": self.dropped,
+        }
+
+    def __repr__(self) -> str:
+        label = "REHEARSAL " if self.rehearsal else ""
+        return f"<{label}{self.what} of {len(self.columns)} columns>"
+
+
+def correlation(release: Release, *, repair: str = "auto") -> NamedMatrix:
+    """Correlations in [-1, 1]; NaN where the release leaves a column no variance. Needs an intercept."""
+    selection.needs_intercept(release, "a correlation")
+    return _named(release, "correlation", release.correlation(repair=repair))
+
+
+def partial_correlation(release: Release, *, floor: float = FLOOR, repair: str = "auto") -> NamedMatrix:
+    """The correlation of two columns after every other column has been regressed out of both.
+
+    Assumes an intercept. NaN for a column that the others determine: nothing of it is left to correlate.
+    """
+    inverse, null, _ = _inverse(release, floor, repair)
+    scale = np.sqrt(np.diag(inverse))
+    determined = np.abs(null).max(axis=1, initial=0.0) > 1e-6
+    with np.errstate(divide="ignore", invalid="ignore"):
+        values = -inverse / np.outer(scale, scale)
+    values = np.clip(values, -1.0, 1.0)
+    values[determined, :] = values[:, determined] = np.nan
+    np.fill_diagonal(values, 1.0)
+    return _named(release, "partial correlation", values, floor=floor, dropped=null.shape[1])
+
+
+def precision(
+    release: Release, *, floor: float = FLOOR, scaled: bool = False, repair: str = "auto"
+) -> NamedMatrix:
+    """The inverse of the covariance, a pseudo-inverse below the floor. Needs an intercept.
+
+    >>> import numpy as np, privcov as pc
+    >>> from privcov.randomness import rehearsal
+    >>> rows = 2 * rehearsal(1).uniforms(8000).reshape(4000, 2) - 1
+    >>> schema = pc.Schema.from_dict({"columns": {n: {"lower": -1, "upper": 1} for n in "ab"}})
+    >>> release = pc.release(rows, schema=schema, loss=pc.PureDP(epsilon=9, neighbours="replace-one"))
+    >>> bool(np.allclose(np.array(precision(release)) @ release.covariance(), np.eye(2)))
+    True
+    """
+    inverse, null, std = _inverse(release, floor, repair)
+    if not scaled:
+        std = std * np.array([feature.half_width for feature in release.schema.features[1:]])
+    return _named(release, "precision", inverse / np.outer(std, std), floor=floor, dropped=null.shape[1])
+
+
+def mahalanobis(release: Release, rows: Any, *, floor: float = FLOOR, repair: str = "auto") -> Floats:
+    """The distance of new rows, in original units, from the mean, in standard deviations.
+
+    Assumes an intercept. Directions below the floor do not count.
+    """
+    matrix = precision(release, floor=floor, repair=repair).values
+    table = selection.read_rows(release, range(1, len(release.columns)), rows) - release.mean(repair=repair)
+    return np.asarray(np.sqrt(np.maximum(np.einsum("ni,ij,nj->n", table, matrix, table), 0.0)))
+
+
+def _inverse(release: Release, floor: float, repair: str) -> tuple[Floats, Floats, Floats]:
+    """The inverse correlation matrix, the directions left out of it, and standard deviations in scaled units."""
+    selection.needs_intercept(release, "a precision matrix")
+    if isinstance(floor, bool) or not isinstance(floor, int | float) or not 0 < floor < 1:
+        raise ParameterError(
+            "E258", f"floor must be between 0 and 1, got {floor!r}.", f"The default is {FLOOR}."
+        )
+    correlations = release.correlation(repair=repair)
+    variance = np.diag(release.covariance(scaled=True, repair=repair))
+    known = variance > selection.NO_VARIANCE
+    if not known.all():
+        flat = [name for name, fine in zip(release.columns[1:], known, strict=True) if not fine]
+        raise ParameterError(
+            "E254",
+            f"the release leaves no variance to {', '.join(flat[:8])}.",
+            "Release again without these.",
+        )
+    values, vectors = np.linalg.eigh(correlations)
+    kept = values > floor
+    inverse = (vectors[:, kept] / values[kept]) @ vectors[:, kept].T
+    return np.asarray((inverse + inverse.T) / 2), vectors[:, ~kept], np.sqrt(variance)
+
+
+def _named(
+    release: Release, what: str, values: Floats, *, floor: float | None = None, dropped: int = 0
+) -> NamedMatrix:
+    return NamedMatrix(
+        what=what,
+        columns=release.columns[1:],
+        values=values,
+        rehearsal=release.certificate.randomness == "rehearsal",
+        floor=floor,
+        dropped=dropped,
+    )

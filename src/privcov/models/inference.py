@@ -1,0 +1,228 @@
+"""How sure a coefficient is when both sampling and privacy noise move it.
+
+The estimating equation of least squares is r(b) = m − M b = 0. At the true b its covariance is
+S(b) = s²M + Cov(N ζ) with ζ = (−b, 1): sampling, plus the released noise N through its own law.
+
+* Wald: V = M⁻¹ S(b̂) M⁻¹. Right when the noise is small against the smallest eigenvalue of M.
+* Score inversion (Fieller): every value that r(b)ᵀS(b)⁻¹r(b), minimised over the other coefficients, does not
+  reject. It never inverts M, and where the data cannot say it returns the whole line.
+
+Assumes homoscedastic errors and values within the declared bounds; see docs/explain/regression.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import cho_factor, cho_solve
+from scipy.optimize import brentq
+from scipy.special import stdtrit
+
+from privcov.models.moments import Moments
+from privcov.models.sweep import Swept
+
+Floats = NDArray[np.float64]
+Height = tuple[float, Floats, Floats]
+"""A value, its gradient and its second derivatives."""
+_LADDER = (0.7, 1.0, 1.3, 2.0, 5.0, 25.0)  # steps outwards, in half-widths of the Wald interval
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Uncertainty:
+    """Sampling and privacy covariance of the working coefficients, and the score statistic."""
+
+    moments: Moments
+    swept: Swept
+
+    @cached_property
+    def residual_variance(self) -> float:
+        """s² with n − k degrees of freedom, never negative.
+
+        The fit also absorbs privacy noise, tr(M⁻¹ Cov(Nζ)) of it in expectation; that is put back where the
+        noise is small enough for the expansion to mean anything.
+        """
+        residual = self.swept.residual
+        if self.wald_is_sound:
+            residual += float((self.swept.inverse * self.score_noise(self.direction)).sum())
+        return max(residual, 0.0) / self.moments.freedom
+
+    @cached_property
+    def direction(self) -> Floats:
+        """ζ̂ = (−b̂, 1)."""
+        return np.append(-self.swept.coefficients, 1.0)
+
+    def score_noise(self, direction: Floats) -> Floats:
+        """Cov(N ζ) on the rows of the regressors."""
+        k = self.moments.size
+        return np.zeros((k, k)) if self.moments.noise is None else self.moments.noise.times(direction)[:k, :k]
+
+    @cached_property
+    def wald_is_sound(self) -> bool:
+        """λ_min(M) ≥ 4σ√(2k), with σ the largest standard deviation of noise on a diagonal entry of M."""
+        noise, k = self.moments.noise, self.moments.size
+        sigma = 0.0
+        if noise is not None:
+            units = np.eye(k + 1)[:k]
+            sigma = max(float(np.sqrt(noise.inner(u[:, None] * u, u[:, None] * u))) for u in units)
+        smallest = float(np.linalg.eigvalsh(self.moments.design)[0])
+        return smallest > 0 and smallest >= 4 * sigma * np.sqrt(2 * k)
+
+    @cached_property
+    def drowned(self) -> tuple[str, ...]:
+        """Columns whose pivot is within two standard deviations of what noise alone could leave."""
+        noise = self.moments.noise
+        if noise is None:
+            return tuple(n for n, p in zip(self.moments.names, self.swept.pivots, strict=True) if not p > 0)
+        found = []
+        for j, name in enumerate(self.moments.names):
+            left = np.zeros(self.moments.size + 1)
+            left[j] = 1.0
+            if j:
+                before = self.moments.design[:j, :j]
+                left[:j] = -np.linalg.solve(before, self.moments.design[:j, j])
+            square = np.outer(left, left)
+            if not self.swept.pivots[j] > 2 * np.sqrt(noise.inner(square, square)):
+                found.append(name)
+        return tuple(found)
+
+    @cached_property
+    def positive_design(self) -> Floats:
+        """M with negative eigenvalues, which only noise can make, set to zero."""
+        values, vectors = np.linalg.eigh(self.moments.design)
+        return self.moments.design if values[0] >= 0 else (vectors * np.maximum(values, 0)) @ vectors.T
+
+    @cached_property
+    def sampling(self) -> Floats:
+        """The part of the covariance that a release without noise would have too."""
+        inverse = self.swept.inverse
+        return np.asarray(self.residual_variance * (inverse @ self.positive_design @ inverse))
+
+    @cached_property
+    def privacy(self) -> Floats:
+        """The part that the noise of the release adds."""
+        inverse = self.swept.inverse
+        return np.asarray(inverse @ self.score_noise(self.direction) @ inverse)
+
+    def statistic(self, direction: Floats) -> Height:
+        """Q = rᵀS⁻¹r for ζ, its gradient and its second derivatives; unchanged when ζ is multiplied."""
+        matrix, k, noise = self.moments.matrix, self.moments.size, self.moments.noise
+        score = matrix[:k] @ direction
+        square = max(float(direction @ matrix @ direction), 0.0)
+        freedom = self.moments.freedom + (k - 1)
+        covariance = self.score_noise(direction) + square / freedom * self.positive_design
+        covariance[np.diag_indices(k)] += 1e-13 * np.trace(covariance) / k + 1e-300
+        factor = cho_factor(covariance, check_finite=False)
+        weights = cho_solve(factor, score, check_finite=False)
+        # With w = S⁻¹r held, wᵀS(ζ)w is a quadratic form in ζ; ``form`` is its matrix, ``bent`` d(Sw)/dζ.
+        form, bent = np.zeros_like(matrix), np.zeros((k, k + 1))
+        if noise is not None:
+            form, bent = (
+                noise.times(np.append(weights, 0.0)),
+                noise.bend(direction, np.append(weights, 0.0))[:k],
+            )
+        if square > 0:
+            pushed = self.positive_design @ weights / freedom
+            form = form + float(weights @ pushed) * matrix
+            bent = bent + 2 * np.outer(pushed, matrix @ direction)
+        slope = 2 * (matrix[:, :k] @ weights - form @ direction)
+        steep = matrix[:k] - bent
+        curve = 2 * (steep.T @ cho_solve(factor, steep, check_finite=False) - form)
+        return float(score @ weights), slope, np.asarray(curve)
+
+    def profile(self, functional: Floats) -> Callable[[float], float]:
+        """θ ↦ min of Q over all b with functional·b = θ; θ = ±inf is the limit, which decides boundedness."""
+        k, size = self.moments.size, float(functional @ functional)
+        free = np.linalg.svd(functional[None, :])[2][1:].T
+        spread = np.diag(free.T @ (self.sampling + self.privacy) @ free)
+        free = free * np.sqrt(np.maximum(spread, 1e-300))  # nuisance coefficients in their standard errors
+        estimate = self.swept.coefficients
+
+        def at(theta: float) -> float:
+            if np.isinf(theta):
+                fixed, tail = functional / size, 0.0
+            else:
+                fixed, tail = estimate + functional * ((theta - functional @ estimate) / size), 1.0
+
+            def value(eta: Floats) -> Height:
+                q, slope, curve = self.statistic(np.append(-(fixed + free @ eta), tail))
+                return q, -(free.T @ slope[:k]), free.T @ curve[:k, :k] @ free
+
+            if k == 1:
+                return value(np.zeros(0))[0]
+            starts = [self._conditional(fixed, free, tail)]
+            if self.drowned:  # Q may then have several valleys
+                starts.append(np.zeros(k - 1))
+            return min(lowest(value, start) for start in starts)
+
+        return at
+
+    def _conditional(self, fixed: Floats, free: Floats, tail: float) -> Floats:
+        """Where the nuisance would go if S stayed as it is at b̂: the generalised least-squares step."""
+        covariance = self.score_noise(self.direction) + self.residual_variance * self.positive_design
+        covariance = covariance + 1e-12 * np.trace(covariance) / len(fixed) * np.eye(len(fixed))
+        root = np.linalg.cholesky(covariance)
+        left = np.linalg.solve(root, self.moments.design @ free)
+        right = np.linalg.solve(root, tail * self.moments.cross - self.moments.design @ fixed)
+        return np.asarray(np.linalg.lstsq(left, right, rcond=None)[0])
+
+
+def score_interval(
+    profile: Callable[[float], float], *, centre: float, step: float, critical: float
+) -> tuple[float, float]:
+    """The hull of {θ : profile(θ) ≤ critical}; the whole line where infinity itself is not rejected."""
+    if not np.isfinite(step) or not step > 0:
+        return (centre, centre) if step == 0 else (-np.inf, np.inf)
+    if profile(np.inf) <= critical:
+        return -np.inf, np.inf
+    ends = []
+    for side in (-1.0, 1.0):
+        places = [centre, *(centre + side * step * rung * np.sqrt(critical) for rung in _LADDER)]
+        beyond = _first_outside(profile, places, critical)
+        if beyond is None:  # accepted on every rung: bounded in principle, beyond any use
+            ends.append(side * np.inf)
+            continue
+        inside, outside = beyond
+        ends.append(
+            float(brentq(lambda t: profile(t) - critical, inside, outside, rtol=1e-7, xtol=1e-7 * step))
+        )
+    return min(ends), max(ends)
+
+
+def _first_outside(
+    profile: Callable[[float], float], places: list[float], critical: float
+) -> tuple[float, float] | None:
+    """The outermost pair of neighbouring places with the inner one accepted and the outer one not."""
+    accepted = [True, *(profile(place) <= critical for place in places[1:])]
+    last = max(i for i, yes in enumerate(accepted) if yes)
+    return None if last == len(places) - 1 else (places[last], places[last + 1])
+
+
+def critical_value(level: float, freedom: float) -> float:
+    """The two-sided Student quantile, squared: χ²₁ with the degrees of freedom of the residuals."""
+    return float(stdtrit(freedom, 0.5 + level / 2)) ** 2
+
+
+def lowest(value: Callable[[Floats], Height], start: Floats) -> float:
+    """The value in the valley ``start`` lies in: Newton steps that never climb, as long as they gain."""
+    place = start
+    height, slope, curve = value(place)
+    for _ in range(40):
+        curves, axes = np.linalg.eigh(curve)
+        curves = np.maximum(np.abs(curves), 1e-6 * max(float(np.abs(curves).max()), 1e-12))
+        step = -axes @ ((axes.T @ slope) / curves)
+        step *= min(1.0, 4.0 / max(float(np.linalg.norm(step)), 1e-12))
+        if not -float(slope @ step) > 1e-9 * (1 + height):
+            break
+        for _ in range(12):
+            reached = value(place + step)
+            if reached[0] < height:
+                break
+            step = step / 3
+        else:
+            break
+        place, (height, slope, curve) = place + step, reached
+    return height

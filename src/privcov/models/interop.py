@@ -1,0 +1,114 @@
+"""A matrix of a release as a pandas frame, a polars frame or a LaTeX table. Libraries are imported when asked."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privcov.errors import ParameterError
+from privcov.models import association, selection
+from privcov.models.summary import REHEARSAL
+from privcov.released import Release
+
+if TYPE_CHECKING:
+    import pandas
+    import polars
+
+WHAT = ("covariance", "correlation", "partial_correlation", "precision", "mean", "second_moment", "raw")
+
+
+def to_pandas(release: Release, what: str = "covariance") -> pandas.DataFrame:
+    """A pandas frame with the columns of the release on both sides; ``attrs`` carry promise and labels.
+
+    Assumes an intercept, but for ``second_moment`` and ``raw`` (unrepaired) of columns centred at zero.
+    """
+    rows, columns, values = _table(release, what)
+    frame = _library("pandas").DataFrame(values, index=list(rows), columns=list(columns))
+    frame.attrs.update({"what": what, "labels": _labels(release), "guarantee": str(release.certificate.loss)})
+    if _labels(release):
+        frame.index.name = REHEARSAL
+    return frame
+
+
+def to_polars(release: Release, what: str = "covariance") -> polars.DataFrame:
+    """The same as a polars frame; its first column holds the names, and is called REHEARSAL where it must be."""
+    rows, columns, values = _table(release, what)
+    first = REHEARSAL if _labels(release) else "column"
+    if first in columns:
+        first = "(column)"  # no declared column has brackets like these
+    made: dict[str, Any] = {first: list(rows)}
+    made |= {name: values[:, i] for i, name in enumerate(columns)}
+    frame: polars.DataFrame = _library("polars").DataFrame(made)
+    return frame
+
+
+def to_latex(release: Release, what: str = "covariance", *, digits: int = 4) -> str:
+    r"""The same as a LaTeX tabular with booktabs rules; labels and promise are its last lines.
+
+    >>> import numpy as np, privcov as pc
+    >>> schema = pc.Schema.from_dict({"columns": {"dose": {"lower": 0, "upper": 1}}})
+    >>> release = pc.release(np.ones((9, 1)), schema=schema, loss=pc.PureDP(epsilon=1, neighbours="replace-one"))
+    >>> print(to_latex(release, "correlation").splitlines()[2])
+     & dose \\
+    """
+    if isinstance(digits, bool) or not isinstance(digits, int) or not 1 <= digits <= 17:
+        raise ParameterError(
+            "E258", f"digits must be a whole number from 1 to 17, got {digits!r}.", "Take 4."
+        )
+    rows, columns, values = _table(release, what)
+    lines = [rf"\begin{{tabular}}{{l{'r' * len(columns)}}}", r"\toprule"]
+    lines += [" & ".join(["", *map(_escaped, columns)]) + r" \\", r"\midrule"]
+    for name, line in zip(rows, values, strict=True):
+        cells = ["--" if np.isnan(value) else f"${value:.{digits}g}$" for value in line]
+        lines.append(" & ".join([_escaped(name), *cells]) + r" \\")
+    promise = f"{what.replace('_', ' ')}; {release.certificate.loss}, by {release.certificate.mechanism}"
+    wide = [
+        rf"\multicolumn{{{len(columns) + 1}}}{{l}}{{{_escaped(note)}}} \\"
+        for note in [*_labels(release), promise]
+    ]
+    return "\n".join([*lines, r"\bottomrule", *wide, r"\end{tabular}"])
+
+
+def _table(release: Release, what: str) -> tuple[tuple[str, ...], tuple[str, ...], NDArray[np.float64]]:
+    if what not in WHAT:
+        raise ParameterError(
+            "E258", f"what must be one of {', '.join(WHAT)}, got {what!r}.", "Take covariance."
+        )
+    names = release.columns
+    if what in ("second_moment", "raw"):
+        return names, names, release.second_moment(raw=what == "raw")
+    selection.needs_intercept(release, f"a {what.replace('_', ' ')}")
+    if what == "mean":
+        return names[1:], ("mean",), release.mean()[:, None]
+    if what == "covariance":
+        return names[1:], names[1:], release.covariance()
+    values: association.NamedMatrix = getattr(association, what)(release)
+    return names[1:], names[1:], values.values
+
+
+def _labels(release: Release) -> list[str]:
+    return [REHEARSAL] if release.certificate.randomness == "rehearsal" else []
+
+
+def _library(name: str) -> Any:
+    try:
+        return import_module(name)
+    except ImportError:
+        raise ParameterError(
+            "E259", f"to_{name} needs {name}.", f"Install it with pip install {name}."
+        ) from None
+
+
+def _escaped(text: str) -> str:
+    marks = {
+        "\\": r"\textbackslash{}",
+        "~": r"\textasciitilde{}",
+        "^": r"\textasciicircum{}",
+        "<": "$<$",
+        ">": "$>$",
+    }
+    marks |= {mark: "\\" + mark for mark in "_%&#${}"}
+    return "".join(marks.get(letter, letter) for letter in text)

@@ -1,0 +1,204 @@
+"""The moments one regression needs, cut from a release, with the covariance of the noise they carry.
+
+Everything is in working units: scaled columns z in [-1, 1], the target last. With an intercept the columns are
+the released ones. Without one, a line through the origin of the original units is a line in z + (middle /
+half_width) · 1, so the columns are mixed with the constant by the public matrix ``mixing``. What the schema
+makes certain (a public count, levels that exclude each other) replaces the noisy entry and carries no noise.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privcov.errors import ParameterError
+from privcov.models.formula import Formula
+from privcov.noise import JointGaussian, NoiseLaw
+from privcov.released import Release
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class EntryNoise:
+    """Second moments of additive noise on the entries of a symmetric matrix, then mixed.
+
+    ``variances`` holds the variance of every entry, zero where it is public. Entries are uncorrelated but for
+    the diagonal, where a pair that carries noise has covariance ``shared`` (the free trace).
+    """
+
+    variances: Floats
+    shared: float
+    mixing: Floats
+
+    @classmethod
+    def of(
+        cls, law: NoiseLaw, *, places: list[int], known: list[tuple[int, int]], mixing: Floats
+    ) -> EntryNoise:
+        d, size = law.dimension, len(places)
+        variances = np.full((size, size), law.offdiagonal_variance)
+        np.fill_diagonal(variances, law.diagonal_variance)
+        if isinstance(law, JointGaussian):  # its own variances are means over unlike entries
+            variances = np.full((size, size), law.scale**2 / 2)
+            np.fill_diagonal(variances, law.scale**2)
+            if places[0] == 0:
+                variances[0, :] = variances[:, 0] = (law.ratio * law.scale) ** 2
+                variances[0, 0] = 0.0
+        for i, j in known:
+            variances[i, j] = variances[j, i] = 0.0
+        # The trace's variance is d variances plus d(d−1) covariances of diagonal entries.
+        shared = 0.0 if d < 2 else (law.trace_variance - d * law.diagonal_variance) / (d * (d - 1))
+        return cls(variances=variances, shared=shared, mixing=mixing)
+
+    def times(self, vector: Floats) -> Floats:
+        """Cov(N z) for a vector z in working units: diag(Σ_j v_ij z_j²) and v_ik z_i z_k off the diagonal."""
+        z = self.mixing.T @ vector
+        covariance = self._pairs * np.outer(z, z)
+        np.fill_diagonal(covariance, self.variances @ z**2)
+        return np.asarray(self.mixing @ covariance @ self.mixing.T)
+
+    def bend(self, vector: Floats, weights: Floats) -> Floats:
+        """The derivative of Cov(N z) w with respect to z, in working units."""
+        z, w = self.mixing.T @ vector, self.mixing.T @ weights
+        pairs = self._pairs - np.diag(np.diag(self._pairs))
+        derivative = 2 * self.variances * np.outer(w, z) + pairs * np.outer(z, w)
+        derivative += np.diag(pairs @ (z * w))
+        return np.asarray(self.mixing @ derivative @ self.mixing.T)
+
+    def inner(self, first: Floats, second: Floats) -> float:
+        """Cov(⟨K, N⟩, ⟨L, N⟩) for symmetric K and L in working units."""
+        k, m = (self.mixing.T @ matrix @ self.mixing for matrix in (first, second))
+        own = 2 * float((self.variances * k * m).sum()) - float(np.diag(self.variances * k * m).sum())
+        on, kd, md = self._noisy, np.diag(k), np.diag(m)
+        return own + self.shared * float((on @ kd) * (on @ md) - (on * kd) @ md)
+
+    @cached_property
+    def _noisy(self) -> Floats:
+        return (np.diag(self.variances) > 0).astype(np.float64)
+
+    @cached_property
+    def _pairs(self) -> Floats:
+        return np.asarray(self.variances + self.shared * np.outer(self._noisy, self._noisy))
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Moments:
+    """The (k+1) × (k+1) working moments of k regressors and the target, and the way back to original units."""
+
+    names: tuple[str, ...]
+    matrix: Floats
+    rows: float
+    rows_public: bool
+    noise: EntryNoise | None
+    """None where the mechanism has no additive law."""
+    intercept: bool
+    slope: Floats
+    """Original coefficients are ``slope`` @ working coefficients + ``shift``."""
+    shift: Floats
+    target_width: float
+    places: tuple[int, ...]
+    """Where the columns that were mixed are in the matrix of the release."""
+
+    @property
+    def size(self) -> int:
+        """k, the number of regressors with the intercept."""
+        return len(self.names)
+
+    @property
+    def freedom(self) -> float:
+        """Residual degrees of freedom, n − k."""
+        return self.rows - self.size
+
+    @property
+    def design(self) -> Floats:
+        return self.matrix[:-1, :-1]
+
+    @property
+    def cross(self) -> Floats:
+        return self.matrix[:-1, -1]
+
+    @classmethod
+    def of(cls, release: Release, formula: Formula) -> Moments:
+        """The moments of a formula, from the raw and unbiased matrix."""
+        schema, features = release.schema, release.schema.features
+        chosen = [*formula.features(schema), release.columns.index(formula.target)]
+        middles = np.array([features[place].middle for place in chosen])
+        widths = np.array([features[place].half_width for place in chosen])
+        if not schema.intercept and (formula.intercept or middles.any() or release.rows is None):
+            raise ParameterError(
+                "E237",
+                "this release has no intercept column, which the model needs for means, units or the count.",
+                "Release again with intercept = true in the schema.",
+            )
+        places = [0, *chosen] if schema.intercept else chosen
+        k = len(chosen) - 1 + formula.intercept
+        if formula.intercept:
+            mixing = np.eye(len(places))
+        elif schema.intercept:
+            mixing = np.hstack([(middles / widths)[:, None], np.eye(len(chosen))])
+        else:
+            mixing = np.eye(len(chosen))
+        raw, known = _with_public_entries(release, places)
+        rows, public = _count(release, k, known=(0, 0) in known and places[0] == 0)
+        slope, shift = _back(middles, widths, intercept=formula.intercept)
+        law = release.certificate.law
+        names = [features[place].name for place in chosen[:-1]]
+        return cls(
+            names=tuple(["(Intercept)", *names] if formula.intercept else names),
+            matrix=mixing @ raw @ mixing.T,
+            rows=rows,
+            rows_public=public,
+            noise=None if law is None else EntryNoise.of(law, places=places, known=known, mixing=mixing),
+            intercept=formula.intercept,
+            slope=slope,
+            shift=shift,
+            target_width=float(widths[-1]),
+            places=tuple(places),
+        )
+
+
+def _with_public_entries(release: Release, places: list[int]) -> tuple[Floats, list[tuple[int, int]]]:
+    """The raw sub-matrix with every entry the schema fixes put in, and which entries those are."""
+    raw = release.second_moment(raw=True, scaled=True)[np.ix_(places, places)]
+    where = {place: i for i, place in enumerate(places)}
+    known = []
+    for (row, column), value in zip(release.structure.fixed, release.structure.values, strict=True):
+        if row in where and column in where:
+            i, j = where[row], where[column]
+            raw[i, j] = raw[j, i] = value
+            known.append((i, j))
+    return raw, known
+
+
+def _count(release: Release, k: int, *, known: bool) -> tuple[float, bool]:
+    """The number of rows behind the moments: public, or the noisy entry of the intercept with itself.
+
+    Where that entry is noisy (add-remove, rows emptied or clipped) it estimates the rows that count; it enters
+    only through n − k, where its relative error σ/n is of second order, while the same noisy entry in the
+    design has its variance in every interval.
+    """
+    if known or not release.schema.intercept:
+        rows = float(release.rows or 0)
+    else:
+        noisy = float(release.second_moment(raw=True, scaled=True)[0, 0])
+        rows = noisy if release.rows is None else min(noisy, float(release.rows))
+    if not rows > k:
+        raise ParameterError(
+            "E236",
+            f"{rows:.6g} rows cannot carry {k} coefficients.",
+            "Name fewer terms, or release more rows.",
+        )
+    return rows, known or not release.schema.intercept
+
+
+def _back(middles: Floats, widths: Floats, *, intercept: bool) -> tuple[Floats, Floats]:
+    """Working coefficients to original units: β_j = h_y b_j / h_j, and the intercept takes the middles."""
+    ratios = widths[-1] / widths[:-1]
+    if not intercept:
+        return np.diag(ratios), np.zeros(len(ratios))
+    slope = np.diag([widths[-1], *ratios])
+    slope[0, 1:] = -ratios * middles[:-1]
+    return slope, np.array([middles[-1], *np.zeros(len(ratios))])

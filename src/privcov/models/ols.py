@@ -1,0 +1,258 @@
+"""Least squares from a release: the coefficients, and intervals that know about the noise.
+
+Everything here is post-processing: it costs no privacy, and can be asked as often as anyone likes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Literal, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import stdtr
+
+from privcov.errors import ParameterError
+from privcov.models import goodness
+from privcov.models.bootstrap import Bootstrap
+from privcov.models.formula import Formula
+from privcov.models.goodness import FTest
+from privcov.models.inference import Uncertainty, critical_value, score_interval
+from privcov.models.moments import Moments
+from privcov.models.sweep import Swept, sweep
+from privcov.released import Release
+
+if TYPE_CHECKING:
+    import pandas
+
+Floats = NDArray[np.float64]
+Method = Literal["auto", "wald", "score", "bootstrap"]
+
+
+def ols(release: Release, formula: str, *, method: Method = "auto", naive: bool = False) -> Fit:
+    """Least squares of a formula on the columns of a release.
+
+    Guarantee: intervals hold the non-random truth at their level, to first order, for the law of the noise on
+    the certificate; ``method="auto"`` takes Wald where the noise is small against the design and score
+    inversion where it is not. Assumes homoscedastic errors and values within the declared bounds.
+    ``naive=True`` ignores the noise, as published tables have done; its intervals are too short.
+
+    >>> import numpy as np, privcov as pc
+    >>> rows = np.linspace(0, 10, 4000)[:, None] @ [[1.0, 2.0]]
+    >>> bounds = {"dose": {"lower": 0, "upper": 10}, "effect": {"lower": 0, "upper": 20}}
+    >>> release = pc.release(rows, schema=pc.Schema.from_dict({"columns": bounds}),
+    ...                      loss=pc.PureDP(epsilon=1, neighbours="replace-one"))
+    >>> fit = pc.ols(release, "effect ~ dose")
+    >>> bool(1.5 < fit.params["dose"] < 2.5)
+    True
+    """
+    if method not in get_args(Method):
+        raise ParameterError("E239", f"method must be one of {', '.join(get_args(Method))}, got {method!r}.")
+    if naive and method != "auto":
+        raise ParameterError(
+            "E239", "a naive table has no method: it ignores the noise.", "Drop one of the two."
+        )
+    parsed = Formula.parse(formula, release.schema)
+    moments = Moments.of(release, parsed)
+    if naive:
+        moments = replace(moments, noise=None)
+    swept = sweep(moments.matrix, moments.names)
+    return Fit(release=release, formula=parsed, moments=moments, swept=swept, asked=method, naive=naive)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Fit:
+    """A fitted model. Names are those of the release; numbers are in original units."""
+
+    release: Release
+    formula: Formula
+    moments: Moments
+    swept: Swept
+    asked: Method
+    naive: bool
+
+    @cached_property
+    def method(self) -> str:
+        """How intervals are made: wald, score, bootstrap, naive; or none, where the noise has no law."""
+        if self.naive:
+            return "naive"
+        if self.moments.noise is None:
+            return "none"
+        if self.asked != "auto":
+            return self.asked
+        return "wald" if self.uncertainty.wald_is_sound else "score"
+
+    @property
+    def rehearsal(self) -> bool:
+        """Whether the release had repeatable noise, so that nothing here may be published."""
+        return self.release.certificate.randomness == "rehearsal"
+
+    @property
+    def params(self) -> dict[str, float]:
+        """The coefficients."""
+        return self._named(self._estimates)
+
+    @property
+    def bse(self) -> dict[str, float]:
+        """Standard errors, sampling and privacy together."""
+        return self._named(self._errors)
+
+    @property
+    def privacy_share(self) -> dict[str, float]:
+        """The share of each coefficient's variance that the noise of the release adds."""
+        noise, total = self._variances(self._known.privacy), self._errors**2
+        return self._named(np.divide(noise, total, out=np.zeros_like(total), where=total > 0))
+
+    @property
+    def tvalues(self) -> dict[str, float]:
+        """Estimate over standard error; under score inversion the signed root of the score statistic at 0."""
+        return self._named(self._statistics)
+
+    @cached_property
+    def pvalues(self) -> dict[str, float]:
+        """The two-sided p-value of "this coefficient is zero"."""
+        if self._bootstrap is not None:
+            pairs = zip(self.moments.slope, self._estimates, strict=True)
+            return self._named(np.array([self._bootstrap.tail(row, value) for row, value in pairs]))
+        return self._named(2 * stdtr(self.moments.freedom, -np.abs(self._statistics)))
+
+    def conf_int(self, level: float = 0.95) -> dict[str, tuple[float, float]]:
+        """An interval for each coefficient; infinite where the release cannot say."""
+        critical = self._critical(level)
+        pairs = zip(self.moments.names, range(self.moments.size), strict=True)
+        return {name: self._interval(i, level, critical) for name, i in pairs}
+
+    def accepts(self, name: str, value: float, level: float = 0.95) -> bool:
+        """Whether a value of one coefficient is in its confidence set, without finding the set's ends."""
+        critical, i = self._critical(level), self._place(name)
+        if self.method == "score":
+            return self._profiles[i](value - self.moments.shift[i]) <= critical
+        low, high = self._interval(i, level, critical)
+        return low <= value <= high
+
+    @cached_property
+    def residual_std_error(self) -> float:
+        """The estimated standard deviation of the errors, in units of the target."""
+        return float(np.sqrt(self.uncertainty.residual_variance)) * self.moments.target_width
+
+    @cached_property
+    def rsquared(self) -> float:
+        """The share of the target's variance that the model explains."""
+        return goodness.r_squared(self.uncertainty)
+
+    def rsquared_interval(self, level: float = 0.95) -> tuple[float, float]:
+        """An interval for R²; all of [0, 1] where the noise drowns the target."""
+        return goodness.r_squared_interval(self._known, self._critical(level))
+
+    @cached_property
+    def f_test(self) -> FTest | None:
+        """The test that every slope is zero, the noise taken into account."""
+        return goodness.f_test(self._known, method=self.method, bootstrap=self._bootstrap)
+
+    def summary(self, level: float = 0.95) -> str:
+        """The table people know, with what part of each standard error is privacy."""
+        from privcov.models.summary import as_text
+
+        return as_text(self, level)
+
+    def to_dict(self, level: float = 0.95) -> dict[str, Any]:
+        """Everything the summary says, for programs; an end of an interval that is infinite is None."""
+        from privcov.models.summary import as_values
+
+        return as_values(self, level)
+
+    def to_latex(self, level: float = 0.95) -> str:
+        """The table as LaTeX with booktabs rules."""
+        from privcov.models.summary import as_latex
+
+        return as_latex(self, level)
+
+    def to_pandas(self, level: float = 0.95) -> pandas.DataFrame:
+        """The table as a pandas frame; its ``attrs`` carry method, promise and labels."""
+        from privcov.models.summary import as_frame
+
+        return as_frame(self, level)
+
+    def __repr__(self) -> str:
+        label = "REHEARSAL " if self.rehearsal else ""
+        return f"<{label}Fit {self.formula}: {self.moments.size} coefficients, intervals: {self.method}>"
+
+    @cached_property
+    def uncertainty(self) -> Uncertainty:
+        """The covariances behind the table, in working units."""
+        return Uncertainty(moments=self.moments, swept=self.swept)
+
+    @property
+    def _known(self) -> Uncertainty:
+        if self.method == "none":
+            raise ParameterError(
+                "E238",
+                f"the noise of {self.release.certificate.mechanism} has no public law, so there are estimates "
+                "but no standard errors or intervals.",
+                "Ask for a release by symmetric-wishart or gaussian.",
+            )
+        return self.uncertainty
+
+    def _critical(self, level: float) -> float:
+        if isinstance(level, bool) or not isinstance(level, float | int) or not 0.5 <= level < 1:
+            raise ParameterError("E239", f"level must be a number from 0.5 to below 1, got {level!r}.")
+        _ = self._known
+        return critical_value(float(level), self.moments.freedom)
+
+    def _interval(self, i: int, level: float, critical: float) -> tuple[float, float]:
+        estimate, error, shift = self._estimates[i], self._errors[i], self.moments.shift[i]
+        if self._bootstrap is not None:
+            low, high = self._bootstrap.interval(self.moments.slope[i], level)
+            return float(estimate + low), float(estimate + high)
+        if self.method == "score":
+            low, high = score_interval(
+                self._profiles[i], centre=float(estimate - shift), step=float(error), critical=critical
+            )
+            return low + float(shift), high + float(shift)
+        half = float(np.sqrt(critical) * error)
+        return float(estimate) - half, float(estimate) + half
+
+    def _place(self, name: str) -> int:
+        if name not in self.moments.names:
+            raise ParameterError(
+                "E231", f"the fit has no coefficient {name!r}.", f"It has {self.moments.names}."
+            )
+        return self.moments.names.index(name)
+
+    def _named(self, values: Floats) -> dict[str, float]:
+        return dict(zip(self.moments.names, values.tolist(), strict=True))
+
+    def _variances(self, covariance: Floats) -> Floats:
+        slope = self.moments.slope
+        return np.asarray(np.einsum("ij,jk,ik->i", slope, covariance, slope))
+
+    @cached_property
+    def _estimates(self) -> Floats:
+        return np.asarray(self.moments.slope @ self.swept.coefficients + self.moments.shift)
+
+    @cached_property
+    def _errors(self) -> Floats:
+        covariance = self._known.sampling + self._known.privacy
+        return np.sqrt(np.maximum(self._variances(covariance), 0.0))
+
+    @cached_property
+    def _statistics(self) -> Floats:
+        if self.method == "score":
+            at_zero = [
+                profile(-shift) for profile, shift in zip(self._profiles, self.moments.shift, strict=True)
+            ]
+            return np.sign(self._estimates) * np.sqrt(np.maximum(at_zero, 0.0))
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return np.asarray(self._estimates / self._errors)
+
+    @cached_property
+    def _profiles(self) -> list[Any]:
+        return [self.uncertainty.profile(row) for row in self.moments.slope]
+
+    @cached_property
+    def _bootstrap(self) -> Bootstrap | None:
+        law = self.release.certificate.law
+        if self.method != "bootstrap" or law is None:
+            return None
+        return Bootstrap.of(self.uncertainty, law, self.moments.places)

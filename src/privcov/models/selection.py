@@ -1,0 +1,119 @@
+"""Columns picked by name from a release, and new rows read against them.
+
+A name is a declared column (``age``; a categorical one stands for all its indicators) or one column of the
+matrix (``sex[F]``). New rows come in original units, with the indicators 0 or 1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privcov.errors import ParameterError
+from privcov.released import Release
+from privcov.schema import Schema
+
+Floats = NDArray[np.float64]
+NO_VARIANCE = 1e-5  # of a scaled column; repair itself leaves about a tenth of it to a constant one
+
+
+def target_place(schema: Schema, target: str) -> int:
+    """The place of the one column of the matrix that a target names.
+
+    >>> schema = Schema.from_dict({"columns": {"age": {"lower": 0, "upper": 1}, "sex": {"levels": ["F", "M"]}}})
+    >>> target_place(schema, "age"), target_place(schema, "sex[M]")
+    (1, 3)
+    """
+    found = _places(schema, target)
+    if len(found) > 1:
+        names = ", ".join(schema.features[place].name for place in found[:4])
+        raise ParameterError("E250", f"the target {target} is categorical.", f"Name one level: {names}.")
+    return found[0]
+
+
+def feature_places(schema: Schema, features: Sequence[str] | None, *, target: int) -> list[int]:
+    """Places of the features, in the order given; by default every column but the target's own."""
+    chosen = schema.features[target]
+    if features is None:
+        places = [
+            place
+            for place, feature in enumerate(schema.features)
+            if feature.kind != "intercept" and feature.column != chosen.column
+        ]
+    else:
+        words = [features] if isinstance(features, str) else list(features)
+        places = [place for word in words for place in _places(schema, word)]
+    if target in places:
+        raise ParameterError(
+            "E251", f"the target {chosen.name} is among the features.", "Leave it out of them."
+        )
+    if len(set(places)) != len(places):
+        raise ParameterError("E251", "a feature is named twice.", "Name every feature once.")
+    if not places:
+        raise ParameterError(
+            "E251", "there is no feature to explain the target.", "Name at least one other column."
+        )
+    return places
+
+
+def needs_intercept(release: Release, what: str) -> None:
+    """Refuse a release that carries neither count nor means."""
+    if not release.schema.intercept:
+        raise ParameterError(
+            "E255",
+            f"{what} needs a release with an intercept, which carries the count and the means.",
+            "Release again with intercept = true in the schema.",
+        )
+
+
+def read_rows(release: Release, places: Sequence[int], rows: Any) -> Floats:
+    """New rows in original units as an array with one column per place.
+
+    ``rows`` is an array with the columns in that order, or anything with named columns (a mapping, a pandas
+    or polars frame), where a categorical column is given as its values and becomes indicators.
+    """
+    features = [release.schema.features[place] for place in places]
+    if hasattr(rows, "keys") or hasattr(rows, "columns"):
+        names = list(rows.keys() if hasattr(rows, "keys") else rows.columns)
+        made = []
+        for feature in features:
+            if feature.name in names:
+                made.append(np.asarray(rows[feature.name]))
+            elif feature.column in names:
+                made.append(np.asarray(rows[feature.column]) == feature.level)
+            else:
+                raise _bad_rows(f"the new rows have no column {feature.name}", [f.name for f in features])
+        rows = np.stack([np.atleast_1d(column) for column in made], axis=1)
+    try:
+        table = np.atleast_2d(np.asarray(rows, dtype=np.float64))
+    except (TypeError, ValueError):
+        raise _bad_rows("new rows must be numbers", [f.name for f in features]) from None
+    if table.ndim != 2 or table.shape[1] != len(features):
+        raise _bad_rows(
+            f"new rows need {len(features)} columns, got shape {table.shape}", [f.name for f in features]
+        )
+    if not np.isfinite(table).all():
+        raise _bad_rows("new rows must be finite numbers", [f.name for f in features])
+    return table
+
+
+def _places(schema: Schema, name: str) -> list[int]:
+    exact = [
+        i for i, feature in enumerate(schema.features) if feature.name == name and feature.kind != "intercept"
+    ]
+    found = exact or [i for i, feature in enumerate(schema.features) if feature.column == name and name]
+    if not found:
+        names = [column.name for column in schema.columns]
+        shown = ", ".join(names[:8]) + (", …" if len(names) > 8 else "")
+        raise ParameterError(
+            "E250", f"there is no column {str(name)[:64]!r} in this release.", f"It has {shown}."
+        )
+    return found
+
+
+def _bad_rows(rule: str, names: list[str]) -> ParameterError:
+    shown = ", ".join(names[:8]) + (", …" if len(names) > 8 else "")
+    return ParameterError("E257", f"{rule}.", f"Give the columns {shown}, in original units.")

@@ -1,0 +1,271 @@
+"""A fit as text, values, LaTeX or a frame: the table people know, and how much of it is privacy."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from privcov.errors import ParameterError
+from privcov.models.ols import Fit
+
+if TYPE_CHECKING:
+    import pandas
+
+_METHODS = {
+    "wald": "Wald, sandwich of sampling and privacy noise",
+    "score": "score inversion (Fieller), right however large the noise is",
+    "bootstrap": "parametric bootstrap of sampling and privacy noise",
+    "naive": "NAIVE: the noise of the release is ignored, so standard errors are too small",
+    "none": "refused: the noise of this mechanism has no public law",
+}
+_CODES = "Signif. codes: 0 '***' 0.001 '**' 0.01 '*' 0.05 '.' 0.1 ' ' 1"
+REHEARSAL = "REHEARSAL: repeatable noise, protects nobody; not for publication"
+
+
+def as_text(fit: Fit, level: float = 0.95) -> str:
+    """The whole summary, labels first."""
+    rows = _rows(fit, level)
+    lines = [*_labels(fit), f"Private least squares: {fit.formula}", ""]
+    if fit.method == "none":
+        lines += [_aligned(["", "Estimate"], [[row["name"], _short(row["estimate"])] for row in rows]), ""]
+        lines += [_refusal(fit)]
+    else:
+        heads = ["", "Estimate", "Std. Error", "t value", "Pr(>|t|)", "", f"{100 * level:g} % interval"]
+        parts = [] if fit.naive else ["sampling", "privacy"]
+        heads += parts
+        cells = [
+            [
+                row["name"],
+                _short(row["estimate"]),
+                _short(row["std_error"]),
+                f"{row['t_value']:.2f}",
+                _probability(row["p_value"]),
+                row["code"],
+                _span(row["lower"], row["upper"]),
+                *(_short(row[f"{part}_std_error"]) for part in parts),
+            ]
+            for row in rows
+        ]
+        lines += [_aligned(heads, cells), "---", _CODES, *_split(fit), "", *_overall(fit, level)]
+    return "\n".join([*lines, "", *_closing(fit)])
+
+
+def as_values(fit: Fit, level: float = 0.95) -> dict[str, Any]:
+    """The same for programs: None stands for an infinite end, and for what cannot be said."""
+    values: dict[str, Any] = {
+        "formula": str(fit.formula),
+        "method": fit.method,
+        "labels": _labels(fit),
+        "rehearsal": fit.rehearsal,
+        "level": level,
+        "rows": fit.moments.rows,
+        "rows_public": fit.moments.rows_public,
+        "coefficients": [
+            {word: _finite(value) if isinstance(value, float) else value for word, value in row.items()}
+            for row in _rows(fit, level)
+        ],
+        "guarantee": str(fit.release.certificate.loss),
+        "mechanism": fit.release.certificate.mechanism,
+    }
+    if fit.method == "none":
+        return {**values, "refused": _refusal(fit)}
+    test = fit.f_test
+    return {
+        **values,
+        "drowned": list(fit.uncertainty.drowned),
+        "residual_std_error": fit.residual_std_error,
+        "residual_freedom": fit.moments.freedom,
+        "r_squared": _finite(fit.rsquared),
+        "r_squared_interval": list(fit.rsquared_interval(level)),
+        "f_test": None
+        if test is None
+        else {
+            "statistic": _finite(test.statistic),
+            "numerator_freedom": test.numerator_freedom,
+            "denominator_freedom": test.denominator_freedom,
+            "p_value": test.p_value,
+        },
+    }
+
+
+def as_latex(fit: Fit, level: float = 0.95) -> str:
+    """A tabular with booktabs rules; labels and promise in the last lines of it."""
+    refused = fit.method == "none"
+    heads = ["", "Estimate"]
+    if not refused:
+        heads += ["Std. Error", "$t$", r"$\Pr(>|t|)$", rf"{100 * level:g}\,\% interval", "privacy share"]
+    body = []
+    for row in _rows(fit, level):
+        cells = [_escaped(row["name"]), _short(row["estimate"])]
+        if not refused:
+            cells += [
+                _short(row["std_error"]),
+                f"{row['t_value']:.2f}",
+                _escaped(_probability(row["p_value"])),
+            ]
+            cells += [_span(row["lower"], row["upper"]).replace("∞", r"$\infty$")]
+            cells += [rf"{100 * row['privacy_share']:.0f}\,\%"]
+        body.append(" & ".join(cells) + r" \\")
+    notes = [*_labels(fit), f"{fit.formula}", *_closing(fit)]
+    wide = [rf"\multicolumn{{{len(heads)}}}{{l}}{{{_escaped(note)}}} \\" for note in notes]
+    rows = [rf"\begin{{tabular}}{{l{'r' * (len(heads) - 1)}}}", r"\toprule", " & ".join(heads) + r" \\"]
+    return "\n".join([*rows, r"\midrule", *body, r"\bottomrule", *wide, r"\end{tabular}"])
+
+
+def as_frame(fit: Fit, level: float = 0.95) -> pandas.DataFrame:
+    """One row per coefficient."""
+    try:
+        import pandas
+    except ImportError:
+        raise ParameterError(
+            "E239", "to_pandas needs pandas.", "Install it with pip install pandas."
+        ) from None
+    frame = pandas.DataFrame(_rows(fit, level)).set_index("name")
+    frame.attrs.update(
+        {"method": fit.method, "labels": _labels(fit), "guarantee": str(fit.release.certificate.loss)}
+    )
+    if fit.rehearsal:
+        frame.index.name = REHEARSAL
+    return frame
+
+
+def _rows(fit: Fit, level: float) -> list[dict[str, Any]]:
+    if fit.method == "none":
+        return [{"name": name, "estimate": value} for name, value in fit.params.items()]
+    ends, errors, shares = fit.conf_int(level), fit.bse, fit.privacy_share
+    values, probabilities = fit.tvalues, fit.pvalues
+    return [
+        {
+            "name": name,
+            "estimate": estimate,
+            "std_error": errors[name],
+            "t_value": values[name],
+            "p_value": probabilities[name],
+            "code": significance(probabilities[name]),
+            "lower": ends[name][0],
+            "upper": ends[name][1],
+            "privacy_share": shares[name],
+            "sampling_std_error": errors[name] * math.sqrt(1 - min(shares[name], 1.0)),
+            "privacy_std_error": errors[name] * math.sqrt(shares[name]),
+        }
+        for name, estimate in fit.params.items()
+    ]
+
+
+def significance(p_value: float) -> str:
+    """The code of a p-value.
+
+    >>> [significance(p) for p in (0.0001, 0.004, 0.03, 0.07, 0.5)]
+    ['***', '**', '*', '.', '']
+    """
+    return next((code for limit, code in _LIMITS if p_value < limit), "")
+
+
+_LIMITS = ((0.001, "***"), (0.01, "**"), (0.05, "*"), (0.1, "."))
+
+
+def _labels(fit: Fit) -> list[str]:
+    labels = [REHEARSAL] if fit.rehearsal else []
+    return (
+        [*labels, "NAIVE TABLE: the noise of the release is ignored; do not trust it"]
+        if fit.naive
+        else labels
+    )
+
+
+def _split(fit: Fit) -> list[str]:
+    if fit.naive:
+        return []
+    parts = ", ".join(f"{name} {100 * share:.0f} %" for name, share in list(fit.privacy_share.items())[:12])
+    lines = ["", f"Share of each variance (std. error squared) that is privacy: {parts}."]
+    if drowned := fit.uncertainty.drowned:
+        lines.append(
+            f"THE NOISE DROWNS THE DESIGN: {', '.join(drowned)} cannot be told from a singular column; "
+            "estimates and standard errors mean little."
+        )
+    if fit.method == "score":
+        lines.append("Standard errors are first-order; the intervals and p-values do not rest on them.")
+    elif not fit.uncertainty.wald_is_sound:
+        lines.append(
+            f"DO NOT TRUST THESE INTERVALS: the noise is too large for {fit.method}. Take method score, or auto."
+        )
+    return lines
+
+
+def _overall(fit: Fit, level: float) -> list[str]:
+    moments = fit.moments
+    low, high = fit.rsquared_interval(level)
+    lines = [
+        f"Residual standard error {_short(fit.residual_std_error)} on {moments.freedom:,.0f} degrees of freedom",
+        f"R-squared {_short(fit.rsquared)}, {100 * level:g} % interval [{low:.4g}, {high:.4g}]",
+    ]
+    if (test := fit.f_test) is not None:
+        lines.append(
+            f"F-statistic {_short(test.statistic)} on {test.numerator_freedom} and "
+            f"{test.denominator_freedom:,.0f} degrees of freedom, p-value {_probability(test.p_value)}"
+        )
+    return lines
+
+
+def _closing(fit: Fit) -> list[str]:
+    moments, certificate = fit.moments, fit.release.certificate
+    rows = (
+        f"{moments.rows:,.0f} rows (public)."
+        if moments.rows_public
+        else f"About {moments.rows:,.0f} rows (a noisy count, whose noise is in the standard errors)."
+    )
+    return [
+        f"Intervals: {_METHODS[fit.method]}.",
+        rows,
+        f"Promise: {certificate.loss}, by {certificate.mechanism}; this table costs nothing more.",
+    ]
+
+
+def _refusal(fit: Fit) -> str:
+    return (
+        f"No standard errors, intervals or tests: the noise of {fit.release.certificate.mechanism} has no public "
+        "law. Ask for a release by symmetric-wishart or gaussian."
+    )
+
+
+def _aligned(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    widths = [max(map(len, column)) for column in zip(heads, *rows, strict=True)]
+    left = {0, 5}
+
+    def line(cells: Sequence[str]) -> str:
+        pairs = enumerate(zip(cells, widths, strict=True))
+        return "  ".join(c.ljust(w) if i in left else c.rjust(w) for i, (c, w) in pairs).rstrip()
+
+    return "\n".join([line(heads), *map(line, rows)])
+
+
+def _span(low: float, high: float) -> str:
+    if math.isinf(low) and math.isinf(high):
+        return "unbounded (-∞, ∞)"
+    return f"[{_short(low)}, {_short(high)}]".replace("[-inf", "(-∞").replace("inf]", "∞)")
+
+
+def _short(value: float) -> str:
+    """Four significant digits or so, in plain notation where that stays short."""
+    if math.isnan(value) or math.isinf(value):
+        return "–" if math.isnan(value) else str(value)
+    size = abs(value)
+    if size >= 1e7 or 0 < size < 1e-4:
+        return f"{value:.3e}"
+    digits = 4 if size < 1 else 3 if size < 100 else 2 if size < 1000 else 1
+    return f"{value:.{digits}f}"
+
+
+def _probability(value: float) -> str:
+    return "<2e-16" if value < 2e-16 else f"{value:.3g}" if value < 1e-3 else f"{value:.4f}"
+
+
+def _finite(value: float) -> float | None:
+    return value if math.isfinite(value) else None
+
+
+def _escaped(text: str) -> str:
+    for mark in ("\\", "_", "%", "&", "#", "$", "{", "}"):
+        text = text.replace(mark, r"\textbackslash " if mark == "\\" else "\\" + mark)
+    return text.replace("~", r"$\sim$").replace("^", r"\^{}").replace("<", "$<$").replace(">", "$>$")

@@ -1,0 +1,117 @@
+"""A formula is read against the schema, and what second moments cannot answer is refused with the reason."""
+
+from __future__ import annotations
+
+import pytest
+
+import privcov as pc
+from privcov.errors import ParameterError
+from privcov.models.formula import Formula
+
+SCHEMA = pc.Schema.from_dict(
+    {
+        "columns": {
+            "age": {"lower": 0, "upper": 100},
+            "sex": {"levels": ["F", "M"]},
+            "area": {"levels": ["n", "s", "w"]},
+            "years-of-school": {"lower": 0, "upper": 20},
+            "income": {"lower": 0, "upper": 200},
+            "2nd.job": {"lower": 0, "upper": 1},
+        }
+    }
+)
+
+
+def parsed(text):
+    formula = Formula.parse(text, SCHEMA)
+    return formula.target, formula.terms, formula.intercept
+
+
+@pytest.mark.parametrize(
+    ("text", "terms", "intercept"),
+    [
+        ("income ~ age", ("age",), True),
+        ("  income~age+sex ", ("age", "sex"), True),
+        ("income ~ age + 1", ("age",), True),
+        ("income ~ age - 1", ("age",), False),
+        ("income ~ age-1", ("age",), False),
+        ("income ~ age + 0", ("age",), False),
+        ("income ~ 0 + age", ("age",), False),
+        ("income ~ -1 + age", ("age",), False),
+        ("income ~ 1", (), True),
+        ("income ~ age - 1 + 1", ("age",), True),
+        ("income ~ years-of-school", ("years-of-school",), True),
+        ("income ~ years-of-school-1", ("years-of-school",), False),
+        ("income ~ `years-of-school` + `age`", ("years-of-school", "age"), True),
+        ("income ~ 2nd.job", ("2nd.job",), True),
+        ("income ~ .", ("age", "sex", "area", "years-of-school", "2nd.job"), True),
+        ("income ~ . - sex - area", ("age", "years-of-school", "2nd.job"), True),
+        ("income ~ age + .-1", ("age", "sex", "area", "years-of-school", "2nd.job"), False),
+    ],
+)
+def test_a_good_formula_says_what_it_says(text, terms, intercept):
+    assert parsed(text) == ("income", terms, intercept)
+
+
+def test_a_formula_prints_as_one_that_reads_back():
+    for text in ("income ~ age + sex", "income ~ age - 1", "income ~ 1"):
+        assert str(Formula.parse(text, SCHEMA)) == text
+
+
+@pytest.mark.parametrize(
+    ("text", "code", "reason"),
+    [
+        ("income", "E230", "one ~"),
+        ("", "E230", "one ~"),
+        ("income ~ age ~ sex", "E230", "one ~"),
+        ("income ~", "E230", "single"),
+        ("~ age", "E230", "left side"),
+        ("income + age ~ sex", "E230", "left side"),
+        ("income ~ age +", "E230", "single"),
+        ("income ~ age + + sex", "E230", "single"),
+        ("income ~ age sex", "E230", "single"),
+        ("income ~ 0", "E230", "a term or an intercept"),
+        ("income ~ age - .", "E230", "taken away"),
+        (None, "E230", "text"),
+        ("income ~ " + "age + " * 9000, "E230", "text"),
+        ("income ~ height", "E231", "height"),
+        ("wage ~ age", "E231", "wage"),
+        ("income ~ age2", "E231", "age2"),
+        ("income ~ Age", "E231", "Age"),
+        ("income ~ 2", "E231", "'2'"),
+        ("income ~ age-sex2", "E231", "sex2"),
+        ("income ~ age:sex", "E232", "interactions"),
+        ("income ~ age*sex", "E232", "interactions"),
+        ("income ~ age^2", "E232", "interactions"),
+        ("income ~ log(age)", "E233", "functions"),
+        ("log(income) ~ age", "E233", "functions"),
+        ("income ~ age / sex", "E233", "operators"),
+        ("income ~ age | sex", "E233", "operators"),
+        ("income ~ `age", "E233", "operators"),
+        ("income ~ (age)", "E233", "functions"),
+        ("income ~ income", "E234", "also a term"),
+        ("income ~ age + income", "E234", "also a term"),
+        ("sex ~ age", "E234", "categorical"),
+        ("income ~ age + age", "E235", "twice"),
+        ("income ~ . + age", "E235", "twice"),
+        ("income ~ age - sex", "E235", "never there"),
+    ],
+)
+def test_a_bad_formula_is_refused_with_its_reason(text, code, reason):
+    with pytest.raises(ParameterError, match=code) as caught:
+        Formula.parse(text, SCHEMA)
+    assert reason in str(caught.value)
+    assert caught.value.remedy
+
+
+def names(text):
+    return [SCHEMA.features[i].name for i in Formula.parse(text, SCHEMA).features(SCHEMA)]
+
+
+def test_a_categorical_term_drops_its_first_level_when_there_is_an_intercept():
+    assert names("income ~ sex + age + area") == ["sex[M]", "age", "area[s]", "area[w]"]
+
+
+def test_without_an_intercept_the_first_categorical_term_keeps_every_level():
+    assert names("income ~ area - 1") == ["area[n]", "area[s]", "area[w]"]
+    assert names("income ~ age + area + sex - 1") == ["age", "area[n]", "area[s]", "area[w]", "sex[M]"]

@@ -1,0 +1,239 @@
+"""Without noise the fit is the textbook's; bad designs are named; every output carries its labels."""
+
+from __future__ import annotations
+
+import builtins
+import json
+
+import numpy as np
+import pytest
+from scipy import stats
+
+import privcov as pc
+from privcov.errors import ParameterError
+from privcov.models.sweep import sweep
+from privcov.noise import GaussianEnsemble
+
+FORMULAS = [
+    "income ~ age + educ",
+    "income ~ age + educ - 1",
+    "income ~ area + age",
+    "income ~ area + sex + educ - 1",
+    "income ~ .",
+    "educ ~ income",
+    "income ~ 1",
+]
+
+
+def design(formula, columns):
+    """The design in original units, written out by hand."""
+    one = np.ones(len(columns["age"]))
+    area = [(columns["area"] == level).astype(float) for level in "nsw"]
+    sex = [(columns["sex"] == level).astype(float) for level in "FM"]
+    age, educ, income = columns["age"], columns["educ"], columns["income"]
+    parts = {
+        "income ~ age + educ": [one, age, educ],
+        "income ~ age + educ - 1": [age, educ],
+        "income ~ area + age": [one, *area[1:], age],
+        "income ~ area + sex + educ - 1": [*area, sex[1], educ],
+        "income ~ .": [one, age, *area[1:], sex[1], educ],
+        "educ ~ income": [one, income],
+        "income ~ 1": [one],
+    }
+    return np.stack(parts[formula], axis=1), educ if formula.startswith("educ") else income
+
+
+def textbook(x, y):
+    n, k = x.shape
+    beta, *_ = np.linalg.lstsq(x, y, rcond=None)
+    residual = y - x @ beta
+    variance = residual @ residual / (n - k)
+    errors = np.sqrt(variance * np.diag(np.linalg.inv(x.T @ x)))
+    t = beta / errors
+    return beta, errors, t, 2 * stats.t.sf(np.abs(t), n - k), variance
+
+
+@pytest.mark.parametrize("formula", FORMULAS)
+def test_an_exact_release_gives_the_textbook_table(make, people_schema, people_columns, formula):
+    fit = pc.ols(make(people_schema, people_columns), formula)
+    x, y = design(formula, people_columns)
+    beta, errors, t, p, variance = textbook(x, y)
+    values = [list(v.values()) for v in (fit.params, fit.bse, fit.tvalues, fit.pvalues)]
+    for mine, theirs in zip(values, (beta, errors, t, p), strict=True):
+        assert mine == pytest.approx(theirs, rel=1e-8, abs=1e-290)
+    half = stats.t.ppf(0.975, len(y) - x.shape[1]) * errors
+    assert np.array(list(fit.conf_int(0.95).values())) == pytest.approx(
+        np.stack([beta - half, beta + half], axis=1), rel=1e-8
+    )
+    assert fit.residual_std_error == pytest.approx(np.sqrt(variance), rel=1e-8)
+    centre = 0.0 if formula.endswith("- 1") else y.mean()
+    expected = 1 - variance * (len(y) - x.shape[1]) / ((y - centre) ** 2).sum()
+    assert fit.rsquared == pytest.approx(expected, abs=1e-8)
+    slopes = x.shape[1] - (not formula.endswith("- 1"))
+    if slopes:
+        f = expected / (1 - expected) * (len(y) - x.shape[1]) / slopes
+        assert fit.f_test.statistic == pytest.approx(f, rel=1e-7)
+        assert fit.f_test.p_value == pytest.approx(
+            stats.f.sf(f, slopes, len(y) - x.shape[1]), rel=1e-5, abs=1e-290
+        )
+    else:
+        assert fit.f_test is None
+    assert fit.method == "wald"
+    assert set(fit.privacy_share.values()) == {0.0}
+
+
+@pytest.mark.parametrize("formula", FORMULAS)
+def test_an_exact_release_gives_statsmodels_table(make, people_schema, people_columns, formula):
+    api = pytest.importorskip("statsmodels.api")
+    x, y = design(formula, people_columns)
+    theirs, fit = api.OLS(y, x).fit(), pc.ols(make(people_schema, people_columns), formula)
+    for mine, other in ((fit.params, theirs.params), (fit.bse, theirs.bse), (fit.pvalues, theirs.pvalues)):
+        assert list(mine.values()) == pytest.approx(other, rel=1e-8, abs=1e-290)
+
+
+@pytest.mark.parametrize("formula", FORMULAS)
+def test_naive_without_noise_is_the_same_table(make, people_schema, people_columns, formula):
+    release = make(people_schema, people_columns)
+    naive, fit = pc.ols(release, formula, naive=True), pc.ols(release, formula)
+    assert naive.bse == pytest.approx(fit.bse, rel=1e-9)
+    assert naive.method == "naive"
+    assert "NAIVE" in naive.summary()
+    assert "NAIVE" not in fit.summary()
+
+
+def test_a_numerically_singular_design_is_refused_with_the_columns_that_make_it(make):
+    schema = pc.Schema.from_dict(
+        {"columns": {n: {"lower": -4, "upper": 4} for n in ("a", "b", "c", "d", "y")}}
+    )
+    rng = np.random.default_rng(3)
+    a, b, d = (rng.integers(-2, 3, 200).astype(float) for _ in range(3))
+    release = make(schema, {"a": a, "b": b, "c": a + b, "d": d, "y": a + rng.uniform(-1, 1, 200)})
+    with pytest.raises(ParameterError, match=r"E236.*column c is made of a, b\."):
+        pc.ols(release, "y ~ a + d + b + c")
+    assert pc.ols(release, "y ~ a + b + d").params["a"] == pytest.approx(1, abs=0.2)
+
+
+def test_a_constant_column_is_named(make):
+    schema = pc.Schema.from_dict({"columns": {n: {"lower": 0, "upper": 4} for n in ("a", "c", "y")}})
+    a = np.arange(200) % 4.0
+    release = make(schema, {"a": a, "c": np.full(200, 3.0), "y": a})
+    with pytest.raises(ParameterError, match=r"E236.*column c is made of \(Intercept\)\."):
+        pc.ols(release, "y ~ a + c")
+    release = make(schema, {"a": a, "c": np.full(200, 2.0), "y": a})  # the middle: zero in scaled units
+    with pytest.raises(ParameterError, match=r"E236.*column c has no values"):
+        pc.ols(release, "y ~ a + c")
+
+
+def test_the_sweep_inverts_and_keeps_the_residual():
+    rng = np.random.default_rng(1)
+    a = rng.normal(size=(50, 6))
+    moment = a.T @ a
+    swept = sweep(moment, "abcde")
+    assert swept.inverse == pytest.approx(np.linalg.inv(moment[:5, :5]), rel=1e-9, abs=1e-12)
+    assert swept.coefficients == pytest.approx(np.linalg.solve(moment[:5, :5], moment[:5, 5]), rel=1e-9)
+    assert swept.residual == pytest.approx(moment[5, 5] - moment[5, :5] @ swept.coefficients, rel=1e-9)
+
+
+def test_more_coefficients_than_rows_are_refused(make, people_schema, people_columns):
+    few = {name: values[:4] for name, values in people_columns.items()}
+    with pytest.raises(ParameterError, match=r"E236 4 rows cannot carry 6 coefficients"):
+        pc.ols(make(people_schema, few), "income ~ .")
+
+
+def test_a_release_without_an_intercept_says_what_to_ask_for(make):
+    schema = pc.Schema.from_dict(
+        {"columns": {"x": {"lower": 0, "upper": 1}, "y": {"lower": 0, "upper": 1}}, "intercept": False}
+    )
+    columns = {"x": np.linspace(0, 1, 50), "y": np.linspace(0, 0.9, 50)}
+    for formula in ("y ~ x", "y ~ x - 1"):
+        with pytest.raises(ParameterError, match=r"E237.*intercept = true"):
+            pc.ols(make(schema, columns), formula)
+    centred = pc.Schema.from_dict(
+        {"columns": {"x": {"lower": -1, "upper": 1}, "y": {"lower": -2, "upper": 2}}, "intercept": False}
+    )
+    assert pc.ols(make(centred, columns), "y ~ x - 1").params["x"] == pytest.approx(0.9)
+    with pytest.raises(ParameterError, match="E237"):
+        pc.ols(make(centred, columns, neighbours="add-remove"), "y ~ x - 1")
+
+
+def test_without_a_law_there_are_estimates_and_no_intervals(make, people_schema, people_columns):
+    fit = pc.ols(make(people_schema, people_columns, law=None), "income ~ age")
+    assert fit.params["age"] == pytest.approx(
+        textbook(*design("income ~ age + educ", people_columns))[0][1], rel=0.2
+    )
+    for ask in (
+        fit.conf_int,
+        lambda: fit.bse,
+        lambda: fit.pvalues,
+        lambda: fit.f_test,
+        lambda: fit.privacy_share,
+        fit.rsquared_interval,
+        lambda: fit.accepts("age", 0.0),
+    ):
+        with pytest.raises(ParameterError, match=r"E238.*symmetric-wishart or gaussian"):
+            ask()
+    for text in (fit.summary(), fit.to_latex(), json.dumps(fit.to_dict())):
+        assert "age" in text
+        assert "no public law" in text
+    assert list(fit.to_pandas().columns) == ["estimate"]
+
+
+def test_a_rehearsal_is_labelled_on_every_output(rehearsed):
+    fit = pc.ols(rehearsed, "income ~ age")
+    for text in (fit.summary(), fit.to_latex(), json.dumps(fit.to_dict()), repr(fit), repr(fit.to_pandas())):
+        assert "REHEARSAL" in text
+    assert fit.to_pandas().attrs["labels"]
+
+
+def test_a_release_is_not_labelled_a_rehearsal(made):
+    fit = pc.ols(made, "income ~ age")
+    for text in (fit.summary(), fit.to_latex(), json.dumps(fit.to_dict()), repr(fit)):
+        assert "REHEARSAL" not in text
+
+
+@pytest.mark.parametrize("words", [{"method": "magic"}, {"method": "wald", "naive": True}, {"method": None}])
+def test_a_bad_method_is_refused(made, words):
+    with pytest.raises(ParameterError, match="E239"):
+        pc.ols(made, "income ~ age", **words)
+
+
+@pytest.mark.parametrize("level", [0, 1, 0.3, 95, float("nan"), "0.9", True])
+def test_a_bad_level_is_refused(made, level):
+    with pytest.raises(ParameterError, match="E239"):
+        pc.ols(made, "income ~ age").conf_int(level)
+
+
+def test_the_summary_says_what_people_look_for(make, people_schema, people_columns):
+    law = GaussianEnsemble(dimension=people_schema.dimension, scale=2.0)
+    text = pc.ols(make(people_schema, people_columns, law=law), "income ~ age + educ").summary(0.9)
+    for words in (
+        "Estimate", "Std. Error", "t value", "Pr(>|t|)", "90 % interval", "***", "Signif. codes", "sampling",
+        "privacy", "Residual standard error", "R-squared", "F-statistic", "Wald", "700 rows (public)",
+        "Promise: zcdp differential privacy, rho = 1",
+    ):  # fmt: skip
+        assert words in text
+
+
+def test_latex_escapes_names_and_frames_carry_numbers(make):
+    schema = pc.Schema.from_dict({"columns": {n: {"lower": 0, "upper": 1} for n in ("a_b", "y")}})
+    x = np.linspace(0, 1, 90)
+    fit = pc.ols(make(schema, {"a_b": x, "y": x**2}), "y ~ a_b")
+    assert r"a\_b &" in fit.to_latex()
+    assert r"y $\sim$ a\_b" in fit.to_latex()
+    frame = fit.to_pandas(0.9)
+    assert frame.loc["a_b", "estimate"] == fit.params["a_b"]
+    assert frame.loc["a_b", "lower"] == fit.conf_int(0.9)["a_b"][0]
+
+
+def test_without_pandas_the_frame_is_refused_with_the_remedy(made, monkeypatch):
+    true_import = builtins.__import__
+
+    def without(name, *rest, **words):
+        if name == "pandas":
+            raise ImportError(name)
+        return true_import(name, *rest, **words)
+
+    fit = pc.ols(made, "income ~ age")
+    monkeypatch.setattr(builtins, "__import__", without)
+    with pytest.raises(ParameterError, match="pip install pandas"):
+        fit.to_pandas()

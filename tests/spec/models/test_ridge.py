@@ -1,0 +1,365 @@
+"""Ridge from a release: right when the release is exact, bounded when it is not, and plain about bad input."""
+
+from __future__ import annotations
+
+import math
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from scipy.stats import binom
+
+import privcov as pc
+from privcov.bench import ridge as bench
+from privcov.models import penalty as choosing
+from privcov.models.ridge_problem import solve
+from privcov.noise import GaussianEnsemble, WishartDifference
+from privcov.randomness import rehearsal
+
+TINY = 1e-9  # a scale of noise that no float64 answer can show
+
+
+def exact(make, schema, columns, **words):
+    law = GaussianEnsemble(dimension=schema.dimension, scale=TINY)
+    return make(schema, columns, law=law, **words)
+
+
+@pytest.fixture(scope="module")
+def release(make, people_schema, people_columns):
+    return exact(make, people_schema, people_columns)
+
+
+@pytest.fixture(scope="module")
+def numeric(make, people_schema, people_columns):
+    """Without categorical columns, where repair leaves an exact matrix as it is to the last digits."""
+    bounds = {
+        c.name: {"lower": c.lower, "upper": c.upper} for c in people_schema.columns if hasattr(c, "lower")
+    }
+    return exact(make, pc.Schema.from_dict({"columns": bounds}), people_columns)
+
+
+def frame(schema, columns, places, *, scaled):
+    """The columns of the matrix as numbers, in scaled or original units."""
+    made = []
+    for place in places:
+        feature = schema.features[place]
+        if feature.kind == "level":
+            made.append((columns[feature.column] == feature.level).astype(float))
+        else:
+            value = columns[feature.column]
+            made.append((value - feature.middle) / feature.half_width if scaled else value)
+    return np.stack(made, axis=1)
+
+
+def closed_form(x, y, penalty):
+    """Centre, then solve the normal equations: the reference every fit is compared with."""
+    centred = x - x.mean(axis=0)
+    slopes = np.linalg.solve(centred.T @ centred + penalty * np.eye(x.shape[1]), centred.T @ (y - y.mean()))
+    return slopes, y.mean() - x.mean(axis=0) @ slopes
+
+
+@pytest.mark.parametrize("penalty", [0.1, 7.0, 900.0])
+@pytest.mark.parametrize("target", ["income", "age", "educ", "sex[F]"])
+def test_an_exact_release_gives_the_ridge_of_the_rows(
+    release, people_schema, people_columns, target, penalty
+):
+    check(release, people_schema, people_columns, pc.ridge(release, target, penalty=penalty, repair="none"))
+
+
+@pytest.mark.parametrize("target", ["income", "age", "educ"])
+def test_and_so_does_a_repaired_one(numeric, people_columns, target):
+    check(numeric, numeric.schema, people_columns, pc.ridge(numeric, target, penalty=7.0))
+
+
+def check(release, people_schema, people_columns, fit):
+    places, penalty = list(fit.problem.features), fit.penalty
+    x = frame(people_schema, people_columns, places, scaled=True)
+    y = frame(people_schema, people_columns, [release.columns.index(fit.target)], scaled=False)[:, 0]
+    slopes, intercept = closed_form(x, y, penalty)
+    predicted = intercept + x @ slopes
+    original = frame(people_schema, people_columns, places, scaled=False)
+    assert np.abs(fit.predict(original) - predicted).max() < 1e-8 * np.abs(y).max()
+    widths = fit.problem.half_widths
+    assert np.abs(np.array(list(fit.coefficients.values())) * widths - slopes).max() < 1e-8 * np.abs(y).max()
+
+
+@pytest.mark.parametrize("scaled", [True, False])
+def test_it_equals_scikit_learn(release, people_schema, people_columns, scaled):
+    linear = pytest.importorskip("sklearn.linear_model")
+    fit = pc.ridge(
+        release, "income", features=["educ", "sex", "age"], penalty=12.5, scaled=scaled, repair="none"
+    )
+    assert fit.columns == ("educ", "sex[F]", "sex[M]", "age")
+    x = frame(people_schema, people_columns, fit.problem.features, scaled=scaled)
+    peer = linear.Ridge(alpha=12.5).fit(x, people_columns["income"])
+    unit = fit.problem.half_widths if scaled else 1.0
+    ours = np.array(list(fit.coefficients.values())) * unit
+    assert np.abs(ours - peer.coef_).max() < 1e-8 * np.abs(peer.coef_).max()
+    original = frame(people_schema, people_columns, fit.problem.features, scaled=False)
+    assert np.abs(fit.predict(original) - peer.predict(x)).max() < 1e-8 * 500
+
+
+def test_original_units_and_scaled_units_are_different_penalties(release):
+    fits = [pc.ridge(release, "income", penalty=500.0, scaled=scaled) for scaled in (True, False)]
+    assert abs(fits[0].coefficients["age"] - fits[1].coefficients["age"]) > 0.01
+
+
+def test_a_path_is_the_fits_one_by_one(release):
+    penalties = [0.01, 1.0, 50.0, 3000.0]
+    path = pc.ridge_path(release, "income", penalties)
+    assert len(path) == 4
+    for fit, penalty, row in zip(path, penalties, path.coefficients, strict=True):
+        alone = pc.ridge(release, "income", penalty=penalty)
+        assert fit.coefficients == alone.coefficients
+        assert row.tolist() == list(alone.coefficients.values())
+    sizes = [float(np.linalg.norm(fit.scaled_slopes)) for fit in pc.ridge_path(release, "income")]
+    assert len(sizes) == 33
+    assert all(a > b for a, b in pairwise(sizes))
+
+
+def test_no_penalty_is_least_squares(numeric):
+    fit = pc.ridge(numeric, "income", features=["age", "educ"], penalty=0)
+    other = pc.ols(numeric, "income ~ age + educ", naive=True)
+    assert fit.coefficients["age"] == pytest.approx(other.params["age"], rel=1e-9)
+    assert fit.intercept == pytest.approx(other.params["(Intercept)"], rel=1e-9)
+
+
+def test_new_rows_may_come_by_name(release, people_columns):
+    fit = pc.ridge(release, "income", penalty=1.0)
+    pandas = pytest.importorskip("pandas")
+    polars = pytest.importorskip("polars")
+    by_name = fit.predict(people_columns)
+    assert np.array_equal(fit.predict(pandas.DataFrame(people_columns)), by_name)
+    assert np.array_equal(fit.predict(polars.DataFrame(people_columns)), by_name)
+    assert 25 < float(np.std(by_name - people_columns["income"])) < 35  # the planted errors have 30
+
+
+@pytest.mark.parametrize("law_of", [GaussianEnsemble, WishartDifference])
+@pytest.mark.parametrize("neighbours", ["replace-one", "add-remove"])
+def test_lemma_1_bounds_the_error_at_least_as_often_as_it_says(make, law_of, neighbours):
+    """60 releases, level 0.9: a true bound fails more than 12 times with probability 0.01.
+
+    A bound a fifth as large would fail more often than that, so the test can see a wrong one.
+    """
+    rng = np.random.default_rng(3)
+    schema = pc.Schema.from_dict({"columns": {name: {"lower": -1, "upper": 3} for name in "abcy"}})
+    columns = {name: rng.uniform(-1, 3, 900) for name in "abc"}
+    columns["y"] = 0.4 * columns["a"] - 0.2 * columns["b"] + 0.6 + rng.normal(0, 0.3, 900)
+    law = law_of(dimension=5, scale=4.0 if law_of is GaussianEnsemble else 1.0)
+    truth = pc.ridge(exact(make, schema, columns, neighbours="replace-one"), "y", penalty=20.0).scaled_slopes
+    randomness, failures, ratios = rehearsal(5), 0, []
+    for _ in range(60):
+        noisy = make(schema, columns, noise=law.simulate(randomness), law=law, neighbours=neighbours)
+        fit = pc.ridge(noisy, "y", penalty=20.0, repair="clip")
+        ratios.append(float(np.linalg.norm(fit.scaled_slopes - truth)) / fit.error_bound(0.9))
+        failures += ratios[-1] > 1
+    assert binom.sf(12, 60, 0.1) < 0.01
+    assert failures <= 12
+    assert sum(ratio > 0.2 for ratio in ratios) > 12  # a bound a fifth as large would be caught
+
+
+def test_the_bound_counts_what_repair_moved(make, people_schema, people_columns):
+    law = GaussianEnsemble(dimension=people_schema.dimension, scale=2.0)
+    noise = law.simulate(rehearsal(1))
+    release = make(people_schema, people_columns, noise=noise, law=law)
+    fits = {name: pc.ridge(release, "income", penalty=50.0, repair=name) for name in ("none", "isotropic")}
+    truth = pc.ridge(exact(make, people_schema, people_columns), "income", penalty=50.0).scaled_slopes
+    for fit in fits.values():
+        assert float(np.linalg.norm(fit.scaled_slopes - truth)) <= fit.error_bound(0.95)
+    assert fits["isotropic"].error_bound() > fits["none"].error_bound()
+
+
+def test_without_a_penalty_drowning_noise_has_no_bound(make, people_schema, people_columns):
+    law = GaussianEnsemble(dimension=people_schema.dimension, scale=500.0)
+    release = make(people_schema, people_columns, noise=law.simulate(rehearsal(1)), law=law)
+    fit = pc.ridge(release, "income", features=["age"], penalty=0, repair="believed")
+    assert fit.error_bound() == math.inf
+    assert fit.to_dict()["error_bound"] is None
+
+
+def test_the_penalty_chosen_predicts_nearly_as_well_as_the_best(make):
+    """Twelve releases in noise that would swamp least squares: indicators that determine each other."""
+    rng = np.random.default_rng(8)
+    bounds = {"age": (18, 98), "educ": (1, 16), "income": (0, 500)}
+    numbers = {name: {"lower": low, "upper": high} for name, (low, high) in bounds.items()}
+    schema = pc.Schema.from_dict({"columns": {**numbers, "sex": {"levels": ["F", "M"]}}})
+    columns = {
+        "age": rng.uniform(18, 98, 2000),
+        "educ": rng.uniform(1, 16, 2000),
+        "sex": rng.choice(["F", "M"], 2000),
+    }
+    income = columns["income"] = 40 + 1.5 * columns["age"] + 4 * columns["educ"] + rng.normal(0, 30, 2000)
+    law, randomness = WishartDifference(dimension=6, scale=5.0), rehearsal(2)
+    chosen, best, least, most = [], [], [], []
+    for _ in range(12):
+        release = make(schema, columns, noise=law.simulate(randomness), law=law)
+        path = pc.ridge_path(release, "income")
+        errors = [float(np.std(fit.predict(columns) - income)) for fit in path]
+        fit = pc.ridge(release, "income", penalty="auto")
+        assert fit.penalty in path.penalties
+        chosen.append(float(np.std(fit.predict(columns) - income)))
+        best.append(min(errors))
+        least.append(errors[0])
+        most.append(errors[-1])
+    assert np.mean(chosen) < 1.1 * np.mean(best)
+    assert np.mean(chosen) < 0.95 * np.mean(least)
+    assert np.mean(chosen) < 0.8 * np.mean(most)
+
+
+def test_the_scores_of_penalties_are_unbiased_for_the_error_on_the_true_rows(make):
+    """Gaussian noise, 120 releases: the mean score is within 4 standard errors (1 in 10 000) of the mean error.
+
+    The error meant is that of fits on noise of variance 1 + a². The seeded draws of N′ are the same in every release,
+    which adds a little to the gap that the standard error does not count. Scores read off the matrix that was fitted,
+    as a choice on one matrix would, are off by ten standard errors.
+    """
+    rng = np.random.default_rng(6)
+    schema = pc.Schema.from_dict({"columns": {name: {"lower": -1, "upper": 1} for name in "abcy"}})
+    columns = {name: np.clip(rng.normal(0, 0.12, 3000), -1, 1) for name in "abc"}
+    columns["y"] = np.clip(columns["a"] + rng.normal(0, 0.1, 3000), -1, 1)
+    law, randomness, penalties = (
+        GaussianEnsemble(dimension=5, scale=15.0),
+        rehearsal(12),
+        np.array([5.0, 100.0]),
+    )
+    truth = exact(make, schema, columns).second_moment(raw=True, scaled=True)
+    scores, errors = [], []
+    for _ in range(120):
+        release = make(schema, columns, noise=law.simulate(randomness), law=law)
+        scores.append(
+            choosing.choose(pc.ridge(release, "y", repair="clip").problem.rehearsable(), penalties).scores
+        )
+        noise = law.simulate(randomness) * math.sqrt(1.25)
+        noise[0, 0] = 0.0  # the count is public
+        slopes, offsets = choosing._fits(choosing._positive(truth + noise), penalties, np.ones(3))
+        z = np.hstack([-offsets[:, None], -slopes, np.ones((2, 1))])
+        errors.append(np.einsum("pi,ij,pj->p", z, truth, z) / 3000)
+    gap = np.mean(scores, axis=0) - np.mean(errors, axis=0)
+    error_of_gap = np.sqrt((np.var(scores, axis=0) + np.var(errors, axis=0)) / 120)
+    assert (np.abs(gap) < 4 * error_of_gap).all()
+
+
+def test_without_noise_the_choice_is_mallows_and_tells_the_error(numeric, people_columns):
+    fit = pc.ridge(numeric, "income", penalty="auto")
+    assert fit.expected_error == pytest.approx(30, rel=0.1)  # the planted errors
+    problem = fit.problem.rehearsable()
+    scores = choosing.choose(problem, fit.problem.grid()).scores
+    rows = len(people_columns["income"])
+    residual = [
+        float(np.mean((path.predict(people_columns) - people_columns["income"]) ** 2)) / 250**2
+        for path in pc.ridge_path(numeric, "income")
+    ]
+    slack = scores - np.array(residual)
+    assert (slack >= -1e-9).all()
+    assert slack[0] == pytest.approx(2 * min(residual) * 2 / rows, rel=0.02)  # two slopes, hardly penalised
+    assert fit.penalty == fit.choice.penalty
+
+
+@pytest.mark.parametrize(
+    ("words", "code"),
+    [
+        ({"target": "height"}, "E250"),
+        ({"target": "sex"}, "E250"),
+        ({"target": "(Intercept)"}, "E250"),
+        ({"target": ""}, "E250"),
+        ({"target": "income", "features": ["height"]}, "E250"),
+        ({"target": "income", "features": ["age", "income"]}, "E251"),
+        ({"target": "sex[F]", "features": ["sex"]}, "E251"),
+        ({"target": "income", "features": ["age", "age"]}, "E251"),
+        ({"target": "income", "features": []}, "E251"),
+        ({"target": "income", "penalty": -1}, "E252"),
+        ({"target": "income", "penalty": math.nan}, "E252"),
+        ({"target": "income", "penalty": math.inf}, "E252"),
+        ({"target": "income", "penalty": True}, "E252"),
+        ({"target": "income", "penalty": "big"}, "E252"),
+        ({"target": "income", "penalty": None}, "E252"),
+        ({"target": "income", "penalty": 0}, "E252"),
+    ],
+)
+def test_bad_input_is_refused_with_a_remedy(release, words, code):
+    with pytest.raises(pc.PrivcovError, match=code) as refusal:
+        _ = pc.ridge(
+            release, **words, repair="none"
+        ).coefficients  # no penalty at all is singular with every level in
+    assert refusal.value.remedy
+
+
+def test_a_path_checks_its_penalties(release):
+    for penalties in ([], [1.0, -1.0], [math.nan]):
+        with pytest.raises(pc.PrivcovError, match="E252"):
+            pc.ridge_path(release, "income", penalties)
+
+
+def test_a_constant_column_is_refused_by_name_and_harmless_by_default(make, numeric, people_columns):
+    columns = {**people_columns, "educ": np.full(len(people_columns["age"]), 7.0)}
+    release = exact(make, numeric.schema, columns)
+    for words in ({"target": "educ"}, {"target": "income", "features": ["age", "educ"]}):
+        with pytest.raises(pc.PrivcovError, match=r"E254 .*educ"):
+            pc.ridge(release, **words)
+    fit = pc.ridge(release, "income", penalty="auto")
+    assert fit.coefficients["educ"] == 0
+    assert fit.to_dict()["constant"] == ["educ"]
+
+
+def test_a_release_without_an_intercept_is_refused(make):
+    schema = pc.Schema.from_dict(
+        {"intercept": False, "columns": {n: {"lower": -1, "upper": 1} for n in "ab"}}
+    )
+    columns = {n: np.linspace(-1, 1, 9) for n in "ab"}
+    with pytest.raises(pc.PrivcovError, match="E255"):
+        pc.ridge(make(schema, columns, law=GaussianEnsemble(dimension=2, scale=1.0)), "a")
+
+
+def test_a_mechanism_without_a_law_names_the_release_to_ask_for(make, people_schema, people_columns):
+    release = make(people_schema, people_columns, law=None)
+    fit = pc.ridge(release, "income", penalty=1.0)
+    assert fit.to_dict()["error_bound"] is None
+    for ask in (fit.error_bound, lambda: pc.ridge(release, "income", penalty="auto")):
+        with pytest.raises(pc.PrivcovError, match=r"E256 .*symmetric-wishart or gaussian"):
+            ask()
+
+
+def test_bad_rows_and_levels_are_refused(release):
+    fit = pc.ridge(release, "income", features=["age", "educ"])
+    for rows in ([[1.0]], [[1.0, math.nan]], [["a", "b"]], {"age": [1.0]}):
+        with pytest.raises(pc.PrivcovError, match="E257"):
+            fit.predict(rows)
+    for level in (0.2, 1.0, math.nan, "x", True):
+        with pytest.raises(pc.PrivcovError, match="E258"):
+            fit.error_bound(level)
+
+
+def test_a_rehearsal_is_labelled_everywhere(rehearsed):
+    fit = pc.ridge(rehearsed, "income")
+    assert "REHEARSAL" in repr(fit)
+    assert "REHEARSAL" in repr(pc.ridge_path(rehearsed, "income"))
+    assert fit.to_dict()["labels"][0].startswith("REHEARSAL")
+
+
+def test_a_singular_system_is_told_whatever_the_units():
+    design = np.array([[1e12, 1e4], [1e4, 1e-4]])
+    with pytest.raises(pc.PrivcovError, match="E252"):
+        solve(design, np.ones(2), 0.0)
+    assert np.allclose(solve(design * np.array([[1, 0], [0, 1]]), np.ones(2), 0.0), [1e-12, 1e4])
+
+
+def test_on_the_papers_tables_more_budget_means_less_error(papers_data):
+    result = bench.run(papers_data, epsilons=(0.1, 4.0), runs=2)
+    assert [line["dataset"] for line in result["results"]] == [
+        "wine",
+        "wine",
+        "airfoil",
+        "airfoil",
+        "adult",
+        "adult",
+    ]
+    assert [line["targets"] for line in result["results"]] == [13, 13, 6, 6, 108, 108]
+    for noisy, clear in zip(result["results"][::2], result["results"][1::2], strict=True):
+        assert 0 <= clear["excess"] < noisy["excess"]
+        assert clear["excess"] < 0.1
+        assert clear["non_private"] <= clear["private"] <= 1
+        assert clear["pooled_non_private"] <= clear["pooled_private"] < noisy["pooled_private"]
+    text = bench.render(result)
+    assert "wine" in text
+    assert "excess" in text
+    assert bench.run("nowhere")["skipped"][0]["dataset"] == "wine"
