@@ -2,14 +2,11 @@
 
 The format is a closed whitelist: a field that is not listed here can neither be written nor read, so nothing
 about the data can slip into a release beside the matrix. Matrix integers are decimal strings; no float is
-ever written. The file carries the SHA-256 of its own canonical bytes, which finds accidents and careless
-edits; it is no proof of origin.
+ever written.
 """
 
 from __future__ import annotations
 
-import hashlib
-import json
 import re
 from collections.abc import Mapping
 from fractions import Fraction
@@ -17,15 +14,15 @@ from pathlib import Path
 from typing import Any
 
 from privcov.certificate import Certificate
-from privcov.errors import PrivcovError, ReleaseError
+from privcov.documents import Form
+from privcov.errors import ReleaseError
 from privcov.grid import Grid
 from privcov.noise import LAWS, NoiseLaw
 from privcov.privacy import ZCDP, ApproxDP, Loss, PureDP, decimal_text
 from privcov.schema import Categorical, Column, Feature, Numeric, Schema
 from privcov.sketch import Sketch, ridge_of
 
-FORMAT = "privcov/release/1"
-MAX_BYTES = 256 * 2**20
+FORM = Form("release", "privcov/release/1")
 _KINDS: dict[str, type[Loss]] = {"pure": PureDP, "approximate": ApproxDP, "zcdp": ZCDP}
 _INTEGER = re.compile(r"0|-?[1-9][0-9]{0,59}")
 
@@ -43,7 +40,6 @@ def encode(
     """The release as plain JSON values, digest included."""
     loss = certificate.loss
     body: dict[str, Any] = {
-        "format": FORMAT,
         "columns": [feature.name for feature in schema.features],
         "scaling": [_scaling(feature) for feature in schema.features],
         "rows": {"kind": "private" if rows is None else "public", "count": rows},
@@ -77,42 +73,30 @@ def encode(
             "created": certificate.created,
         },
     }
-    return {**body, "signature": _digest(body)}
+    return FORM.sealed(body)
 
 
 def decode(document: object) -> Parts:
     """The parts of a release from JSON values; anything unexpected is refused."""
-    try:
-        return _decode(document)
-    except ReleaseError:
-        raise
-    except (PrivcovError, KeyError, TypeError, ValueError, AttributeError, ArithmeticError):
-        raise ReleaseError("E601", "this is not a valid release: a field is missing or malformed.") from None
+    return FORM.decoded(document, _decode)
 
 
 def _decode(document: object) -> Parts:
-    given = _fields(document, "format columns scaling rows matrix certificate signature")
-    body = {word: value for word, value in given.items() if word != "signature"}
-    if given["signature"] != _digest(body):
-        raise ReleaseError(
-            "E603",
-            "the release was changed after it was made: its digest does not match.",
-            "Ask for the original.",
-        )
-    promise = _fields(
+    given = FORM.unsealed(document, "columns scaling rows matrix certificate")
+    promise = FORM.fields(
         given["certificate"],
         "mechanism options guarantee neighbours row_norm_bound bounds noise arithmetic randomness proof "
         "timing version created",
     )
     schema = _read_schema(promise)
-    guarantee = _fields(promise["guarantee"], "kind epsilon delta rho")
+    guarantee = FORM.fields(promise["guarantee"], "kind epsilon delta rho")
     amounts = {word: text for word, text in guarantee.items() if word != "kind" and text is not None}
     loss = _KINDS[guarantee["kind"]](**amounts, neighbours=promise["neighbours"])
-    noise = _fields(promise["noise"], "law scale")
+    noise = FORM.fields(promise["noise"], "law scale")
     law = None
     if noise["law"] is not None:
         law = LAWS[noise["law"]](dimension=schema.dimension, scale=_positive_float(noise["scale"]))
-    matrix = _fields(given["matrix"], "grid upper sketch")
+    matrix = FORM.fields(given["matrix"], "grid upper sketch")
     if matrix["grid"] != _grid_text(schema):
         raise ValueError("grid")
     upper = matrix["upper"]
@@ -122,7 +106,7 @@ def _decode(document: object) -> Parts:
         raise ReleaseError("E601", "the matrix holds something that is not an integer.")
     integers = tuple(int(text) for text in upper)
     sketch = _read_sketch(matrix["sketch"], schema.dimension, integers)
-    rows = _fields(given["rows"], "kind count")
+    rows = FORM.fields(given["rows"], "kind count")
     count = rows["count"]
     if (rows["kind"] == "public") != (loss.neighbours == "replace-one"):
         raise ValueError("rows")
@@ -151,56 +135,9 @@ def _decode(document: object) -> Parts:
     return parts
 
 
-def to_text(document: Mapping[str, Any]) -> str:
-    """Canonical text: sorted keys, ASCII, one line; equal releases give equal bytes."""
-    return (
-        json.dumps(document, sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False) + "\n"
-    )
-
-
-def from_text(text: str) -> object:
-    """JSON values from text, without duplicate keys, floats or unreasonable nesting."""
-    try:
-        document = json.loads(
-            text, object_pairs_hook=_no_duplicates, parse_float=_refuse, parse_constant=_refuse
-        )
-    except (ValueError, RecursionError):
-        raise ReleaseError(
-            "E601", "this is not a release file: it is truncated or not JSON.", "Ask for the original."
-        ) from None
-    form = document.get("format") if isinstance(document, dict) else None
-    if form == FORMAT:
-        return document
-    if isinstance(form, str) and re.fullmatch(r"privcov/release/[0-9]{1,6}", form):
-        raise ReleaseError(
-            "E602", f"this release has format {form}; this version reads {FORMAT}.", "Upgrade privcov."
-        )
-    raise ReleaseError("E601", "this is not a release file: it has no known format field.")
-
-
 def read(path: str | Path) -> Parts:
     """A release file, validated."""
-    try:
-        with Path(path).open("rb") as file:
-            content = file.read(MAX_BYTES + 1)
-    except OSError as reason:
-        raise ReleaseError("E604", f"cannot read {path}: {reason.strerror}.") from None
-    if len(content) > MAX_BYTES:
-        raise ReleaseError("E601", f"{path} is larger than any release.")
-    try:
-        return decode(from_text(content.decode("ascii")))
-    except UnicodeDecodeError:
-        raise ReleaseError("E601", "this is not a release file: it is not plain ASCII text.") from None
-
-
-def _digest(body: Mapping[str, Any]) -> dict[str, str]:
-    return {"algorithm": "sha256", "value": hashlib.sha256(to_text(body).encode("ascii")).hexdigest()}
-
-
-def _fields(value: object, names: str) -> dict[str, Any]:
-    if not isinstance(value, dict) or set(value) != set(names.split()):
-        raise ReleaseError("E601", "this is not a valid release: it has a missing or an unknown field.")
-    return value
+    return decode(FORM.read(path))
 
 
 def _scaling(feature: Feature) -> dict[str, str]:
@@ -220,7 +157,7 @@ def _read_sketch(given: object, dimension: int, upper: tuple[int, ...]) -> Sketc
     """Sketched rows that give the matrix beside them; the grid is compared where all that is said twice is."""
     if given is None:
         return None
-    rows = _fields(given, "grid rows")["rows"]
+    rows = FORM.fields(given, "grid rows")["rows"]
     if type(rows) is not list or not rows:
         raise ReleaseError("E601", "the sketch has no rows.")
     if not all(type(row) is list and len(row) == dimension for row in rows):
@@ -253,7 +190,7 @@ def _read_column(given: Mapping[str, Any]) -> Column:
 
 
 def _read_schema(promise: Mapping[str, Any]) -> Schema:
-    bounds = _fields(promise["bounds"], "columns intercept missing max_rows_per_person")
+    bounds = FORM.fields(promise["bounds"], "columns intercept missing max_rows_per_person")
     text = promise["row_norm_bound"]
     schema = Schema(
         columns=tuple(_read_column(column) for column in bounds["columns"]),
@@ -281,13 +218,3 @@ def _positive_float(text: str) -> float:
     if not 0 < value < float("inf") or repr(value) != text:
         raise ValueError("scale")
     return value
-
-
-def _no_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    if len({word for word, _ in pairs}) != len(pairs):
-        raise ValueError("duplicate key")
-    return dict(pairs)
-
-
-def _refuse(text: str) -> Any:
-    raise ValueError("a release holds no floats")

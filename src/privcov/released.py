@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from privcov import codec, files
 from privcov.certificate import Certificate
+from privcov.documents import to_text
 from privcov.errors import OutputError, ParameterError
 from privcov.grid import Grid
 from privcov.repair import Observed, Structure, repair
@@ -108,7 +109,7 @@ class Release:
             raise OutputError(
                 "E402", "a rehearsal is not a release: its noise can be repeated.", "Release without a seed."
             )
-        return codec.to_text(self.to_dict())
+        return to_text(self.to_dict())
 
     def save(self, path: str | Path, *, force: bool = False) -> None:
         """Write the release file, whole or not at all."""

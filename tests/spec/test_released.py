@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import privcov as pc
-from privcov.codec import decode, from_text
+from privcov.codec import FORM, decode
 from privcov.errors import PrivcovError
 from privcov.noise import LAWS
 from privcov.randomness import rehearsal
@@ -187,12 +187,9 @@ def test_a_tampered_release_is_refused(made, tmp_path, change, code):
 
 def redigested(document, change):
     """A forger's file: changed, and with a fresh digest."""
-    from privcov.codec import _digest
-
     values = json.loads(document)
     change(values)
-    values["signature"] = _digest({k: v for k, v in values.items() if k != "signature"})
-    return values
+    return FORM.sealed({k: v for k, v in values.items() if k not in ("format", "signature")})
 
 
 @pytest.mark.parametrize(
@@ -251,7 +248,7 @@ def test_a_forged_release_that_makes_no_sense_is_refused_even_with_a_fresh_diges
 )
 def test_what_is_not_a_release_file_is_refused(text):
     with pytest.raises(PrivcovError, match="E601"):
-        decode(from_text(text))
+        decode(FORM.parse(text))
 
 
 @pytest.fixture

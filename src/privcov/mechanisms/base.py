@@ -149,6 +149,33 @@ class Mechanism(ABC):
         """Everything random that does not depend on data."""
 
 
+class DataDrivenMechanism(Mechanism):
+    """A mechanism whose draw needs the matrix: no law of the noise on an entry, and a run time that may tell."""
+
+    @property
+    def timing_note(self) -> str:
+        return "the promise is for an observer who does not see how long the draw took, which depends on the data"
+
+    def law(self, *, loss: Loss, grid: Grid) -> None:
+        """Not additive: there is no law of the noise on an entry."""
+
+    def check_columns(self, dimension: int, *, most: int, instead: str = "symmetric-wishart") -> None:
+        """Refuse exact arithmetic beyond the columns it is practical for; there is no silent fallback."""
+        if self.arithmetic == "exact" and dimension > most:
+            raise ParameterError(
+                "E209",
+                f"exact {self.name} is for at most {most} columns, got {dimension}.",
+                f"Ask for --arithmetic idealized, or use {instead}.",
+            )
+
+    @staticmethod
+    def rank_of(rank: int | None, dimension: int) -> int:
+        """The rank asked for, all by default."""
+        if rank is not None and not 1 <= rank <= dimension:
+            raise ParameterError("E209", f"rank must be a whole number from 1 to {dimension}, got {rank}.")
+        return dimension if rank is None else rank
+
+
 @dataclass(frozen=True)
 class Noise:
     """Integer noise, drawn before the data was read; adding it to the integer Gram matrix is exact."""

@@ -12,7 +12,7 @@ from privcov.errors import ParameterError
 from privcov.exact.acceptance import proposals_needed
 from privcov.gram import Gram
 from privcov.grid import Grid
-from privcov.mechanisms.base import Mechanism, Upper
+from privcov.mechanisms.base import DataDrivenMechanism, Upper
 from privcov.mechanisms.budget import Budget
 from privcov.mechanisms.spectral import SPECTRAL
 from privcov.privacy import ApproxDP, Loss
@@ -25,7 +25,7 @@ TIMING_SHARE = Fraction(1, 2)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Eigenvectors(Mechanism):
+class Eigenvectors(DataDrivenMechanism):
     """Private vectors one by one from exp(c·θᵀCθ), each orthogonal to those before, and a private value each.
 
     Guarantee: a draw with exponent c moves its log density by at most c·(λ₁(D) − λ_d(D)), so c = ηᵢ/spread
@@ -63,21 +63,11 @@ class Eigenvectors(Mechanism):
         if self.timing == "padded" and self.arithmetic == "idealized":
             raise ParameterError("E209", "padded timing exists in exact arithmetic only.")
 
-    def law(self, *, loss: Loss, grid: Grid) -> None:
-        """Not additive: there is no law of the noise on an entry."""
-
     def draw(self, *, loss: Loss, grid: Grid, randomness: Randomness) -> _Draw:
         self.check(loss)
         d = grid.dimension
-        rank = d if self.rank is None else self.rank
-        if not 1 <= rank <= d:
-            raise ParameterError("E209", f"rank must be a whole number from 1 to {d}, got {rank}.")
-        if self.arithmetic == "exact" and d > EXACT_COLUMNS:
-            raise ParameterError(
-                "E209",
-                f"exact eigenvectors are for at most {EXACT_COLUMNS} columns, got {d}.",
-                "Ask for --arithmetic idealized, or use symmetric-wishart.",
-            )
+        rank = self.rank_of(self.rank, d)
+        self.check_columns(d, most=EXACT_COLUMNS)
         draws, proposals = min(rank, d - 1), None
         if self.timing == "padded" and isinstance(loss, ApproxDP) and draws:
             proposals = proposals_needed(d, _failure(loss) / draws)

@@ -15,7 +15,7 @@ from privcov.exact.gaussian_rows import rounded_rows
 from privcov.exact.reals import LazyReals, normals
 from privcov.gram import Gram
 from privcov.grid import Grid
-from privcov.mechanisms.base import Mechanism, Upper
+from privcov.mechanisms.base import DataDrivenMechanism, Upper
 from privcov.mechanisms.sketch_loss import sketch_delta, sketch_ratio
 from privcov.privacy import ApproxDP, Loss, Neighbours
 from privcov.randomness import Floats, Randomness
@@ -32,7 +32,7 @@ LEAST_RIDGE = 2**10
 
 
 @dataclass(frozen=True, kw_only=True)
-class JohnsonLindenstrauss(Mechanism):
+class JohnsonLindenstrauss(DataDrivenMechanism):
     """Publishes r rows drawn from N(0, C + w²I), and the unbiased matrix Σ yyᵀ/r − w²I: (ε, δ).
 
     Guarantee: w² is the smallest for which the exact privacy loss of r such rows is certified to be within
@@ -52,21 +52,12 @@ class JohnsonLindenstrauss(Mechanism):
     constants: Literal["tight", "2012", "2019"] = "tight"
     sketch_rows: int | None = None
 
-    @property
-    def timing_note(self) -> str:
-        return "the promise is for an observer who does not see how long the draw took, which depends on the data"
-
     def law(self, *, loss: Loss, grid: Grid) -> None:
         """Not additive: the error grows with the matrix itself."""
 
     def draw(self, *, loss: Loss, grid: Grid, randomness: Randomness) -> _Draw:
-        if self.arithmetic == "exact" and grid.dimension > EXACT_COLUMNS:
-            self.check(loss)
-            raise ParameterError(
-                "E209",
-                f"an exact sketch is for at most {EXACT_COLUMNS} columns, got {grid.dimension}.",
-                "Ask for --arithmetic idealized, or use gaussian.",
-            )
+        self.check(loss)
+        self.check_columns(grid.dimension, most=EXACT_COLUMNS, instead="gaussian")
         ridge, shape = self.ridge(loss=loss, grid=grid), (self.rows(grid), grid.dimension)
         if self.arithmetic == "exact":
             return _Draw(ridge, normals(randomness, math.prod(shape)), grid.dimension)

@@ -9,11 +9,10 @@ from typing import Literal
 
 import numpy as np
 
-from privcov.errors import ParameterError
 from privcov.exact import discrete_laplace
 from privcov.gram import Gram
 from privcov.grid import Grid
-from privcov.mechanisms.base import Mechanism, Upper
+from privcov.mechanisms.base import DataDrivenMechanism, Upper
 from privcov.mechanisms.budget import EXCESS
 from privcov.mechanisms.eigenvectors import EXACT_COLUMNS
 from privcov.mechanisms.spectral import SPECTRAL
@@ -23,7 +22,7 @@ from privcov.sensitivity import Sensitivity
 
 
 @dataclass(frozen=True, kw_only=True)
-class KapralovTalwar(Mechanism):
+class KapralovTalwar(DataDrivenMechanism):
     """d times: a private vector of what is left, its private value, and the subtraction of both. Pure ε.
 
     Guarantee: what is subtracted was released before, so one person moves the quadratic form of what is left
@@ -39,22 +38,10 @@ class KapralovTalwar(Mechanism):
 
     exponent: Literal["tight", "paper"] = "tight"
 
-    @property
-    def timing_note(self) -> str:
-        return "the promise is for an observer who does not see how long the draw took, which depends on the data"
-
-    def law(self, *, loss: Loss, grid: Grid) -> None:
-        """Not additive: there is no law of the noise on an entry."""
-
     def draw(self, *, loss: Loss, grid: Grid, randomness: Randomness) -> _Draw:
         self.check(loss)
         d = grid.dimension
-        if self.arithmetic == "exact" and d > EXACT_COLUMNS:
-            raise ParameterError(
-                "E209",
-                f"exact eigenvectors are for at most {EXACT_COLUMNS} columns, got {d}.",
-                "Ask for --arithmetic idealized, or use symmetric-wishart.",
-            )
+        self.check_columns(d, most=EXACT_COLUMNS)
         step = loss.amounts["epsilon"] / (2 * d)
         sensitivity = Sensitivity.of(grid, loss.neighbours)
         scale = ceil(((1 + EXCESS) * sensitivity.operator + 1) / step)

@@ -11,7 +11,7 @@ from privcov.errors import ParameterError
 from privcov.exact import gaussian_ensemble, wishart_difference
 from privcov.gram import Gram
 from privcov.grid import Grid
-from privcov.mechanisms.base import Mechanism, Upper
+from privcov.mechanisms.base import DataDrivenMechanism, Upper
 from privcov.mechanisms.budget import EXCESS, Budget
 from privcov.mechanisms.frames import OPENED
 from privcov.privacy import Loss
@@ -26,7 +26,7 @@ HALF = Fraction(1, 2)
 
 
 @dataclass(frozen=True, kw_only=True)
-class MatrixBingham(Mechanism):
+class MatrixBingham(DataDrivenMechanism):
     """One private subspace V of ``rank`` columns from exp(c·tr VᵀCV), then the private block VᵀCV: V(VᵀCV + N)Vᵀ.
 
     Guarantee: one neighbour moves tr VᵀCV within a range of R² (2R² under replace-one) whatever the rank, so the
@@ -45,27 +45,13 @@ class MatrixBingham(Mechanism):
     rank: int | None = None
     rows: int | None = None
 
-    @property
-    def timing_note(self) -> str:
-        return "the promise is for an observer who does not see how long the draw took, which depends on the data"
-
-    def law(self, *, loss: Loss, grid: Grid) -> None:
-        """Not additive: there is no law of the noise on an entry."""
-
     def draw(self, *, loss: Loss, grid: Grid, randomness: Randomness) -> _Draw:
         self.check(loss)
         d = grid.dimension
-        rank = d if self.rank is None else self.rank
-        if not 1 <= rank <= d:
-            raise ParameterError("E209", f"rank must be a whole number from 1 to {d}, got {rank}.")
+        rank = self.rank_of(self.rank, d)
         if self.rows is not None and not self.rows >= 1:
             raise ParameterError("E209", f"rows must be at least 1, got {self.rows}.")
-        if self.arithmetic == "exact" and d > EXACT_COLUMNS:
-            raise ParameterError(
-                "E209",
-                f"exact subspaces are for at most {EXACT_COLUMNS} columns, got {d}.",
-                "Ask for --arithmetic idealized, or use symmetric-wishart.",
-            )
+        self.check_columns(d, most=EXACT_COLUMNS)
         budget, sensitivity = Budget.of(loss, draws=1), Sensitivity.of(grid, loss.neighbours)
         shares = {"block": Fraction(1)} if rank == d else {"subspace": HALF, "block": HALF}
         exponent, cap = Fraction(0), None

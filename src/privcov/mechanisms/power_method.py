@@ -16,7 +16,7 @@ from privcov.exact import discrete_gaussian, discrete_laplace
 from privcov.exact.chain import excess, symmetric
 from privcov.gram import Gram
 from privcov.grid import Grid
-from privcov.mechanisms.base import Arithmetic, Mechanism, Upper
+from privcov.mechanisms.base import Arithmetic, DataDrivenMechanism, Upper
 from privcov.mechanisms.budget import EXCESS, Budget
 from privcov.mechanisms.spectral import BITS, ExactSpectral, FloatSpectral, Vectors
 from privcov.privacy import ApproxDP, Loss
@@ -27,7 +27,7 @@ EXACT_COLUMNS = 1000
 
 
 @dataclass(frozen=True, kw_only=True)
-class PowerMethod(Mechanism):
+class PowerMethod(DataDrivenMechanism):
     """X ← orthonormal basis of C·X + noise, again and again; then a private value for each column of X.
 
     Guarantee: one neighbour moves C·X by at most R² in the Frobenius norm (√2·R² under replace-one with two
@@ -45,23 +45,17 @@ class PowerMethod(Mechanism):
     rank: int | None = None
     iterations: int | None = None
 
-    def law(self, *, loss: Loss, grid: Grid) -> None:
-        """Not additive: there is no law of the noise on an entry."""
+    @property
+    def timing_note(self) -> str:
+        return "noise is drawn before data is read and the number of iterations is public"
 
     def draw(self, *, loss: Loss, grid: Grid, randomness: Randomness) -> _Draw:
         self.check(loss)
         d = grid.dimension
-        rank = d if self.rank is None else self.rank
-        if not 1 <= rank <= d:
-            raise ParameterError("E209", f"rank must be a whole number from 1 to {d}, got {rank}.")
+        rank = self.rank_of(self.rank, d)
         if self.iterations is not None and not self.iterations >= 1:
             raise ParameterError("E209", f"iterations must be at least 1, got {self.iterations}.")
-        if self.arithmetic == "exact" and d > EXACT_COLUMNS:
-            raise ParameterError(
-                "E209",
-                f"the exact power method is for at most {EXACT_COLUMNS} columns, got {d}.",
-                "Ask for --arithmetic idealized.",
-            )
+        self.check_columns(d, most=EXACT_COLUMNS)
         sensitivity, steps = Sensitivity.of(grid, loss.neighbours), self._steps(d, rank)
         budget = _budget(loss, sensitivity, rank)
         shares = _shares(steps)

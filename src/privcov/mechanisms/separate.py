@@ -8,11 +8,10 @@ from fractions import Fraction
 import numpy as np
 
 from privcov.accounting import gaussian_mu
-from privcov.errors import ParameterError
 from privcov.exact import gaussian_ensemble, rounded_normals
 from privcov.gram import Gram
 from privcov.grid import Grid
-from privcov.mechanisms.base import Mechanism, Upper
+from privcov.mechanisms.base import DataDrivenMechanism, Upper
 from privcov.mechanisms.spectral import SPECTRAL, Spectral
 from privcov.noise import GaussianEnsemble
 from privcov.privacy import ApproxDP, Loss, Neighbours
@@ -23,7 +22,7 @@ EXACT_COLUMNS = 64
 
 
 @dataclass(frozen=True, kw_only=True)
-class Separate(Mechanism):
+class Separate(DataDrivenMechanism):
     """Eigenvectors of C + Gaussian noise, paired in order with eigenvalues of C + Gaussian noise.
 
     Guarantee: each half is a Gaussian mechanism of μ/√2, so together they are μ-Gaussian private: μ²/2-zCDP,
@@ -38,23 +37,10 @@ class Separate(Mechanism):
     best_at = "many columns and a small trace (the 2022 paper)"
     proof = "docs/proofs/separate.md"
 
-    @property
-    def timing_note(self) -> str:
-        """Eigenvalues are found in a time that depends on the matrix."""
-        return "the promise is for an observer who does not see how long the draw took, which depends on the data"
-
-    def law(self, *, loss: Loss, grid: Grid) -> None:
-        """Not additive: there is no law of the noise on an entry."""
-
     def draw(self, *, loss: Loss, grid: Grid, randomness: Randomness) -> _Draw:
         self.check(loss)
         d = grid.dimension
-        if self.arithmetic == "exact" and d > EXACT_COLUMNS:
-            raise ParameterError(
-                "E209",
-                f"exact eigenvalues are for at most {EXACT_COLUMNS} columns, got {d}.",
-                "Ask for --arithmetic idealized, or use gaussian.",
-            )
+        self.check_columns(d, most=EXACT_COLUMNS, instead="gaussian")
         sensitivity, multiple = Sensitivity.of(grid, loss.neighbours), _std_over_sensitivity(loss)
         vectors_std = sensitivity.frobenius * multiple
         values_std = sensitivity.values_l2(d, excess=Fraction(0)) * multiple

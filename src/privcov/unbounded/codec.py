@@ -1,27 +1,22 @@
 """Estimates as files: canonical JSON of format ``privcov/gaussian-estimate/1``, read back with suspicion.
 
 A closed whitelist, as for releases: a field not listed here can neither be written nor read. Numbers are
-texts that read back to the same double; the file carries the SHA-256 of its own canonical bytes, which finds
-accidents and careless edits and is no proof of origin.
+texts that read back to the same double.
 """
 
 from __future__ import annotations
 
-import hashlib
-import json
 import math
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from privcov.codec import MAX_BYTES, to_text
-from privcov.errors import PrivcovError, ReleaseError
+from privcov.documents import Form
 from privcov.privacy import ZCDP, decimal_text, exact
 from privcov.unbounded.estimate import GaussianCertificate, GaussianEstimate
 
-FORMAT = "privcov/gaussian-estimate/1"
+FORM = Form("estimate", "privcov/gaussian-estimate/1")
 _METHODS = ("coinpress", "truncated", "preconditioned")
 _TEXTS = ("mechanism", "proof", "timing", "version", "created")
 _MOST_ROUNDS = 10_000
@@ -32,7 +27,6 @@ def encode(estimate: GaussianEstimate) -> dict[str, Any]:
     made = estimate.certificate
     upper = estimate.covariance[np.triu_indices(len(estimate.columns))]
     body: dict[str, Any] = {
-        "format": FORMAT,
         "columns": list(estimate.columns),
         "rows": made.rows,
         "mean": None if estimate.mean is None else [repr(value) for value in estimate.mean.tolist()],
@@ -47,52 +41,28 @@ def encode(estimate: GaussianEstimate) -> dict[str, Any]:
             **{word: getattr(made, word) for word in _TEXTS},
         },
     }
-    return {**body, "signature": _digest(body)}
+    return FORM.sealed(body)
 
 
 def read(path: str | Path) -> GaussianEstimate:
     """An estimate file, validated."""
-    try:
-        with Path(path).open("rb") as file:
-            content = file.read(MAX_BYTES + 1)
-    except OSError as reason:
-        raise ReleaseError("E604", f"cannot read {path}: {reason.strerror}.") from None
-    if len(content) > MAX_BYTES:
-        raise ReleaseError("E601", f"{path} is larger than any estimate.")
-    try:
-        return decode(_from_text(content.decode("ascii")))
-    except UnicodeDecodeError:
-        raise ReleaseError("E601", "this is not an estimate file: it is not plain ASCII text.") from None
+    return decode(FORM.read(path))
 
 
 def decode(document: object) -> GaussianEstimate:
     """An estimate from JSON values; anything unexpected is refused."""
-    try:
-        return _decode(document)
-    except ReleaseError:
-        raise
-    except (PrivcovError, KeyError, TypeError, ValueError, AttributeError, ArithmeticError):
-        raise ReleaseError("E601", "this is not a valid estimate: a field is missing or malformed.") from None
+    return FORM.decoded(document, _decode)
 
 
 def _decode(document: object) -> GaussianEstimate:
-    given = _fields(document, "format columns rows mean covariance certificate signature")
-    if given["format"] != FORMAT:
-        raise ReleaseError("E602", f"this version reads {FORMAT}.", "Upgrade privcov.")
-    body = {word: value for word, value in given.items() if word != "signature"}
-    if given["signature"] != _digest(body):
-        raise ReleaseError(
-            "E603",
-            "the estimate was changed after it was made: its digest does not match.",
-            "Ask for the original.",
-        )
-    promise = _fields(
+    given = FORM.unsealed(document, "columns rows mean covariance certificate")
+    promise = FORM.fields(
         given["certificate"],
         f"options guarantee neighbours budget arithmetic randomness {' '.join(_TEXTS)}",
     )
-    guarantee = _fields(promise["guarantee"], "kind rho")
+    guarantee = FORM.fields(promise["guarantee"], "kind rho")
     loss = ZCDP(rho=guarantee["rho"], neighbours=promise["neighbours"])
-    shares = [_fields(share, "step rho") for share in promise["budget"]]
+    shares = [FORM.fields(share, "step rho") for share in promise["budget"]]
     budget = tuple((share["step"], exact(share["rho"])) for share in shares)
     options, columns, rows = promise["options"], tuple(given["columns"]), given["rows"]
     texts = (*(promise[word] for word in _TEXTS), *options, *options.values(), *columns)
@@ -144,30 +114,3 @@ def _numbers(texts: list[str], count: int) -> np.ndarray[Any, np.dtype[np.float6
     if not all(math.isfinite(value) for value in values):
         raise ValueError("not finite")
     return np.array(values)
-
-
-def _from_text(text: str) -> object:
-    try:
-        return json.loads(text, object_pairs_hook=_no_duplicates, parse_float=_refuse, parse_constant=_refuse)
-    except (ValueError, RecursionError):
-        raise ReleaseError("E601", "this is not an estimate file: it is truncated or not JSON.") from None
-
-
-def _digest(body: Mapping[str, Any]) -> dict[str, str]:
-    return {"algorithm": "sha256", "value": hashlib.sha256(to_text(body).encode("ascii")).hexdigest()}
-
-
-def _fields(value: object, names: str) -> dict[str, Any]:
-    if not isinstance(value, dict) or set(value) != set(names.split()):
-        raise ReleaseError("E601", "this is not a valid estimate: it has a missing or an unknown field.")
-    return value
-
-
-def _no_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    if len({word for word, _ in pairs}) != len(pairs):
-        raise ValueError("duplicate key")
-    return dict(pairs)
-
-
-def _refuse(_text: str) -> Any:
-    raise ValueError("an estimate file writes numbers as texts")

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privcov import files
-from privcov.codec import to_text
+from privcov.documents import to_text
 from privcov.errors import OutputError
 from privcov.privacy import ZCDP
 from privcov.version import __version__

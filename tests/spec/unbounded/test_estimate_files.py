@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import privcov as pc
-from privcov.codec import to_text
+from privcov.documents import to_text
 from privcov.errors import OutputError, ReleaseError
 from privcov.randomness import rehearsal
 from privcov.unbounded import load
