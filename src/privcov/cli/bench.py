@@ -115,3 +115,17 @@ def ridge(directory: str, quick: bool, as_json: bool) -> None:
     with counting(21, "fitting") as step:
         result = bench.run(directory, runs=2 if quick else 10, step=step)
     print_json(result) if as_json else print(bench.render(result))
+
+
+@command.command(name="pums")
+@click.option("--data", "directory", required=True, help="Directory with pums_california_10000.csv.gz.")
+@json_option
+def pums(directory: str, as_json: bool) -> None:
+    """The regression income ~ age + educ on census rows: released at epsilon 1, and without noise.
+
+    Example: privcov bench pums --data ../shared/data
+    """
+    from privcov.bench import pums as bench
+
+    result = bench.run(directory)
+    print_json(result) if as_json else print(bench.render(result))

@@ -50,7 +50,10 @@ class Eigenvectors(DataDrivenMechanism):
     @property
     def timing_note(self) -> str:
         if self.timing == "padded":
-            return "every vector takes a fixed public number of proposals; what that may fail by is part of delta"
+            return (
+                "every vector takes a fixed public number of proposals; "
+                "half of delta pays for the chance that none is accepted"
+            )
         return "the promise is for an observer who does not see how long the draw took, which depends on the data"
 
     def check(self, loss: Loss) -> None:
