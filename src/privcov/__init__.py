@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from privcov.estimators import PrivateLinearRegression as PrivateLinearRegression
     from privcov.estimators import PrivatePCA as PrivatePCA
     from privcov.estimators import PrivateRidge as PrivateRidge
+    from privcov.models.directional import directional_variance as directional_variance
     from privcov.models.ols import ols as ols
     from privcov.models.pca import pca as pca
     from privcov.models.ridge import ridge as ridge
@@ -45,6 +46,7 @@ _HOMES = {
     "Release": "privcov.released",
     "load": "privcov.released",
     "ols": "privcov.models.ols",
+    "directional_variance": "privcov.models.directional",
     "ridge": "privcov.models.ridge",
     "ridge_path": "privcov.models.ridge",
     "pca": "privcov.models.pca",

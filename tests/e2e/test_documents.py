@@ -6,6 +6,7 @@ import doctest
 import importlib
 import pkgutil
 import re
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -13,6 +14,7 @@ from pathlib import Path
 import pytest
 
 import privcov
+from privcov.cli import main
 
 ROOT = Path(__file__).parents[2]
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
@@ -34,6 +36,30 @@ def test_a_snippet_runs(code, tmp_path):
         [sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stderr
+
+
+COMMANDS = re.findall(r"^(privcov .*?)(?:\s{2,}#.*)?$", (ROOT / "README.md").read_text(), re.MULTILINE)
+FILLED = """
+[columns.age]
+lower = 0
+upper = 100
+[columns.sex]
+levels = ["F", "M"]
+[columns.income]
+lower = 0
+upper = 200
+"""
+
+
+def test_the_commands_of_the_readme_run_in_their_order(people, monkeypatch, capsys):
+    """What a newcomer types, on a table of age, sex and income; the editor's part is done here."""
+    assert len(COMMANDS) >= 6
+    monkeypatch.chdir(people.parent)
+    for command in COMMANDS:
+        assert main(shlex.split(command)[1:]) == 0, capsys.readouterr().err
+        if "schema init" in command:
+            Path("people.toml").write_text(FILLED)
+    assert "(Intercept)" in capsys.readouterr().out
 
 
 def test_the_ten_lines_are_about_ten():

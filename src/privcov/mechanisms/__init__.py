@@ -52,7 +52,7 @@ def find(mechanism: str | Mechanism, *, loss: Loss, as_published: bool = False, 
     if isinstance(mechanism, str):
         name = DEFAULTS[loss.kind] if mechanism == "auto" else mechanism
         if name in WITHDRAWN:
-            raise ParameterError("E208", WITHDRAWN[name], "Use symmetric-wishart.")
+            raise ParameterError("E208", WITHDRAWN[name])
         if name not in MECHANISMS:
             raise ParameterError(
                 "E209", f"there is no mechanism {name!r}.", f"There are: {', '.join(MECHANISMS)}."
