@@ -21,8 +21,8 @@ def run(*, dimensions: Sequence[int] = (20, 108), step: Callable[[], None] = lam
     """CPU seconds of every mechanism's draw, exact and idealized, and of one ``numpy.linalg.eigh``."""
     results = []
     for d in dimensions:
-        columns = {f"c{i}": {"lower": 0, "upper": 1} for i in range(d)}
-        grid = Grid.of(Schema.from_dict({"columns": columns, "intercept": False, "row_norm_bound": 1}))
+        columns = {f"c{i}": {"lower": 0, "upper": 1} for i in range(d - 1)}
+        grid = Grid.of(Schema.from_dict({"columns": columns}))  # with the intercept, d columns
         start = kernel().normals(d, d)
         eigh = _cpu(lambda matrix=start: np.linalg.eigh(matrix + matrix.T), repeat=3)  # type: ignore[misc]
         for name, kind in MECHANISMS.items():
