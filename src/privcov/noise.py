@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 import re
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from functools import cache
 from typing import ClassVar
@@ -22,7 +23,7 @@ Matrix = NDArray[np.float64]
 
 
 @dataclass(frozen=True, kw_only=True)
-class NoiseLaw:
+class NoiseLaw(ABC):
     """A centred symmetric random matrix of the given dimension, entries in scaled units.
 
     The scale is a factor: the law of scale c is c times the law of scale 1. Repair keeps unit draws on that
@@ -34,16 +35,16 @@ class NoiseLaw:
     scale: float
 
     @property
-    def diagonal_variance(self) -> float:
-        raise NotImplementedError
+    @abstractmethod
+    def diagonal_variance(self) -> float: ...
 
     @property
-    def offdiagonal_variance(self) -> float:
-        raise NotImplementedError
+    @abstractmethod
+    def offdiagonal_variance(self) -> float: ...
 
+    @abstractmethod
     def simulate(self, randomness: Randomness) -> Matrix:
         """One idealized draw, for simulation only."""
-        raise NotImplementedError
 
     def r_transform(self, g: NDArray[np.complex128]) -> NDArray[np.complex128]:
         """R-transform of the limiting spectrum; second order (semicircle) unless a law knows better."""

@@ -12,6 +12,7 @@ import math
 import os
 import threading
 import weakref
+from abc import ABC, abstractmethod
 from typing import Literal, NoReturn
 
 import numpy as np
@@ -23,14 +24,14 @@ Words = NDArray[np.uint64]
 Floats = NDArray[np.float64]
 
 
-class Randomness:
+class Randomness(ABC):
     """A stream of independent uniform 64-bit words. Exact samplers in ``privcov.exact`` use words alone."""
 
     kind: Literal["kernel", "rehearsal"]
 
+    @abstractmethod
     def words(self, count: int) -> Words:
         """``count`` fresh uniform words; no word is ever given twice."""
-        raise NotImplementedError  # pragma: no cover - the two sources below are the only ones
 
     def uniforms(self, count: int) -> Floats:
         """Idealized uniforms in (0, 1): odd multiples of 2^-54, so never 0 and never 1."""

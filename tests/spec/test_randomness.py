@@ -123,5 +123,5 @@ def test_idealized_variates_have_their_laws():
 
 
 def test_a_bare_source_cannot_be_used_by_accident():
-    with pytest.raises(NotImplementedError):
-        Randomness().words(1)
+    with pytest.raises(TypeError, match="abstract"):
+        Randomness()
