@@ -3,7 +3,7 @@
 Statistical checks are two-sided z-tests at 6 standard errors (false alarm 2e-9 each, under 1e-6 in all) with
 fixed streams; with 3 000 draws they find a noise variance wrong by 15 %, so half or double the noise surely.
 The distinguishing attack gives a lower bound on ε that is wrong with probability 1e-6 per mechanism; it finds
-noise of half the scale.
+noise of a third of the scale.
 """
 
 from __future__ import annotations
