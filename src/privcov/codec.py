@@ -20,6 +20,7 @@ from privcov.grid import Grid
 from privcov.noise import LAWS, NoiseLaw
 from privcov.privacy import ZCDP, ApproxDP, Loss, PureDP, decimal_text
 from privcov.schema import Categorical, Column, Feature, Numeric, Schema
+from privcov.signing import PrivateKey, PublicKey
 from privcov.sketch import Sketch, ridge_of
 
 FORM = Form("release", "privcov/release/1")
@@ -36,10 +37,22 @@ def encode(
     upper: tuple[int, ...],
     sketch: Sketch | None,
     certificate: Certificate,
+    *,
+    key: PrivateKey | None = None,
 ) -> dict[str, Any]:
-    """The release as plain JSON values, digest included."""
+    """The release as plain JSON values, sealed: with a digest, or with a signature where a key is given."""
+    return FORM.sealed(_body(schema, rows, upper, sketch, certificate), key)
+
+
+def _body(
+    schema: Schema,
+    rows: int | None,
+    upper: tuple[int, ...],
+    sketch: Sketch | None,
+    certificate: Certificate,
+) -> dict[str, Any]:
     loss = certificate.loss
-    body: dict[str, Any] = {
+    return {
         "columns": [feature.name for feature in schema.features],
         "scaling": [_scaling(feature) for feature in schema.features],
         "rows": {"kind": "private" if rows is None else "public", "count": rows},
@@ -73,7 +86,6 @@ def encode(
             "created": certificate.created,
         },
     }
-    return FORM.sealed(body)
 
 
 def decode(document: object) -> Parts:
@@ -130,14 +142,14 @@ def _decode(document: object) -> Parts:
         randomness=promise["randomness"],
     )
     parts = (schema, count, integers, sketch, certificate)
-    if encode(*parts) != given:  # whatever is said twice must agree, and nothing may be said otherwise
+    if _body(*parts) != given:  # whatever is said twice must agree, and nothing may be said otherwise
         raise ValueError("fields disagree")
     return parts
 
 
-def read(path: str | Path) -> Parts:
-    """A release file, validated."""
-    return decode(FORM.read(path))
+def read(path: str | Path, *, signed_by: PublicKey | None = None) -> tuple[Parts, PublicKey | None]:
+    """A release file, validated, and the key that signed it."""
+    return FORM.read(path, decode, signed_by=signed_by)
 
 
 def _scaling(feature: Feature) -> dict[str, str]:

@@ -1,12 +1,12 @@
 """JSON documents of a closed form: written in one way only, read back with suspicion.
 
-Canonical text has sorted keys, ASCII, and no floats. A document carries the SHA-256 of its own canonical
-bytes, which finds accidents and careless edits; it is no proof of origin.
+Canonical text has sorted keys, ASCII, and no floats. A document carries a seal over the canonical bytes of its
+other fields: their SHA-256, which finds accidents and careless edits and is no proof of origin, or a
+signature (``privcov.signing``), which is one to whoever knows the key.
 """
 
 from __future__ import annotations
 
-import hashlib
 import json
 import re
 from collections.abc import Callable, Mapping
@@ -14,7 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
-from privcov.errors import PrivcovError, ReleaseError
+from privcov.errors import PrivcovError, ReleaseError, VerificationError
+from privcov.signing import PrivateKey, PublicKey, check_seal, is_signature, seal
 
 MAX_BYTES = 256 * 2**20
 T = TypeVar("T")
@@ -27,35 +28,38 @@ class Form:
     what: str
     format: str
 
-    def read(self, path: str | Path) -> object:
-        """The JSON values of a file of this form."""
-        try:
-            with Path(path).open("rb") as file:
-                content = file.read(MAX_BYTES + 1)
-        except OSError as reason:
-            raise ReleaseError("E604", f"cannot read {path}: {reason.strerror}.") from None
-        if len(content) > MAX_BYTES:
-            raise ReleaseError("E601", f"{path} is larger than any {self.what}.")
-        try:
-            return self.parse(content.decode("ascii"))
-        except UnicodeDecodeError:
-            raise ReleaseError("E601", f"this is no {self.what} file: it is not plain ASCII text.") from None
-
-    def parse(self, text: str) -> object:
-        """JSON values from text, without duplicate keys, floats or unreasonable nesting, of this version."""
-        try:
-            document = json.loads(
-                text, object_pairs_hook=_no_duplicates, parse_float=_refuse, parse_constant=_refuse
+    def read(
+        self, path: str | Path, decode: Callable[[object], T], *, signed_by: PublicKey | None = None
+    ) -> tuple[T, PublicKey | None]:
+        """What ``decode`` makes of a file, and the key that signed it; with ``signed_by``, of that key alone."""
+        text = read_text(path, what=self.what)
+        document = self.parse(text)
+        made = decode(document)
+        signer = self.signer(document)
+        if signer is not None and to_text(document) != text:
+            raise VerificationError(
+                "E606",
+                f"the {self.what} was rewritten after it was signed: its bytes are not the canonical ones.",
+                "Ask for the original.",
             )
-        except (ValueError, RecursionError):
-            raise ReleaseError(
-                "E601", f"this is no {self.what} file: it is truncated or not JSON.", "Ask for the original."
-            ) from None
-        given = document.get("format") if isinstance(document, dict) else None
+        if signed_by is not None and signer != signed_by:
+            raise VerificationError(
+                "E605",
+                f"the {self.what} is not signed with the key {signed_by.fingerprint}.",
+                "Find out who made it.",
+            )
+        return made, signer
+
+    def parse(self, text: str) -> dict[str, Any]:
+        """JSON values from text, without duplicate keys, floats or unreasonable nesting, of this version."""
+        return self.of_this_version(parse(text, what=self.what))
+
+    def of_this_version(self, document: dict[str, Any]) -> dict[str, Any]:
+        """The document, if it is of this form and version."""
+        given = document["format"]
         if given == self.format:
             return document
-        family = re.escape(self.format.rpartition("/")[0])
-        if isinstance(given, str) and re.fullmatch(family + r"/[0-9]{1,6}", given):
+        if re.fullmatch(re.escape(self.family) + r"/[0-9]{1,6}", given):
             raise ReleaseError(
                 "E602",
                 f"this {self.what} has format {given}; this version reads {self.format}.",
@@ -63,22 +67,28 @@ class Form:
             )
         raise ReleaseError("E601", f"this is no {self.what} file: it has no known format field.")
 
-    def sealed(self, body: Mapping[str, Any]) -> dict[str, Any]:
-        """The document with its format and its digest."""
+    @property
+    def family(self) -> str:
+        """The format without its version."""
+        return self.format.rpartition("/")[0]
+
+    def sealed(self, body: Mapping[str, Any], key: PrivateKey | None = None) -> dict[str, Any]:
+        """The document with its format and its seal: a digest, or a signature where a key is given."""
         whole = {"format": self.format, **body}
-        return {**whole, "signature": _digest(whole)}
+        return {**whole, "signature": seal(_sealed_bytes(whole), key)}
 
     def unsealed(self, document: object, names: str) -> dict[str, Any]:
-        """The fields of a document that has exactly these, after its digest was checked."""
+        """These fields of a document that has them, a format and a seal that holds, and no others."""
         given = self.fields(document, f"format signature {names}")
-        body = {word: value for word, value in given.items() if word != "signature"}
-        if given["signature"] != _digest(body):
-            raise ReleaseError(
-                "E603",
-                f"the {self.what} was changed after it was made: its digest does not match.",
-                "Ask for the original.",
-            )
-        return given
+        if given["format"] != self.format:
+            raise ValueError("format")
+        check_seal(given["signature"], _sealed_bytes(given), what=self.what)
+        return {name: given[name] for name in names.split()}
+
+    def signer(self, document: Mapping[str, Any]) -> PublicKey | None:
+        """The key that signed a document, once ``unsealed`` has found that its seal holds."""
+        given = document["signature"]
+        return PublicKey(bytes.fromhex(given["key"])) if is_signature(given) else None
 
     def fields(self, value: object, names: str) -> dict[str, Any]:
         """A JSON object that has exactly these fields."""
@@ -107,8 +117,39 @@ def to_text(document: Mapping[str, Any]) -> str:
     )
 
 
-def _digest(body: Mapping[str, Any]) -> dict[str, str]:
-    return {"algorithm": "sha256", "value": hashlib.sha256(to_text(body).encode("ascii")).hexdigest()}
+def read_text(path: str | Path, *, what: str) -> str:
+    """The text of a file that could be a document."""
+    try:
+        with Path(path).open("rb") as file:
+            content = file.read(MAX_BYTES + 1)
+    except OSError as reason:
+        raise ReleaseError("E604", f"cannot read {path}: {reason.strerror}.") from None
+    if len(content) > MAX_BYTES:
+        raise ReleaseError("E601", f"{path} is larger than any {what}.")
+    try:
+        return content.decode("ascii")
+    except UnicodeDecodeError:
+        raise ReleaseError("E601", f"this is no {what} file: it is not plain ASCII text.") from None
+
+
+def parse(text: str, *, what: str) -> dict[str, Any]:
+    """A JSON object that names its format, without duplicate keys, floats or unreasonable nesting."""
+    try:
+        document = json.loads(
+            text, object_pairs_hook=_no_duplicates, parse_float=_refuse, parse_constant=_refuse
+        )
+    except (ValueError, RecursionError):
+        raise ReleaseError(
+            "E601", f"this is no {what} file: it is truncated or not JSON.", "Ask for the original."
+        ) from None
+    if not isinstance(document, dict) or not isinstance(document.get("format"), str):
+        raise ReleaseError("E601", f"this is no {what} file: it has no known format field.")
+    return document
+
+
+def _sealed_bytes(document: Mapping[str, Any]) -> bytes:
+    """What a seal covers: the canonical text of everything but the seal, its newline included."""
+    return to_text({word: value for word, value in document.items() if word != "signature"}).encode("ascii")
 
 
 def _no_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

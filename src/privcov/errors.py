@@ -6,7 +6,8 @@
     ├── BudgetError       E3xx      3      the ledger refuses
     ├── OutputError       E4xx      2      the result cannot be written where asked
     ├── RandomnessError   E5xx      2      the kernel gives no randomness
-    ├── ReleaseError      E6xx      2      a release file cannot be trusted
+    ├── ReleaseError      E6xx      2      a release file or a key cannot be read or trusted
+    │   └── VerificationError       4      a digest, a signature or a certificate does not hold
     └── InternalError     E900     70      a fault of ours after data was read; its text is fixed
 
 A message may echo a public parameter. It never contains a data value or a statistic of the data, and once
@@ -63,7 +64,13 @@ class RandomnessError(PrivcovError):
 
 
 class ReleaseError(PrivcovError):
-    """A release file is truncated, altered, or of a format this version does not know."""
+    """A release file is truncated, altered, or of a format this version does not know; or a key is unusable."""
+
+
+class VerificationError(ReleaseError):
+    """A file that can be read is not what it says: its digest, its signature or its certificate does not hold."""
+
+    exit_code = 4
 
 
 class InternalError(PrivcovError):

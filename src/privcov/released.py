@@ -8,7 +8,7 @@ docs/explain/units.md.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -24,6 +24,7 @@ from privcov.grid import Grid
 from privcov.repair import Observed, Structure, repair
 from privcov.repair.lawless import repair_without_law
 from privcov.schema import Categorical, Schema
+from privcov.signing import PrivateKey, PublicKey
 from privcov.sketch import Sketch, ridge_of
 
 Matrix = NDArray[np.float64]
@@ -41,6 +42,8 @@ class Release:
     certificate: Certificate
     sketch: Sketch | None = None
     """Published rows in units of the row grid 2^-k, where the mechanism makes rows; the matrix follows."""
+    signer: PublicKey | None = field(default=None, init=False, compare=False)
+    """The key whose signature ``load`` found to hold; None for a release that was made here, or not signed."""
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -99,21 +102,21 @@ class Release:
         np.fill_diagonal(correlation, 1.0)
         return correlation
 
-    def to_dict(self) -> dict[str, Any]:
-        """The release as the JSON values of its file."""
-        return codec.encode(self.schema, self.rows, self.upper, self.sketch, self.certificate)
+    def to_dict(self, *, key: PrivateKey | None = None) -> dict[str, Any]:
+        """The release as the JSON values of its file, signed where a key is given."""
+        return codec.encode(self.schema, self.rows, self.upper, self.sketch, self.certificate, key=key)
 
-    def to_json(self) -> str:
-        """The canonical text of the release file; a rehearsal has none."""
+    def to_json(self, *, key: PrivateKey | None = None) -> str:
+        """The canonical text of the release file, signed where a key is given; a rehearsal has none."""
         if self.certificate.randomness != "kernel":
             raise OutputError(
                 "E402", "a rehearsal is not a release: its noise can be repeated.", "Release without a seed."
             )
-        return to_text(self.to_dict())
+        return to_text(self.to_dict(key=key))
 
-    def save(self, path: str | Path, *, force: bool = False) -> None:
-        """Write the release file, whole or not at all."""
-        files.write(path, self.to_json(), force=force)
+    def save(self, path: str | Path, *, key: PrivateKey | None = None, force: bool = False) -> None:
+        """Write the release file, whole or not at all. Without a key it is unsigned, even if it was loaded signed."""
+        files.write(path, self.to_json(key=key), force=force)
 
     def __repr__(self) -> str:
         rows = "private" if self.rows is None else self.rows
@@ -189,9 +192,21 @@ class Release:
         return self.sketch
 
 
-def load(path: str | Path) -> Release:
-    """A release from its file, after strict validation."""
-    schema, rows, upper, sketch, certificate = codec.read(path)
+def load(path: str | Path, *, signed_by: PublicKey | None = None) -> Release:
+    """A release from its file, after strict validation; with ``signed_by``, only one that this key signed.
+
+    A signature that does not hold is refused, and so is one that cannot be checked for want of the extra
+    ``sign``.
+    """
+    parts, signer = codec.read(path, signed_by=signed_by)
+    release = assembled(parts)
+    object.__setattr__(release, "signer", signer)  # no argument: a copy with other contents has no signer
+    return release
+
+
+def assembled(parts: codec.Parts) -> Release:
+    """The release that the parts of a file make."""
+    schema, rows, upper, sketch, certificate = parts
     return Release(schema=schema, rows=rows, upper=upper, sketch=sketch, certificate=certificate)
 
 

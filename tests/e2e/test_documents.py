@@ -101,6 +101,7 @@ def test_every_error_code_in_the_source_is_one_code_for_one_kind():
         "OutputError": "4",
         "RandomnessError": "5",
         "ReleaseError": "6",
+        "VerificationError": "6",
     }
     found = 0
     for path in (ROOT / "src").rglob("*.py"):

@@ -25,9 +25,12 @@ def command(path: str, what: str, repair: str, scaled: bool, as_json: bool) -> N
     """
     from privcov.released import load
     from privcov.report.summary import as_json_values, as_text
+    from privcov.report.words import origin
 
     release = load(path)
     if as_json:
-        print_json(as_json_values(release, repair=repair, scaled=scaled))
+        signer = None if release.signer is None else release.signer.fingerprint
+        print_json({**as_json_values(release, repair=repair, scaled=scaled), "signed_by": signer})
     else:
         print(as_text(release, what=what, repair=repair, scaled=scaled))
+        print(origin(release))

@@ -46,6 +46,16 @@ def promise(release: Release) -> str:
     return "\n".join(fill(line, width=100, subsequent_indent="  ") for line in lines)
 
 
+def origin(release: Release) -> str:
+    """Who made the file that a release was loaded from, as far as the file can tell."""
+    if release.signer is None:
+        return "Not signed: anyone could have written this file."
+    words = (
+        f"Signed with the key {release.signer.fingerprint}; compare it with the steward's (privcov verify)."
+    )
+    return fill(words, width=100, subsequent_indent="  ")
+
+
 def _effect(release: Release) -> str:
     loss = release.certificate.loss
     amounts = {name: display(value) for name, value in loss.amounts.items()}

@@ -14,6 +14,7 @@ import numpy as np
 
 from privcov.documents import Form
 from privcov.privacy import ZCDP, decimal_text, exact
+from privcov.signing import PrivateKey, PublicKey
 from privcov.unbounded.estimate import GaussianCertificate, GaussianEstimate
 
 FORM = Form("estimate", "privcov/gaussian-estimate/1")
@@ -22,11 +23,15 @@ _TEXTS = ("mechanism", "proof", "timing", "version", "created")
 _MOST_ROUNDS = 10_000
 
 
-def encode(estimate: GaussianEstimate) -> dict[str, Any]:
-    """The estimate as plain JSON values, digest included."""
+def encode(estimate: GaussianEstimate, *, key: PrivateKey | None = None) -> dict[str, Any]:
+    """The estimate as plain JSON values, sealed: with a digest, or with a signature where a key is given."""
+    return FORM.sealed(_body(estimate), key)
+
+
+def _body(estimate: GaussianEstimate) -> dict[str, Any]:
     made = estimate.certificate
     upper = estimate.covariance[np.triu_indices(len(estimate.columns))]
-    body: dict[str, Any] = {
+    return {
         "columns": list(estimate.columns),
         "rows": made.rows,
         "mean": None if estimate.mean is None else [repr(value) for value in estimate.mean.tolist()],
@@ -41,12 +46,13 @@ def encode(estimate: GaussianEstimate) -> dict[str, Any]:
             **{word: getattr(made, word) for word in _TEXTS},
         },
     }
-    return FORM.sealed(body)
 
 
-def read(path: str | Path) -> GaussianEstimate:
-    """An estimate file, validated."""
-    return decode(FORM.read(path))
+def read(
+    path: str | Path, *, signed_by: PublicKey | None = None
+) -> tuple[GaussianEstimate, PublicKey | None]:
+    """An estimate file, validated, and the key that signed it."""
+    return FORM.read(path, decode, signed_by=signed_by)
 
 
 def decode(document: object) -> GaussianEstimate:
@@ -92,7 +98,7 @@ def _decode(document: object) -> GaussianEstimate:
             randomness="kernel",
         ),
     )
-    if encode(estimate) != given:  # whatever is said twice must agree, and nothing may be said otherwise
+    if _body(estimate) != given:  # whatever is said twice must agree, and nothing may be said otherwise
         raise ValueError("fields disagree")
     return estimate
 

@@ -16,6 +16,7 @@ from privcov import files
 from privcov.documents import to_text
 from privcov.errors import OutputError
 from privcov.privacy import ZCDP
+from privcov.signing import PrivateKey, PublicKey
 from privcov.version import __version__
 
 Matrix = NDArray[np.float64]
@@ -49,6 +50,8 @@ class GaussianEstimate:
     mean: Matrix | None
     covariance: Matrix
     certificate: GaussianCertificate
+    signer: PublicKey | None = field(default=None, init=False)
+    """The key whose signature ``load`` found to hold; None for an estimate that was made here, or not signed."""
 
     def __post_init__(self) -> None:
         for name in ("mean", "covariance"):
@@ -57,34 +60,36 @@ class GaussianEstimate:
                 value.flags.writeable = False
                 object.__setattr__(self, name, value)
 
-    def to_dict(self) -> dict[str, Any]:
-        """The estimate as the JSON values of its file."""
+    def to_dict(self, *, key: PrivateKey | None = None) -> dict[str, Any]:
+        """The estimate as the JSON values of its file, signed where a key is given."""
         from privcov.unbounded import codec
 
-        return codec.encode(self)
+        return codec.encode(self, key=key)
 
-    def to_json(self) -> str:
-        """The canonical text of the file; a rehearsal has none."""
+    def to_json(self, *, key: PrivateKey | None = None) -> str:
+        """The canonical text of the file, signed where a key is given; a rehearsal has none."""
         if self.certificate.randomness != "kernel":
             raise OutputError(
                 "E402", "a rehearsal is not a release: its noise can be repeated.", "Estimate without a seed."
             )
-        return to_text(self.to_dict())
+        return to_text(self.to_dict(key=key))
 
-    def save(self, path: str | Path, *, force: bool = False) -> None:
-        """Write the file, whole or not at all."""
-        files.write(path, self.to_json(), force=force)
+    def save(self, path: str | Path, *, key: PrivateKey | None = None, force: bool = False) -> None:
+        """Write the file, whole or not at all. Without a key it is unsigned, even if it was loaded signed."""
+        files.write(path, self.to_json(key=key), force=force)
 
     def __repr__(self) -> str:
         made = self.certificate
         return f"<GaussianEstimate of {len(self.columns)} columns, {made.rows} rows: {made.mechanism}, {made.loss}>"
 
 
-def load(path: str | Path) -> GaussianEstimate:
-    """An estimate from its file, after strict validation."""
+def load(path: str | Path, *, signed_by: PublicKey | None = None) -> GaussianEstimate:
+    """An estimate from its file, after strict validation; with ``signed_by``, only one that this key signed."""
     from privcov.unbounded import codec
 
-    return codec.read(path)
+    estimate, signer = codec.read(path, signed_by=signed_by)
+    object.__setattr__(estimate, "signer", signer)  # no argument: a copy with other contents has no signer
+    return estimate
 
 
 def mahalanobis_error(estimated: Matrix, truth: Matrix) -> float:

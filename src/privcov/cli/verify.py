@@ -1,0 +1,51 @@
+"""``privcov verify``: whether a file is what it says."""
+
+from __future__ import annotations
+
+from textwrap import fill
+
+import click
+
+from privcov.cli.output import json_option, print_json
+from privcov.errors import VerificationError
+
+
+@click.command(name="verify")
+@click.argument("path")
+@click.option("--key", "key_path", help="The steward's public key: then the file must be signed with it.")
+@json_option
+def command(path: str, key_path: str | None, as_json: bool) -> None:
+    """Check a release or an estimate: its form, its digest or signature, and that its certificate follows.
+
+    Exit code 0: everything that was checked holds. 4: something does not. 2: the file cannot be read as one.
+    Without --key a valid signature proves only that some key signed; whose it is, you must compare.
+
+    Example: privcov verify people.release.json --key steward.pub
+    """
+    from privcov.keyfiles import read_public
+    from privcov.verifying import verify
+
+    verdict = verify(path, key=None if key_path is None else read_public(key_path))
+    if as_json:
+        signer = verdict.signer
+        print_json(
+            {
+                "path": path,
+                "what": verdict.what,
+                "holds": verdict.holds,
+                "signed": signer is not None,
+                "key": None if signer is None else signer.raw.hex(),
+                "fingerprint": None if signer is None else signer.fingerprint,
+                "key_was_given": key_path is not None,
+                "checks": [vars(check) for check in verdict.checks],
+            }
+        )
+    else:
+        for check in verdict.checks:
+            mark = "holds " if check.holds else "FAILS "
+            print(fill(check.words, width=100, initial_indent=mark, subsequent_indent=" " * len(mark)))
+    if not verdict.holds:
+        failed = ", ".join(check.name for check in verdict.checks if not check.holds)
+        raise VerificationError(
+            "E609", f"{path} is not verified: {failed}.", "Do not use it; ask its steward."
+        )
