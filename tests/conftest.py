@@ -2,8 +2,16 @@
 
 from __future__ import annotations
 
+import atexit
 import os
+import shutil
+import tempfile
 from pathlib import Path
+
+# Simulated forecasts are kept for this run and no longer; the workers of one run share them.
+if "PRIVCOV_CACHE" not in os.environ:
+    os.environ["PRIVCOV_CACHE"] = tempfile.mkdtemp(prefix="privcov-cache-")
+    atexit.register(shutil.rmtree, os.environ["PRIVCOV_CACHE"], ignore_errors=True)
 
 # Before NumPy is imported: two test processes with two BLAS threads each are slower than with one.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")

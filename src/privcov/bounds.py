@@ -9,7 +9,7 @@ import math
 from dataclasses import dataclass
 
 from privcov.grid import Grid
-from privcov.mechanisms import find
+from privcov.planning.candidates import choose
 from privcov.privacy import Loss
 from privcov.schema import Column, Numeric, Schema
 
@@ -63,5 +63,7 @@ def _unit(column: Column) -> float:
 
 def _entry_noise(schema: Schema, loss: Loss) -> float | None:
     """Standard deviation of the noise between the intercept and a column, in scaled units."""
-    law = find("auto", loss=loss).law(loss=loss, grid=Grid.of(schema))
+    grid = Grid.of(schema)
+    taken = choose(loss=loss, grid=grid)
+    law = taken.mechanism.law(loss=taken.loss, grid=grid)
     return None if law is None else math.sqrt(law.offdiagonal_variance)

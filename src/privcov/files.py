@@ -24,15 +24,16 @@ def check_writable(path: str | Path, *, force: bool) -> None:
         raise OutputError("E401", f"the directory of {path} is not writable.")
 
 
-def write(path: str | Path, text: str, *, force: bool) -> None:
+def write(path: str | Path, content: str | bytes, *, force: bool) -> None:
     """Write a file whole or not at all; an existing file is replaced only when asked."""
     check_writable(path, force=force)
     target = Path(path)
+    whole = content.encode("ascii") if isinstance(content, str) else content
     try:
         handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.", suffix=".tmp")
         try:
-            with os.fdopen(handle, "w", encoding="ascii") as file:
-                file.write(text)
+            with os.fdopen(handle, "wb") as file:
+                file.write(whole)
                 file.flush()
                 os.fsync(file.fileno())
             os.chmod(temporary, 0o644)

@@ -51,6 +51,13 @@ class NoiseLaw(ABC):
         return self.offdiagonal_variance * self.dimension * g
 
     @property
+    def entry_variances(self) -> Matrix:
+        """The variance of every entry."""
+        variances = np.full((self.dimension, self.dimension), self.offdiagonal_variance)
+        np.fill_diagonal(variances, self.diagonal_variance)
+        return variances
+
+    @property
     def trace_variance(self) -> float:
         return self.dimension * self.diagonal_variance
 
@@ -234,6 +241,14 @@ class JointGaussian(NoiseLaw):
     def offdiagonal_variance(self) -> float:
         rest = (self.dimension - 2) / 4  # each of the d−1 sums goes with so many entries of variance 1/2 each
         return self.scale**2 * (self.ratio**2 + rest) * 2 / self.dimension
+
+    @property
+    def entry_variances(self) -> Matrix:
+        variances = np.full((self.dimension, self.dimension), self.scale**2 / 2)
+        np.fill_diagonal(variances, self.scale**2)
+        variances[0, :] = variances[:, 0] = (self.ratio * self.scale) ** 2
+        variances[0, 0] = 0.0
+        return variances
 
     def simulate(self, randomness: Randomness) -> Matrix:
         a = randomness.normals(self.dimension, self.dimension)

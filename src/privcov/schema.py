@@ -124,12 +124,13 @@ class Schema:
         """A schema from the structure of the TOML file."""
         if not isinstance(given, Mapping):
             raise InputError("E122", f"a schema is a mapping, got {type(given).__name__}.")
-        allowed = {"columns", "intercept", "row_norm_bound", "missing", "max_rows_per_person", "ignore_extra"}
-        _only(given, allowed, "the schema")
+        own = {"intercept", "row_norm_bound", "missing", "max_rows_per_person", "ignore_extra"}
+        _only(given, {"columns", "planning"} | own, "the schema")
         columns = given.get("columns", {})
         if not isinstance(columns, Mapping):
             raise InputError("E122", "columns must be tables named [columns.NAME].")
-        rest = {word: value for word, value in given.items() if word != "columns"}
+        # What [planning] says is for privcov.planning.moments, which reads it itself; no release depends on it.
+        rest = {word: value for word, value in given.items() if word not in ("columns", "planning")}
         return cls(columns=tuple(_column(name, about) for name, about in columns.items()), **rest)
 
     @classmethod

@@ -129,3 +129,37 @@ def pums(directory: str, as_json: bool) -> None:
 
     result = bench.run(directory)
     print_json(result) if as_json else print(bench.render(result))
+
+
+@command.command(name="choice")
+@click.option("--data", "directory", required=True, help="Directory with wine, airfoil and adult.")
+@click.option("--quick", is_flag=True, help="Wine and airfoil, 5 runs.")
+@json_option
+def choice(directory: str, quick: bool, as_json: bool) -> None:
+    """Measured error of every mechanism on the papers' tables, beside the one that auto takes.
+
+    Example: privcov bench choice --data ../shared/data --quick
+    """
+    from privcov.bench import choice as bench
+
+    datasets = ("wine", "airfoil") if quick else ("wine", "airfoil", "adult")
+    runs = dict.fromkeys(datasets, 5) if quick else None
+    with counting(14 * len(datasets), "releasing") as step:
+        result = bench.run(directory, datasets=datasets, runs=runs, step=step)
+    print_json(result) if as_json else print(bench.render(result))
+
+
+@command.command(name="forecast")
+@click.option("--quick", is_flag=True, help="Small dimensions and few runs.")
+@json_option
+def forecast(quick: bool, as_json: bool) -> None:
+    """Measured error over predicted error for every mechanism, dimension and budget.
+
+    Example: privcov bench forecast --quick
+    """
+    from privcov.bench import forecast as bench
+
+    dimensions = (2, 6) if quick else bench.DIMENSIONS
+    with counting(6 * len(dimensions), "measuring") as step:
+        result = bench.run(dimensions=dimensions, runs=300 if quick else 2000, step=step)
+    print_json(result) if as_json else print(bench.render(result))

@@ -86,9 +86,16 @@ def check(path: str, as_json: bool) -> None:
 @click.option(
     "--row-norm-share", default="0.1", show_default=True, help="The share of the loss for that choice."
 )
+@click.option("--ledger", help="With --data: pay from this budget first.")
 @json_option
 def explain(
-    path: str, rows: int | None, data: str | None, row_norm_share: str, as_json: bool, **loss_words: Any
+    path: str,
+    rows: int | None,
+    data: str | None,
+    row_norm_share: str,
+    ledger: str | None,
+    as_json: bool,
+    **loss_words: Any,
 ) -> None:
     """Show how bounds become a row norm, what each bound costs in noise, and what a private bound would be.
 
@@ -105,7 +112,7 @@ def explain(
     given = loss_words["epsilon"] is not None or loss_words["rho"] is not None
     loss = as_loss(**loss_words) if given else None
     costs = column_costs(schema, loss=loss)
-    chosen = _private_norm(data, schema, loss, row_norm_share) if data is not None else None
+    chosen = _private_norm(data, schema, loss, row_norm_share, ledger) if data is not None else None
     norm = float(schema.squared_norm_bound) ** 0.5
     if as_json:
         print_json({"row_norm_bound": norm, "columns": [asdict(cost) for cost in costs], "chosen": chosen})
@@ -144,16 +151,25 @@ def explain(
     print(f"This cost {chosen['price']}; left of the loss: {chosen['rest']}.")
 
 
-def _private_norm(data: str, schema: Schema, loss: Loss | None, share: str) -> dict[str, Any]:
-    from privcov.mechanisms import find
+def _private_norm(
+    data: str, schema: Schema, loss: Loss | None, share: str, ledger: str | None
+) -> dict[str, Any]:
+    from functools import partial
+
+    from privcov.grid import Grid
     from privcov.norms import NormChoice, choose_row_norm
+    from privcov.planning.candidates import choose
+    from privcov.paying import order_for_norm, pay
     from privcov.randomness import kernel
 
     if loss is None:
         raise click.UsageError("--data spends a share of a loss: give --epsilon or --rho.")
-    choice = NormChoice.of(loss, share=share)
-    mechanism = find("auto", loss=loss)
-    picked = choose_row_norm(data, schema=schema, choice=choice, mechanism=mechanism, randomness=kernel())
+    taken = choose(loss=loss, grid=Grid.of(schema))
+    choice, mechanism = NormChoice.of(taken.loss, share=share), taken.mechanism
+    source = kernel()
+    bill = pay(ledger, partial(order_for_norm, data, schema=schema, choice=choice), randomness=source)
+    picked = choose_row_norm(data, schema=schema, choice=choice, mechanism=mechanism, randomness=source)
+    bill.delivered(lambda: {"squared_row_norm_bound": str(picked.squared_norm_bound)})
     return {
         "row_norm_bound": float(picked.squared_norm_bound) ** 0.5,
         "noise": float(picked.squared_norm_bound / schema.squared_norm_bound),

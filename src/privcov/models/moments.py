@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from privcov.errors import ParameterError
 from privcov.models.formula import Formula
-from privcov.noise import JointGaussian, NoiseLaw
+from privcov.noise import NoiseLaw
 from privcov.released import Release
 
 Floats = NDArray[np.float64]
@@ -38,15 +38,8 @@ class EntryNoise:
     def of(
         cls, law: NoiseLaw, *, places: list[int], known: list[tuple[int, int]], mixing: Floats
     ) -> EntryNoise:
-        d, size = law.dimension, len(places)
-        variances = np.full((size, size), law.offdiagonal_variance)
-        np.fill_diagonal(variances, law.diagonal_variance)
-        if isinstance(law, JointGaussian):  # its own variances are means over unlike entries
-            variances = np.full((size, size), law.scale**2 / 2)
-            np.fill_diagonal(variances, law.scale**2)
-            if places[0] == 0:
-                variances[0, :] = variances[:, 0] = (law.ratio * law.scale) ** 2
-                variances[0, 0] = 0.0
+        d = law.dimension
+        variances = law.entry_variances[np.ix_(places, places)]
         for i, j in known:
             variances[i, j] = variances[j, i] = 0.0
         # The trace's variance is d variances plus d(d−1) covariances of diagonal entries.

@@ -1,0 +1,179 @@
+"""``privcov plan``: how accurate a release would be, or what an accuracy would cost; nothing is spent."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import ExitStack
+from typing import TYPE_CHECKING, Any, cast
+
+import click
+
+from privcov.cli.losses import as_loss, loss_options
+from privcov.cli.output import counting, json_option, note, print_json
+
+if TYPE_CHECKING:
+    from privcov.planning.invert import Answer, Kind
+    from privcov.planning.moments import PublicMoments
+    from privcov.planning.targets import Target
+    from privcov.schema import Schema
+
+
+@click.command(name="plan")
+@click.option("--schema", "schema_path", required=True, help="The public facts about the table (TOML).")
+@click.option("--rows", required=True, help="How many rows; with --target, ? asks for the fewest.")
+@loss_options
+@click.option(
+    "--for", "purpose", default="covariance", show_default=True, help="covariance, regression or pca:K."
+)
+@click.option("--target", help='The accuracy wanted: frobenius=0.02, mean(age)=0.5, "se(y ~ x: x)=50".')
+@click.option(
+    "--kind", type=click.Choice(["pure", "approximate", "zcdp"]), help="The kind of budget asked for."
+)
+@click.option("--mechanism", "mechanisms", multiple=True, help="Only this one (may be repeated).")
+@click.option("--surrogate", "surrogate_path", help="A PUBLIC table to stand in for the one to be released.")
+@click.option(
+    "--releases", type=int, help="Also show what the budget is worth divided over so many releases."
+)
+@click.option("--plot", help="Draw error against budget to this .svg, .pdf or .png.")
+@click.option("--force", is_flag=True, help="Replace a plot that is already there.")
+@json_option
+def command(
+    schema_path: str,
+    rows: str,
+    purpose: str,
+    target: str | None,
+    kind: str | None,
+    mechanisms: tuple[str, ...],
+    surrogate_path: str | None,
+    releases: int | None,
+    plot: str | None,
+    force: bool,
+    as_json: bool,
+    **loss_words: Any,
+) -> None:
+    """Show the error of every mechanism before anything is spent, or the budget that an accuracy needs.
+
+    No data is opened: errors follow from the schema, the number of rows and the loss. What depends on the table
+    is simulated for the worst one, or for the moments in [planning] of the schema, or for a public --surrogate.
+
+    Example: privcov plan --schema people.toml --rows 4000 --epsilon 1
+    """
+    from privcov.planning.plan import plan
+    from privcov.schema import Schema
+
+    schema = Schema.read(schema_path)
+    moments = _moments(schema, schema_path, surrogate_path)
+    if target is not None:
+        if releases is not None or plot is not None:
+            raise click.UsageError("--target goes without --releases and --plot.")
+        _invert(schema, rows, target, kind, mechanisms, moments, as_json, loss_words)
+        return
+    if rows == "?" or kind is not None:
+        raise click.UsageError("--rows ? and --kind go with a --target.")
+    loss, count = as_loss(**loss_words), _rows(rows)
+    with ExitStack() as stack:
+        progress = _progress(stack, "simulating")
+        made = plan(
+            schema=schema,
+            rows=count,
+            loss=loss,
+            purpose=purpose,
+            mechanisms=list(mechanisms) or None,
+            moments=moments,
+            progress=progress,
+        )
+    divided = None
+    if releases is not None:
+        from privcov.grid import Grid
+        from privcov.planning.splitting import split
+
+        divided = split(loss=loss, grid=Grid.of(schema), rows=count, releases=releases)
+    if plot is not None:
+        from privcov.planning.figure import draw
+
+        with ExitStack() as stack:
+            draw(made, plot, force=force, progress=_progress(stack, "drawing"))
+        note(f"wrote {plot}")
+    if as_json:
+        extra = {} if divided is None else {"split": divided.to_dict()}
+        print_json({**made.to_dict(), **extra})
+        return
+    print(made)
+    if divided is not None:
+        from privcov.planning.words import split_text
+
+        print("\n" + split_text(divided))
+
+
+def _invert(
+    schema: Schema,
+    rows: str,
+    target: str,
+    kind: str | None,
+    mechanisms: tuple[str, ...],
+    moments: PublicMoments | None,
+    as_json: bool,
+    loss_words: dict[str, Any],
+) -> None:
+    from privcov.planning.invert import answer, answer_loss, answer_rows
+    from privcov.planning.targets import Target
+
+    if len(mechanisms) > 1:
+        raise click.UsageError("--target asks about one mechanism.")
+    wanted = Target.parse(target, schema)
+    given = loss_words["epsilon"] is not None or loss_words["rho"] is not None
+    common: dict[str, Any] = {
+        "schema": schema,
+        "target": wanted,
+        "mechanism": mechanisms[0] if mechanisms else "auto",
+        "moments": moments,
+    }
+    if given and kind is not None:
+        raise click.UsageError("--kind asks for a budget; leave --epsilon and --rho out.")
+    if rows == "?":
+        found = answer_rows(loss=as_loss(**loss_words), **common)
+    elif given:
+        found = answer(loss=as_loss(**loss_words), rows=_rows(rows), **common)
+    else:
+        neighbours = loss_words["neighbours"]
+        if neighbours is None:
+            neighbours = "replace-one"
+            note("neighbours: replace-one (the default): the number of rows is public.")
+        delta = loss_words["delta"]
+        sort = cast("Kind", kind or ("pure" if delta is None else "approximate"))
+        found = answer_loss(rows=_rows(rows), kind=sort, neighbours=neighbours, delta=delta, **common)
+    print_json(found.to_dict()) if as_json else print(
+        _sentence(found, wanted, asked_rows=rows == "?", given=given)
+    )
+
+
+def _sentence(found: Answer, wanted: Target, *, asked_rows: bool, given: bool) -> str:
+    means = f"{found.mechanism}, {found.loss}, {found.rows:,} rows: {wanted.name} = {found.error:.4g}"
+    if asked_rows:
+        return f"{found.rows:,} rows are the fewest for {wanted.text}.\n{means}."
+    if not given:
+        return f"{found.loss} is the least for {wanted.text}.\n{means}."
+    reached = "reached" if found.error <= wanted.bound else "NOT reached"
+    return f"{means}; {wanted.text} is {reached}."
+
+
+def _moments(schema: Schema, schema_path: str, surrogate_path: str | None) -> PublicMoments | None:
+    if surrogate_path is None:
+        from privcov.planning.moments import PublicMoments
+
+        return PublicMoments.read(schema, schema_path)
+    from privcov.surrogates import surrogate
+
+    note(f"taking {surrogate_path} for a public table: its moments show in the answer.")
+    return surrogate(surrogate_path, schema=schema)
+
+
+def _rows(text: str) -> int:
+    try:
+        return int(text.replace(",", "").replace("_", ""))
+    except ValueError:
+        raise click.UsageError(f"--rows must be a whole number, got {text!r}.") from None
+
+
+def _progress(stack: ExitStack, what: str) -> Callable[[int], Callable[[], None]]:
+    return lambda total: stack.enter_context(counting(total, what))

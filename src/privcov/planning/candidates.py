@@ -1,0 +1,137 @@
+"""Which mechanisms can keep a promise for a schema, and which one ``auto`` takes: from public facts alone.
+
+A pure mechanism is a candidate under (ε, δ) too: its promise is the stronger one, and with few columns its noise
+is also the smaller one. ``auto`` compares laws of noise and nothing else: mechanisms whose error depends on the
+table lost to additive noise with repair at every point we measured (``privcov bench choice``), and without a
+law there are no honest intervals.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import Any
+
+from privcov.errors import ParameterError
+from privcov.grid import Grid
+from privcov.mechanisms import MECHANISMS, find
+from privcov.mechanisms.base import Mechanism
+from privcov.noise import NoiseLaw
+from privcov.planning.purpose import Purpose
+from privcov.privacy import ApproxDP, Loss, PureDP
+from privcov.randomness import rehearsal
+from privcov.schema import Schema
+
+MOST_REHEARSED = 200
+"""Columns beyond which a mechanism whose error must be simulated is left out of a plan."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Candidate:
+    """A mechanism with the loss it would promise: the one asked for, or a stronger one."""
+
+    mechanism: Mechanism
+    loss: Loss
+    chosen_for: str = ""
+    """The purpose it was chosen for, where ``auto`` did."""
+
+    @property
+    def options(self) -> dict[str, str]:
+        """What the certificate says of the choice."""
+        return {"auto": self.chosen_for} if self.chosen_for else {}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Refusal:
+    """A mechanism that cannot be had here, and why."""
+
+    name: str
+    reason: str
+
+
+def candidate(name: str, *, loss: Loss, grid: Grid, **options: Any) -> Candidate:
+    """One mechanism by name under this loss or a stronger one; refused for the reasons a release would give."""
+    kind = MECHANISMS.get(name)
+    if kind is not None and isinstance(loss, ApproxDP) and kind.kinds == ("pure",):
+        loss = PureDP(epsilon=loss.epsilon, neighbours=loss.neighbours)
+    found = find(name, loss=loss, **options)
+    try:
+        _rehearse(found, loss, grid)
+    except ParameterError:
+        if options or found.arithmetic != "exact":
+            raise
+        found = found.idealized()
+        _rehearse(found, loss, grid)
+    return Candidate(mechanism=found, loss=loss)
+
+
+def candidates(*, loss: Loss, grid: Grid) -> tuple[list[Candidate], list[Refusal]]:
+    """Every mechanism of the registry that can keep this promise here, and the others with the reason."""
+    able, refused = [], []
+    for name in MECHANISMS:
+        try:
+            one = candidate(name, loss=loss, grid=grid)
+        except ParameterError as error:
+            refused.append(Refusal(name=name, reason=error.sentence))
+            continue
+        if grid.dimension > MOST_REHEARSED and one.mechanism.law(loss=one.loss, grid=grid) is None:
+            reason = f"its error is simulated, and not beyond {MOST_REHEARSED} columns unless it is asked for by name."
+            refused.append(Refusal(name=name, reason=reason))
+            continue
+        able.append(one)
+    return able, refused
+
+
+def choose(*, loss: Loss, grid: Grid, purpose: str | Purpose = "covariance", **options: Any) -> Candidate:
+    """What ``mechanism="auto"`` means: the law with the least noise for the purpose.
+
+    >>> from privcov.privacy import ApproxDP
+    >>> loss = ApproxDP(epsilon=1, delta=1e-6, neighbours="replace-one")
+    >>> few, many = (Grid(dimension=d, exponent=19, squared_norm_bound=2**38) for d in (6, 13))
+    >>> choose(loss=loss, grid=few).mechanism.name, choose(loss=loss, grid=many).mechanism.name
+    ('symmetric-wishart', 'gaussian')
+    """
+    wanted = Purpose.parse(purpose)
+    wanted.check(grid.dimension)
+    best: tuple[float, Candidate] | None = None
+    for name in CONTENDERS:
+        try:
+            able = candidate(name, loss=loss, grid=grid, **options)
+        except ParameterError:
+            continue
+        law = able.mechanism.law(loss=able.loss, grid=grid)
+        assert law is not None
+        size = _size(law, wanted)
+        if best is None or size < best[0]:
+            best = size, replace(able, chosen_for=str(wanted))
+    if best is None:  # say why, in the words of the mechanism for this kind of loss
+        find({"pure": "symmetric-wishart"}.get(loss.kind, "gaussian"), loss=loss, **options)
+        raise ParameterError("E209", "no mechanism can keep this promise with these options.")
+    return best[1]
+
+
+def decide(
+    mechanism: str | Mechanism, *, loss: Loss, schema: Schema, purpose: str | Purpose, **options: Any
+) -> Candidate:
+    """The mechanism a release means: by name, as given, or by the rule of ``auto``."""
+    if mechanism == "auto":
+        return choose(loss=loss, grid=Grid.of(schema), purpose=purpose, **options)
+    Purpose.parse(purpose)
+    return Candidate(mechanism=find(mechanism, loss=loss, **options), loss=loss)
+
+
+CONTENDERS = ("symmetric-wishart", "gaussian", "joint-gaussian", "frobenius")
+"""The additive mechanisms that are best somewhere; the others are dominated, see their proof pages."""
+
+
+def _size(law: NoiseLaw, purpose: Purpose) -> float:
+    """What a purpose wants small: the whole error, the error on a product, or the largest eigenvalue of noise."""
+    if purpose.kind == "covariance":
+        return law.rms_frobenius
+    return math.sqrt(law.offdiagonal_variance)
+
+
+def _rehearse(mechanism: Mechanism, loss: Loss, grid: Grid) -> None:
+    """What a release would refuse before it reads: the law, or the draw itself where there is no law."""
+    if mechanism.law(loss=loss, grid=grid) is None:
+        mechanism.draw(loss=loss, grid=grid, randomness=rehearsal(0))

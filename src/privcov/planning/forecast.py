@@ -1,0 +1,200 @@
+"""The error a release will have, before anything is spent: from the law of its noise, or by rehearsal.
+
+A mechanism that adds noise of a known law errs by that noise whatever the table says: its norms are simulated
+once for each dimension (the scale is a factor) and kept. The error of any other mechanism depends on the table.
+Nothing may look at it, so the mechanism is rehearsed on made-up matrices: on the surrogate the user declares
+public, or on a range of spectra with the largest trace the schema admits, of which the worst is reported.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privcov.errors import ParameterError
+from privcov.grid import Grid
+from privcov.mechanisms.base import Mechanism
+from privcov.mechanisms.rehearse import rehearsed_differences
+from privcov.noise import NoiseLaw
+from privcov.planning.cache import known, remembered
+from privcov.privacy import Loss
+from privcov.randomness import rehearsal
+
+Basis = Literal["law", "surrogate", "worst case"]
+Floats = NDArray[np.float64]
+Step = Callable[[], None]
+NORMS = ("frobenius", "spectral", "entry", "diagonal")
+_SEED = 20261115
+
+
+@dataclass(frozen=True, kw_only=True)
+class Spread:
+    """A random error: its expectation, and the value it stays below with probability 95 %."""
+
+    mean: float
+    high: float
+
+    def __mul__(self, factor: float) -> Spread:
+        return Spread(mean=self.mean * factor, high=self.high * factor)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Forecast:
+    """The error of the unrepaired matrix divided by the number of rows, in scaled units.
+
+    ``entry`` is the size of the error on an entry off the diagonal, ``diagonal`` of one on it. ``basis`` says
+    where the numbers come from: ``law`` (they hold for every table), ``surrogate`` (for a table like the public
+    one), ``worst case`` (the largest over spectra of the largest trace; a real table should do better).
+    """
+
+    mechanism: Mechanism
+    loss: Loss
+    basis: Basis
+    rows: int
+    frobenius: Spread
+    spectral: Spread
+    entry: Spread
+    diagonal: Spread
+    law: NoiseLaw | None = None
+
+    @property
+    def errors(self) -> dict[str, Spread]:
+        """The spreads by name."""
+        return {name: getattr(self, name) for name in NORMS}
+
+
+def forecast(
+    mechanism: Mechanism,
+    *,
+    loss: Loss,
+    grid: Grid,
+    rows: int,
+    spectrum: Sequence[float] | None = None,
+    step: Step = lambda: None,
+) -> Forecast:
+    """The error of one mechanism; ``spectrum`` holds the eigenvalues of a public surrogate, per row.
+
+    >>> from privcov.mechanisms import find
+    >>> from privcov.privacy import PureDP
+    >>> loss = PureDP(epsilon=1, neighbours="replace-one")
+    >>> grid = Grid(dimension=6, exponent=20, squared_norm_bound=2**40)
+    >>> made = forecast(find("symmetric-wishart", loss=loss), loss=loss, grid=grid, rows=1503)
+    >>> 0.015 < made.frobenius.mean < 0.017
+    True
+    """
+    check_rows(rows)
+    law = mechanism.law(loss=loss, grid=grid)
+    basis: Basis
+    if law is not None:
+        basis, numbers = "law", unit_norms(law, step)
+        numbers = tuple(law.scale / rows * value for value in numbers)
+    else:
+        spectra = worst_spectra(grid) if spectrum is None else [np.asarray(spectrum, dtype=np.float64)]
+        basis = "worst case" if spectrum is None else "surrogate"
+        each = [_rehearsed(mechanism, loss, grid, rows, values, step) for values in spectra]
+        numbers = tuple(max(column) / rows for column in zip(*each, strict=True))
+    spreads = {
+        name: Spread(mean=mean, high=high)
+        for name, mean, high in zip(NORMS, numbers[::2], numbers[1::2], strict=True)
+    }
+    return Forecast(mechanism=mechanism, loss=loss, basis=basis, rows=rows, law=law, **spreads)
+
+
+def steps(mechanism: Mechanism, *, loss: Loss, grid: Grid, surrogate: bool = False) -> int:
+    """How many times ``forecast`` will call ``step``."""
+    if mechanism.law(loss=loss, grid=grid) is not None or surrogate:
+        return 1
+    return len(worst_spectra(grid))
+
+
+def check_rows(rows: int) -> None:
+    """Refuse a number of rows no covariance can be made of."""
+    if isinstance(rows, bool) or not isinstance(rows, int) or not 2 <= rows <= 10**15:
+        raise ParameterError("E260", f"rows must be a whole number from 2, got {rows}.")
+
+
+def unit_norms(law: NoiseLaw, step: Step = lambda: None) -> tuple[float, ...]:
+    """Mean and 95 % quantile of each norm of the law at scale 1, simulated once per dimension and kept."""
+    unit = type(law)(dimension=law.dimension, scale=1.0)
+
+    def make() -> tuple[float, ...]:
+        source = rehearsal(_SEED)
+        return summarize(np.stack([unit.simulate(source) for _ in range(_draws(law.dimension))]))
+
+    numbers = remembered(f"norms of {law.name} in {law.dimension} dimensions", make)
+    step()
+    return numbers
+
+
+def is_known(law: NoiseLaw) -> bool:
+    """Whether the norms of this law were simulated before."""
+    return known(f"norms of {law.name} in {law.dimension} dimensions")
+
+
+def summarize(differences: Floats, *, margin: float = 0.0) -> tuple[float, ...]:
+    """Mean and 95 % quantile of every norm in ``NORMS`` over a stack of symmetric error matrices.
+
+    With a ``margin`` both are raised by so many standard errors of the simulation.
+    """
+    runs, d = len(differences), differences.shape[-1]
+    level = min(0.95 + margin * math.sqrt(0.05 * 0.95 / runs), 1.0)
+    sizes = [
+        np.sqrt((differences**2).sum(axis=(1, 2))),
+        np.abs(np.linalg.eigvalsh(differences)).max(axis=1),
+        np.abs(differences[:, *np.triu_indices(d, 1)]).ravel() if d > 1 else np.zeros(1),
+        np.abs(np.diagonal(differences, axis1=1, axis2=2)).ravel(),
+    ]
+    spread = margin / math.sqrt(runs)
+    pairs = ((size.mean() + spread * size.std(), np.quantile(size, level)) for size in sizes)
+    return tuple(float(value) for pair in pairs for value in pair)
+
+
+def worst_spectra(grid: Grid) -> list[Floats]:
+    """Eigenvalues per row, of the largest trace the grid admits: concentrated on few directions, and spread.
+
+    A data-dependent mechanism errs most on one of these in every case we measured; that is an observation, not
+    a proof, and the forecast says ``worst case`` in that sense.
+    """
+    d = grid.dimension
+    trace = float(grid.squared_norm_bound * grid.unit)
+    ranks = sorted({1, 4, max(1, d // 4), d} & set(range(1, d + 1)))
+    flat = [np.where(np.arange(d) < rank, trace / rank, 0.0) for rank in ranks]
+    slope = 1.0 / np.arange(1, d + 1)
+    return [*flat, trace * slope / slope.sum()]
+
+
+def _rehearsed(
+    mechanism: Mechanism, loss: Loss, grid: Grid, rows: int, spectrum: Floats, step: Step
+) -> tuple[float, ...]:
+    runs = int(np.clip(1000 // grid.dimension, 6, 200))
+    said = ", ".join(f"{name}={value}" for name, value in sorted(mechanism.options.items()))
+    spectral = " ".join(f"{value:.6g}" for value in spectrum)
+    key = f"{mechanism.name} ({said}) under {loss!r} on {grid} with {rows} rows of spectrum {spectral}, {runs} runs"
+
+    def make() -> tuple[float, ...]:
+        return summarize(
+            rehearsed_differences(
+                mechanism,
+                loss=loss,
+                grid=grid,
+                spectrum=[float(value) * rows for value in spectrum],
+                rows=rows,
+                runs=runs,
+                seed=_SEED,
+            ),
+            margin=2.0,
+        )
+
+    numbers = remembered(key, make)
+    step()
+    return numbers
+
+
+def _draws(dimension: int) -> int:
+    """Enough for 2 % on a quantile: norms of large matrices hardly vary, those of small ones are cheap."""
+    return int(np.clip(3 * 10**7 // dimension**3, 64, 10_000))

@@ -1,0 +1,167 @@
+"""Moments the steward declares to be public: guesses written beside the schema, or those of a surrogate table.
+
+Planning needs them for questions whose answer depends on the table, such as the width of a regression's
+intervals. They are never read from the table that will be released.
+"""
+
+from __future__ import annotations
+
+import math
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privcov.certificate import Certificate
+from privcov.errors import ParameterError
+from privcov.grid import Grid
+from privcov.noise import NoiseLaw
+from privcov.privacy import Loss, exact
+from privcov.released import Release
+from privcov.schema import Categorical, Schema
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class PublicMoments:
+    """E[zzᵀ] of the scaled rows, as someone declared it; ``columns`` are those anything was said about."""
+
+    schema: Schema
+    matrix: Floats
+    columns: frozenset[str]
+
+    @cached_property
+    def spectrum(self) -> Floats:
+        """Eigenvalues per row, largest first."""
+        return np.maximum(np.linalg.eigvalsh(self.matrix)[::-1], 0.0)
+
+    def pretend(self, *, rows: int, loss: Loss, law: NoiseLaw | None) -> Release:
+        """The release a table of these moments would have if the noise happened to be zero: a rehearsal."""
+        grid = Grid.of(self.schema)
+        upper = self.matrix[np.triu_indices(grid.dimension)] * (rows / float(grid.unit))
+        return Release(
+            schema=self.schema,
+            rows=rows,
+            upper=tuple(round(value) for value in upper.tolist()),
+            certificate=Certificate(
+                mechanism="none",
+                options={},
+                loss=loss,
+                law=law,
+                arithmetic="idealized",
+                randomness="rehearsal",
+                proof="none: nothing was released",
+                timing="",
+            ),
+        )
+
+    @classmethod
+    def guessed(cls, schema: Schema, given: Mapping[str, Any]) -> PublicMoments:
+        """From the ``[planning]`` part of a schema file.
+
+        >>> schema = Schema.from_dict({"columns": {"age": {"lower": 0, "upper": 100}}})
+        >>> PublicMoments.guessed(schema, {"columns": {"age": {"mean": 40, "std": 10}}}).matrix.round(2).tolist()
+        [[1.0, -0.2], [-0.2, 0.08]]
+        """
+        _only(given, {"columns", "correlations"}, "[planning]")
+        columns, correlations = given.get("columns", {}), given.get("correlations", {})
+        if not isinstance(columns, Mapping) or not isinstance(correlations, Mapping):
+            raise ParameterError("E262", "[planning] holds the tables columns and correlations.")
+        mean, std = _first_two(schema, columns)
+        covariance = _correlations(schema, correlations) * np.outer(std, std)
+        for i, one in enumerate(schema.features):  # levels exclude each other, which fixes their covariance
+            for j, other in enumerate(schema.features):
+                if i != j and one.kind == other.kind == "level" and one.column == other.column:
+                    covariance[i, j] = -mean[i] * mean[j]
+        if np.linalg.eigvalsh(covariance).min() < -1e-9:
+            raise ParameterError("E262", "no table has these standard deviations and correlations together.")
+        return cls(schema=schema, matrix=covariance + np.outer(mean, mean), columns=frozenset(columns))
+
+    @classmethod
+    def read(cls, schema: Schema, path: str | Path) -> PublicMoments | None:
+        """The guesses in a schema file that was read before, None where it has none."""
+        given = tomllib.loads(Path(path).read_bytes().decode("utf-8-sig")).get("planning")
+        return None if given is None else cls.guessed(schema, given)
+
+
+def _first_two(schema: Schema, columns: Mapping[str, Any]) -> tuple[Floats, Floats]:
+    """Scaled mean and standard deviation of every feature; a column nothing is said of is spread evenly."""
+    declared = {column.name: column for column in schema.columns}
+    if strange := sorted(set(columns) - set(declared)):
+        raise ParameterError(
+            "E262", f"[planning.columns] names {strange[0]}, which the schema does not have."
+        )
+    mean, std = [], []
+    for feature in schema.features:
+        if feature.kind == "intercept":
+            mean.append(1.0)
+            std.append(0.0)
+            continue
+        about = columns.get(feature.column)
+        column = declared[feature.column]
+        if isinstance(column, Categorical):
+            share = _share(column, about, feature.level)
+            mean.append(share)
+            std.append(math.sqrt(share * (1 - share)))
+        elif about is None:
+            mean.append(0.0)
+            std.append(1 / math.sqrt(3))
+        else:
+            where = f"[planning.columns.{feature.column}]"
+            _only(about, {"mean", "std"}, where)
+            centre, spread = _number(about.get("mean"), where), _number(about.get("std"), where)
+            if not column.lower <= centre <= column.upper or not spread > 0:
+                raise ParameterError("E262", f"{where}: mean must lie within the bounds and std above 0.")
+            mean.append((centre - feature.middle) / feature.half_width)
+            std.append(spread / feature.half_width)
+    return np.array(mean), np.array(std)
+
+
+def _share(column: Categorical, about: Any, level: Any) -> float:
+    if about is None:
+        return 1 / len(column.levels)
+    where = f"[planning.columns.{column.name}]"
+    _only(about, {"shares"}, where)
+    shares = about.get("shares")
+    if not isinstance(shares, list) or len(shares) != len(column.levels):
+        raise ParameterError("E262", f"{where}: shares must be {len(column.levels)} numbers, one a level.")
+    numbers = [_number(share, where) for share in shares]
+    if min(numbers) < 0 or sum(numbers) > 1 + 1e-9:
+        raise ParameterError("E262", f"{where}: shares must be from 0 and add up to at most 1.")
+    return numbers[column.levels.index(level)]
+
+
+def _correlations(schema: Schema, given: Mapping[str, Any]) -> Floats:
+    names = [feature.name for feature in schema.features]
+    matrix = np.eye(len(names))
+    for pair, value in given.items():
+        ends = [part.strip() for part in str(pair).split(",")]
+        where = f"[planning.correlations] {pair!r}"
+        if len(ends) != 2 or not set(ends) <= set(names) or ends[0] == ends[1]:
+            raise ParameterError(
+                "E262", f"{where} must name two columns of the release, as in 'age, income'."
+            )
+        number = _number(value, where)
+        if not -1 <= number <= 1:
+            raise ParameterError("E262", f"{where} must be between -1 and 1, got {value}.")
+        i, j = names.index(ends[0]), names.index(ends[1])
+        matrix[i, j] = matrix[j, i] = number
+    return matrix
+
+
+def _only(given: Any, allowed: set[str], where: str) -> None:
+    if not isinstance(given, Mapping) or set(given) - allowed:
+        raise ParameterError("E262", f"{where} holds {' and '.join(sorted(allowed))} and nothing else.")
+
+
+def _number(value: Any, where: str) -> float:
+    try:
+        return float(exact(value))
+    except (ValueError, TypeError, ZeroDivisionError):
+        raise ParameterError("E262", f"{where}: {value!r} is not a number.") from None

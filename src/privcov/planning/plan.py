@@ -1,0 +1,180 @@
+"""Every mechanism a promise can be kept with, its error before anything is spent, and the one to take."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from privcov.grid import Grid
+from privcov.planning.candidates import Candidate, Refusal, candidate, candidates, choose
+from privcov.planning.forecast import Forecast, Spread, Step, check_rows, forecast, steps
+from privcov.planning.invert import loss_values, pick
+from privcov.planning.moments import PublicMoments
+from privcov.planning.purpose import Purpose
+from privcov.planning.signal import SignalRange, Verdict
+from privcov.planning.targets import entry_high
+from privcov.planning.words import as_text, reason
+from privcov.privacy import Loss
+from privcov.schema import Schema
+
+
+@dataclass(frozen=True, kw_only=True)
+class ColumnError:
+    """What noise does to one column in original units, 95 times in 100: to its mean, and to its variance."""
+
+    column: str
+    mean: float | None
+    variance: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plan:
+    """What each mechanism would cost in accuracy. Made from the schema, the number of rows and the loss alone."""
+
+    schema: Schema
+    rows: int
+    loss: Loss
+    purpose: Purpose
+    forecasts: tuple[Forecast, ...]
+    """In order of expected Frobenius error."""
+    refusals: tuple[Refusal, ...]
+    choice: Forecast
+    """What ``mechanism="auto"`` takes."""
+    signal: SignalRange
+
+    @property
+    def reason(self) -> str:
+        """Why ``auto`` takes what it takes, in a sentence."""
+        return reason(self)
+
+    def verdict(self, made: Forecast) -> Verdict:
+        """What the expected error of a mechanism means beside the public range of the matrix."""
+        return self.signal.verdict(made.frobenius.mean)
+
+    def columns(self, made: Forecast | None = None) -> tuple[ColumnError, ...]:
+        """The error on every column in original units, of the mechanism ``auto`` takes unless another is named."""
+        shown = self.choice if made is None else made
+        return tuple(
+            ColumnError(
+                column=feature.name,
+                mean=feature.half_width * entry_high(shown, 0, j) if self.schema.intercept else None,
+                variance=feature.half_width**2 * entry_high(shown, j, j),
+            )
+            for j, feature in enumerate(self.schema.features)
+            if feature.kind != "intercept"
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """The plan as JSON values."""
+        return {
+            "rows": self.rows,
+            "loss": loss_values(self.loss),
+            "for": str(self.purpose),
+            "auto": {"mechanism": self.choice.mechanism.name, "reason": self.reason},
+            "signal": {"low": self.signal.low, "high": self.signal.high},
+            "mechanisms": [
+                {
+                    "mechanism": made.mechanism.name,
+                    "arithmetic": made.mechanism.arithmetic,
+                    "guarantee": loss_values(made.loss),
+                    "basis": made.basis,
+                    "error": {name: _spread(spread) for name, spread in made.errors.items()},
+                    "relative": [
+                        made.frobenius.mean / self.signal.high,
+                        made.frobenius.mean / self.signal.low,
+                    ],
+                    "verdict": self.verdict(made),
+                    "columns": [
+                        {"column": c.column, "mean_95": c.mean, "variance_95": c.variance}
+                        for c in self.columns(made)
+                    ],
+                }
+                for made in self.forecasts
+            ],
+            "refused": [{"mechanism": no.name, "reason": no.reason} for no in self.refusals],
+        }
+
+    def __str__(self) -> str:
+        return as_text(self)
+
+
+def plan(
+    *,
+    schema: Schema,
+    rows: int,
+    loss: Loss,
+    purpose: str = "covariance",
+    mechanisms: Sequence[str] | None = None,
+    moments: PublicMoments | None = None,
+    progress: Any = None,
+) -> Plan:
+    """The error of every mechanism that can keep this promise, and which one ``auto`` would take.
+
+    Opens no data file. ``moments`` (see ``privcov.surrogates``) stands in for the table where an error depends
+    on it; without them such errors are those of the worst table. ``progress(total)`` gives a callback for each
+    step of a simulation; what was simulated before is remembered.
+
+    >>> from privcov.privacy import PureDP
+    >>> schema = Schema.from_dict({"columns": {"age": {"lower": 0, "upper": 100}}})
+    >>> loss = PureDP(epsilon=1, neighbours="replace-one")
+    >>> made = plan(schema=schema, rows=4000, loss=loss, mechanisms=["symmetric-wishart", "laplace"])
+    >>> made.choice.mechanism.name, made.verdict(made.choice)
+    ('symmetric-wishart', 'useful')
+    """
+    check_rows(rows)
+    grid, wanted = Grid.of(schema), Purpose.parse(purpose)
+    chosen = choose(loss=loss, grid=grid, purpose=wanted)
+    able: list[Candidate]
+    refused: list[Refusal] = []
+    if mechanisms is None:
+        able, refused = candidates(loss=loss, grid=grid)
+    else:
+        able = [candidate(name, loss=loss, grid=grid) for name in mechanisms]
+    taken = Candidate(mechanism=chosen.mechanism, loss=chosen.loss)
+    if taken not in able:
+        able.append(taken)
+    spectrum = None if moments is None else moments.spectrum.tolist()
+    total = sum(steps(one.mechanism, loss=one.loss, grid=grid, surrogate=moments is not None) for one in able)
+    step: Step = (lambda: None) if progress is None else progress(total)
+    made = {
+        one: forecast(one.mechanism, loss=one.loss, grid=grid, rows=rows, spectrum=spectrum, step=step)
+        for one in able
+    }
+    return Plan(
+        schema=schema,
+        rows=rows,
+        loss=loss,
+        purpose=wanted,
+        forecasts=tuple(sorted(made.values(), key=lambda one: one.frobenius.mean)),
+        refusals=tuple(refused),
+        choice=made[taken],
+        signal=SignalRange.of(schema),
+    )
+
+
+def accuracy(
+    *,
+    schema: Schema,
+    rows: int,
+    loss: Loss,
+    mechanism: str = "auto",
+    moments: PublicMoments | None = None,
+    **options: Any,
+) -> Forecast:
+    """The error of one mechanism, before anything is spent.
+
+    >>> from privcov.privacy import ZCDP
+    >>> schema = Schema.from_dict({"columns": {"age": {"lower": 0, "upper": 100}}})
+    >>> made = accuracy(schema=schema, rows=4000, loss=ZCDP(rho="0.1", neighbours="replace-one"))
+    >>> made.mechanism.name, made.frobenius.mean < made.frobenius.high
+    ('gaussian', True)
+    """
+    grid = Grid.of(schema)
+    taken = pick(mechanism, loss=loss, grid=grid, **options)
+    spectrum = None if moments is None else moments.spectrum.tolist()
+    return forecast(taken.mechanism, loss=taken.loss, grid=grid, rows=rows, spectrum=spectrum)
+
+
+def _spread(spread: Spread) -> dict[str, float]:
+    return {"expected": spread.mean, "high_95": spread.high}

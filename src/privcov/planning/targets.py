@@ -1,0 +1,148 @@
+"""An accuracy someone wants, as they would say it, and the number a forecast gives for it.
+
+``frobenius=0.02``, ``spectral=…``, ``entry=…``: the expected error of the matrix per row, in scaled units; with a
+95 after the word, the error it stays below 95 times in 100. In original units, 95 times in 100: ``mean(age)=0.5``,
+``covariance(age, income)=20``. A standard error in original units, sampling and privacy together:
+``se(income ~ age + educ: educ)=50``.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import dataclass
+
+from privcov.errors import ParameterError
+from privcov.models.formula import Formula
+from privcov.models.ols import ols
+from privcov.planning.forecast import Forecast
+from privcov.planning.moments import PublicMoments
+from privcov.privacy import exact
+from privcov.schema import Schema
+
+_SHAPE = re.compile(
+    r"\s*(?:(?P<norm>frobenius|spectral|entry)(?P<high>95)?"
+    r"|mean\((?P<mean>[^()]+)\)"
+    r"|covariance\((?P<one>[^(),]+),(?P<other>[^(),]+)\)"
+    r"|se\((?P<formula>[^:]+):(?P<term>.+)\))\s*=\s*(?P<bound>[^=]+)"
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Target:
+    """One question about accuracy, and the largest error that would do."""
+
+    text: str
+    bound: float
+    norm: str = ""
+    high: bool = False
+    places: tuple[int, ...] = ()
+    formula: str = ""
+    term: str = ""
+
+    @classmethod
+    def parse(cls, text: str, schema: Schema) -> Target:
+        """A target in words, against the columns of a schema.
+
+        >>> schema = Schema.from_dict({"columns": {"age": {"lower": 0, "upper": 100}}})
+        >>> Target.parse("frobenius=0.02", schema).bound
+        0.02
+        """
+        found = _SHAPE.fullmatch(text)
+        if found is None:
+            raise ParameterError(
+                "E263",
+                f"a target reads frobenius=0.02, mean(age)=0.5, covariance(age, income)=20 or "
+                f'"se(income ~ age: age)=50", got {text!r}.',
+            )
+        try:
+            bound = float(exact(found["bound"].strip()))
+        except (ValueError, TypeError, ZeroDivisionError):
+            bound = math.nan
+        if not bound > 0:
+            raise ParameterError("E263", f"a target is a number above 0, got {found['bound'].strip()}.")
+        said = text.strip()
+        if found["norm"]:
+            return cls(text=said, bound=bound, norm=found["norm"], high=found["high"] is not None)
+        if found["formula"]:
+            return cls._of_model(said, bound, found["formula"].strip(), found["term"].strip(), schema)
+        names = [found["mean"]] if found["mean"] else [found["one"], found["other"]]
+        if found["mean"] and not schema.intercept:
+            raise ParameterError("E263", "a mean needs an intercept.", "Set intercept = true in the schema.")
+        return cls(text=said, bound=bound, places=tuple(_place(name.strip(), schema) for name in names))
+
+    @classmethod
+    def _of_model(cls, said: str, bound: float, formula: str, term: str, schema: Schema) -> Target:
+        parsed = Formula.parse(formula, schema)
+        names = [schema.features[place].name for place in parsed.features(schema)]
+        terms = ["(Intercept)", *names] if parsed.intercept else names
+        if term not in terms:
+            raise ParameterError("E263", f"{formula} has no term {term!r}.", f"It has: {', '.join(terms)}.")
+        return cls(text=said, bound=bound, formula=formula, term=term)
+
+    @property
+    def name(self) -> str:
+        """What is asked about, without the number."""
+        return self.text.rpartition("=")[0].strip()
+
+    @property
+    def needs_moments(self) -> bool:
+        """Whether the answer depends on the table, so that public moments must stand in for it."""
+        return bool(self.formula)
+
+    def error(self, forecast: Forecast, schema: Schema, moments: PublicMoments | None) -> float:
+        """The error a forecast gives for this question."""
+        if self.norm:
+            spread = forecast.errors[self.norm]
+            return spread.high if self.high else spread.mean
+        if self.formula:
+            return self._standard_error(forecast, schema, moments)
+        features = schema.features
+        if len(self.places) == 1:
+            (j,) = self.places
+            return features[j].half_width * entry_high(forecast, 0, j)
+        i, j = self.places
+        return features[i].half_width * features[j].half_width * entry_high(forecast, i, j)
+
+    def _standard_error(self, forecast: Forecast, schema: Schema, moments: PublicMoments | None) -> float:
+        check_moments(self.formula, schema, moments)
+        assert moments is not None
+        if forecast.law is None:
+            raise ParameterError(
+                "E263",
+                f"{forecast.mechanism.name} has no public law of noise, so no standard error is known.",
+                "Plan with symmetric-wishart or gaussian.",
+            )
+        pretend = moments.pretend(rows=forecast.rows, loss=forecast.loss, law=forecast.law)
+        return float(ols(pretend, self.formula, method="wald").bse[self.term])
+
+
+def check_moments(formula: str, schema: Schema, moments: PublicMoments | None) -> None:
+    """Refuse a question about a model for which nobody has said what the table might be like."""
+    parsed = Formula.parse(formula, schema)
+    places = [*parsed.features(schema), [f.name for f in schema.features].index(parsed.target)]
+    used = {schema.features[place].column for place in places}
+    missing = sorted(used - (frozenset() if moments is None else moments.columns))
+    if missing:
+        raise ParameterError(
+            "E263",
+            f"the error of a model depends on the table, and nothing public is said about {missing[0]}.",
+            f"Add [planning.columns.{missing[0]}] with mean and std to the schema, or give a public --surrogate.",
+        )
+
+
+def entry_high(forecast: Forecast, i: int, j: int) -> float:
+    """The size one entry's error stays below 95 times in 100, per row and in scaled units."""
+    typical = forecast.diagonal if i == j else forecast.entry
+    if forecast.law is None:
+        return typical.high
+    law = forecast.law
+    mean = law.diagonal_variance if i == j else law.offdiagonal_variance
+    return typical.high * math.sqrt(law.entry_variances[i, j] / mean)
+
+
+def _place(name: str, schema: Schema) -> int:
+    names = [feature.name for feature in schema.features]
+    if name not in names:
+        raise ParameterError("E263", f"there is no column {name!r}.", f"There are: {', '.join(names[:12])}.")
+    return names.index(name)

@@ -1,0 +1,124 @@
+"""A plan as a person reads it: a table of mechanisms, a verdict, and what it means for each column."""
+
+from __future__ import annotations
+
+from textwrap import fill
+from typing import TYPE_CHECKING
+
+from privcov.planning.forecast import Forecast
+from privcov.privacy import display
+from privcov.report.tables import table
+
+if TYPE_CHECKING:
+    from privcov.planning.plan import Plan
+    from privcov.planning.splitting import Split
+
+MOST_COLUMNS = 12
+_BASIS = {"law": "", "surrogate": "~", "worst case": "≤"}
+
+
+def as_text(plan: Plan) -> str:
+    """The whole plan."""
+    parts = [
+        f"{plan.rows:,} rows, {len(plan.schema.features)} columns in the matrix; {plan.loss}.",
+        _mechanisms(plan),
+        "\n".join(fill(line, width=100, subsequent_indent="  ") for line in _notes(plan)),
+        _columns(plan),
+    ]
+    return "\n\n".join(parts)
+
+
+def reason(plan: Plan) -> str:
+    """Why auto takes what it takes."""
+    choice = plan.choice
+    why = f"auto takes {choice.mechanism.name} for {plan.purpose}: the least noise of a known law"
+    if choice.loss != plan.loss:
+        why += f", and a stronger promise than asked ({choice.loss.kind} instead of {plan.loss.kind})"
+    others = [made for made in plan.forecasts if made.basis == "law" and made is not choice]
+    if others:
+        ratio = others[0].frobenius.mean / choice.frobenius.mean
+        why += f"; {others[0].mechanism.name} would have {ratio:.2f} times its Frobenius error"
+    return why + "."
+
+
+def split_text(split: Split) -> str:
+    """The ways to divide a budget."""
+    whole = split.joint.error
+    lines = [
+        [share.rule, _amounts(share.each), share.mechanism, _size(share.error), f"{share.error / whole:.2f}"]
+        for share in (split.joint, *split.shares)
+    ]
+    told = (
+        f"{split.releases} releases of this table, each with its share, have errors {split.saving:.3g} times that of "
+        "one joint release, from which every model, correlation and component is free."
+    )
+    return (
+        table(["budget", "each release", "mechanism", "error", "ratio"], lines, left=3)
+        + "\n"
+        + fill(told, width=100)
+    )
+
+
+def _mechanisms(plan: Plan) -> str:
+    headings = ["mechanism", "promise", "Frobenius", "95 %", "spectral", "95 %", "entry", "95 %", "verdict"]
+    lines = []
+    for made in plan.forecasts:
+        star = " *" if made is plan.choice else ""
+        cells = [
+            _size(value)
+            for spread in (made.frobenius, made.spectral, made.entry)
+            for value in (spread.mean, spread.high)
+        ]
+        cells[0] = _BASIS[made.basis] + cells[0]
+        name = made.mechanism.name + ("" if made.mechanism.arithmetic == "exact" else " †")
+        lines.append([name + star, _promise(made), *cells, plan.verdict(made)])
+    return table(headings, lines, left=2)
+
+
+def _notes(plan: Plan) -> list[str]:
+    low, high = plan.signal.low, plan.signal.high
+    share = plan.choice.frobenius.mean
+    notes = [
+        f"* {plan.reason}",
+        "Errors are those of the unrepaired matrix divided by the rows, in scaled units: expected, and the value they "
+        "stay below 95 times in 100. Repair makes them smaller where they are large.",
+        f"The matrix itself (what is not known of it) has a Frobenius norm between {_size(low)} and {_size(high)}: "
+        f"the expected error is {_percent(share / high)} to {_percent(share / low)} of it.",
+    ]
+    if any(made.basis == "worst case" for made in plan.forecasts):
+        notes.append("≤ depends on the table: the worst of a range of tables with the largest norms allowed.")
+    if any(made.basis == "surrogate" for made in plan.forecasts):
+        notes.append("~ depends on the table: simulated for one with the public moments given.")
+    if any(made.mechanism.arithmetic != "exact" for made in plan.forecasts):
+        notes.append("† with this many columns only in idealized (floating-point) arithmetic.")
+    refused = [no.name for no in plan.refusals]
+    if refused:
+        notes.append(f"Not for this promise or schema: {', '.join(refused)} (--json says why).")
+    return notes
+
+
+def _columns(plan: Plan) -> str:
+    shown = plan.columns()[:MOST_COLUMNS]
+    headings = ["column", *(["mean ±"] if shown and shown[0].mean is not None else []), "variance ±"]
+    lines = [[c.column, *([] if c.mean is None else [_size(c.mean)]), _size(c.variance)] for c in shown]
+    title = f"Noise of {plan.choice.mechanism.name} in original units, 95 times in 100:"
+    hidden = len(plan.columns()) - len(shown)
+    more = f"\n… and {hidden} more columns (--json prints all)" if hidden else ""
+    return f"{title}\n{table(headings, lines)}{more}"
+
+
+def _promise(made: Forecast) -> str:
+    return {"pure": "pure", "approximate": "(ε, δ)", "zcdp": "zCDP"}[made.loss.kind]
+
+
+def _amounts(loss: object) -> str:
+    amounts = loss.amounts  # type: ignore[attr-defined]
+    return ", ".join(f"{name} = {display(value)}" for name, value in amounts.items())
+
+
+def _size(value: float) -> str:
+    return f"{value:.3g}"
+
+
+def _percent(value: float) -> str:
+    return f"{100 * value:.2g} %" if value < 10 else f"{value:.3g} times"

@@ -1,0 +1,62 @@
+"""What every figure shares: matplotlib on demand, lines told apart in grey, files written whole."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+from typing import Any
+
+from privcov import files
+from privcov.errors import OutputError, ParameterError
+
+_COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")  # Okabe and Ito
+_DASHES: tuple[Any, ...] = ("-", "--", "-.", (0, (1, 1.2)), (0, (5, 1, 1, 1, 1, 1)))
+_MARKS = "osD^vPX<>*hd|"
+_SAME_BYTES: dict[str, dict[str, None]] = {".svg": {"Date": None}, ".pdf": {"CreationDate": None}, ".png": {}}
+
+
+def pyplot(path: str | Path, *, force: bool) -> Any:
+    """matplotlib.pyplot, once it is sure that the figure can be written; needs the extra ``report``."""
+    if Path(path).suffix not in _SAME_BYTES:
+        raise OutputError("E401", f"a figure is {', '.join(_SAME_BYTES)}, got {Path(path).name}.")
+    files.check_writable(path, force=force)
+    try:
+        import matplotlib
+    except ImportError:
+        raise ParameterError(
+            "E266", "figures need matplotlib.", "Install it with: pip install 'privcov[report]'"
+        ) from None
+    matplotlib.use("Agg")
+    import matplotlib.pyplot
+
+    matplotlib.rcParams.update({"svg.hashsalt": "privcov", "svg.fonttype": "path", "font.size": 9})
+    return matplotlib.pyplot
+
+
+def style(place: int) -> dict[str, Any]:
+    """The look of the line in this place: colour, dash pattern and marker, so that print in grey will do."""
+    return {
+        "color": _COLOURS[place % len(_COLOURS)],
+        "linestyle": _DASHES[place % len(_DASHES)],
+        "marker": _MARKS[place % len(_MARKS)],
+        "markersize": 3.8,
+        "linewidth": 1.3,
+    }
+
+
+def clear(axes: Any) -> None:
+    """A light grid behind the data and no box around it."""
+    axes.grid(True, which="major", color="0.93", linewidth=0.6)
+    axes.set_axisbelow(True)
+    for side in ("top", "right"):
+        axes.spines[side].set_visible(False)
+
+
+def save(figure: Any, path: str | Path, *, force: bool) -> None:
+    """Write the figure, whole or not at all, the same bytes each time, and forget it."""
+    import matplotlib.pyplot
+
+    suffix, made = Path(path).suffix, io.BytesIO()
+    figure.savefig(made, format=suffix[1:], dpi=150, metadata=_SAME_BYTES[suffix])
+    matplotlib.pyplot.close(figure)
+    files.write(path, made.getvalue(), force=force)

@@ -1,0 +1,210 @@
+"""A plan: every mechanism, a verdict, units people feel, a figure; and never a data file."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from inspect import signature
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import privcov as pc
+from privcov.errors import OutputError
+from privcov.grid import Grid
+from privcov.planning.candidates import candidates
+from privcov.planning.figure import curves, draw
+from privcov.planning.signal import SignalRange
+from privcov.randomness import rehearsal
+
+SCHEMA = pc.Schema.from_dict(
+    {
+        "columns": {
+            "age": {"lower": 0, "upper": 100},
+            "income": {"lower": 0, "upper": 200},
+            "educ": {"lower": 0, "upper": 20},
+        }
+    }
+)
+PURE = pc.PureDP(epsilon=1, neighbours="replace-one")
+
+
+@pytest.fixture(scope="module")
+def plan() -> pc.planning.plan.Plan:
+    return pc.plan(schema=SCHEMA, rows=2000, loss=PURE)
+
+
+def test_every_mechanism_is_in_the_plan_or_refused_with_a_reason(plan):
+    from privcov.mechanisms import MECHANISMS
+
+    planned = {made.mechanism.name for made in plan.forecasts}
+    refused = {no.name: no.reason for no in plan.refusals}
+    assert planned | set(refused) == set(MECHANISMS)
+    assert not planned & set(refused)
+    assert all(len(reason) > 10 for reason in refused.values())
+
+
+def test_the_plan_is_ordered_by_error_and_marks_what_auto_takes(plan):
+    errors = [made.frobenius.mean for made in plan.forecasts]
+    assert errors == sorted(errors)
+    text = str(plan)
+    assert f"{plan.choice.mechanism.name} *" in text
+    assert "auto takes symmetric-wishart for covariance" in text
+    assert "useful" in text
+
+
+def test_errors_of_columns_are_those_of_releases_in_original_units(plan):
+    """200 releases: the 95 % value of 200 numbers lies between the true 91 % and 98 % values (two-sided, 1 %)."""
+    rng = np.random.default_rng(2)
+    rows = rng.uniform(0, [100, 200, 20], (2000, 3))
+    apart, truth = [], rows.mean(axis=0)
+    for seed in range(200):
+        made = pc.release(rows, schema=plan.schema, loss=PURE, randomness=rehearsal(seed))
+        apart.append(np.abs(made.mean(repair="clip") - truth))
+    for column, errors in zip(plan.columns(), np.array(apart).T, strict=True):
+        inside = np.mean(errors <= column.mean)
+        assert 0.90 <= inside <= 0.99, column
+
+
+def test_the_json_of_a_plan_holds_every_number_of_its_text(plan):
+    values = json.loads(json.dumps(plan.to_dict()))
+    first = values["mechanisms"][0]
+    assert first["mechanism"] == "symmetric-wishart"
+    assert f"{first['error']['frobenius']['expected']:.3g}" in str(plan)
+    assert first["columns"][0]["mean_95"] == plan.columns()[0].mean
+    assert {line["mechanism"] for line in values["refused"]} == {no.name for no in plan.refusals}
+
+
+@pytest.mark.parametrize(
+    ("error", "verdict"),
+    [
+        (0.01, "useful"),
+        (0.49, "useful"),
+        (0.6, "marginal"),
+        (1.3, "marginal"),
+        (1.5, "worse than publishing zeros"),
+    ],
+)
+def test_the_verdict_compares_the_error_with_the_range_of_the_matrix(error, verdict):
+    assert SignalRange(low=1.0, high=2.0).verdict(error) == verdict
+
+
+@pytest.mark.parametrize("intercept", [False, True])
+def test_no_table_leaves_the_upper_end_of_the_range(intercept):
+    columns = {name: {"lower": -1, "upper": 1} for name in "abc"}
+    schema = pc.Schema.from_dict({"intercept": intercept, "columns": columns})
+    signal, rng = SignalRange.of(schema), np.random.default_rng(3)
+    corners = [np.ones((9, 3)), np.sign(rng.normal(size=(9, 3))), rng.uniform(-1, 1, (9, 3))]
+    for rows in corners:
+        z = np.hstack([np.ones((9, 1)), rows]) if intercept else rows
+        moment = z.T @ z / 9
+        if intercept:
+            moment[0, 0] = 0.0  # known
+        assert np.linalg.norm(moment) <= signal.high + 1e-12
+    assert signal.low <= signal.high
+
+
+def test_a_surrogate_takes_the_place_of_the_worst_case():
+    rows = np.random.default_rng(5).normal([50, 100, 10], [5, 10, 2], (500, 3))
+    made = pc.plan(
+        schema=SCHEMA,
+        rows=2000,
+        loss=PURE,
+        mechanisms=["eigenvectors"],
+        moments=pc.surrogate(rows, schema=SCHEMA),
+    )
+    by_name = {one.mechanism.name: one for one in made.forecasts}
+    assert by_name["eigenvectors"].basis == "surrogate"
+    assert by_name["symmetric-wishart"].basis == "law"
+
+
+def test_progress_counts_every_step_of_a_simulation(plan):
+    seen = []
+
+    def progress(total):
+        seen.append(total)
+        return lambda: seen.append(1)
+
+    pc.plan(schema=plan.schema, rows=2000, loss=PURE, progress=progress)
+    total, *steps = seen
+    assert len(steps) == total > len(plan.forecasts)
+
+
+def test_wide_tables_are_planned_from_laws_alone():
+    able, refused = candidates(loss=PURE, grid=Grid(dimension=300, exponent=15, squared_norm_bound=2**30))
+    assert {one.mechanism.name for one in able} == {"symmetric-wishart", "frobenius", "laplace"}
+    assert any("beyond 200 columns" in no.reason for no in refused)
+
+
+@pytest.fixture(scope="module")
+def few() -> pc.planning.plan.Plan:
+    return pc.plan(schema=SCHEMA, rows=2000, loss=PURE, mechanisms=["laplace", "matrix-bingham"])
+
+
+def test_curves_fall_with_the_budget(few):
+    found = curves(few)
+    assert set(found) == {"symmetric-wishart", "laplace", "matrix-bingham"}
+    for name, line in found.items():
+        errors = [error for _, error in line]
+        assert errors[0] > errors[-1], name
+    law = [error for _, error in found["symmetric-wishart"]]
+    assert law == sorted(law, reverse=True)
+
+
+@pytest.mark.parametrize("ending", ["svg", "pdf", "png"])
+def test_the_figure_is_written_whole_and_the_same_each_time(few, tmp_path, ending):
+    pytest.importorskip("matplotlib", reason="the extra report is not installed")
+    path = tmp_path / f"plan.{ending}"
+    draw(few, path)
+    first = path.read_bytes()
+    assert len(first) > 5000
+    with pytest.raises(OutputError, match="E401"):
+        draw(few, path)
+    draw(few, path, force=True)
+    if ending != "pdf":  # a PDF holds its fonts in an order that may vary
+        assert path.read_bytes() == first
+
+
+def test_a_figure_of_another_kind_is_refused(few, tmp_path):
+    with pytest.raises(OutputError, match="E401"):
+        draw(few, tmp_path / "plan.gif")
+
+
+def test_planning_takes_no_data():
+    for function in (pc.plan, pc.accuracy, pc.required_loss, pc.required_rows):
+        assert "data" not in signature(function).parameters
+
+
+_WATCH = """
+import sys
+opened = []
+sys.addaudithook(lambda event, args: opened.append(str(args[0])) if event == "open" else None)
+from privcov.cli import main
+code = main(sys.argv[1:])
+print("\\nOPENED", *[path for path in opened if path.endswith((".csv", ".parquet"))], file=sys.stderr)
+sys.exit(code)
+"""
+
+
+def test_planning_never_opens_a_data_file(people: Path, tmp_path: Path):
+    """Every file the process opens is seen; the table lies beside the schema, under the name people would give it.
+
+    With a surrogate, which the user declares public, the same watch does see a file: it can fail."""
+    (tmp_path / "people.toml").write_text(
+        '[columns.age]\nlower = 0\nupper = 100\n[columns.sex]\nlevels = ["F", "M"]\n'
+        "[columns.income]\nlower = 0\nupper = 200\n"
+    )
+    common = ["plan", "--schema", "people.toml", "--rows", "300", "--epsilon", "1", "--mechanism", "laplace"]
+
+    def opened(*words: str) -> list[str]:
+        done = subprocess.run(
+            [sys.executable, "-c", _WATCH, *words], cwd=tmp_path, capture_output=True, text=True, check=False
+        )
+        assert done.returncode == 0, done.stderr
+        return done.stderr.rpartition("OPENED")[2].split()
+
+    assert opened(*common) == []
+    assert opened(*common, "--target", "frobenius=0.5") == []
+    assert any(path.endswith("people.csv") for path in opened(*common, "--surrogate", "people.csv"))
