@@ -58,7 +58,12 @@ def command(
 
     Example: privcov plan --schema people.toml --rows 4000 --epsilon 1
     """
+    from privcov.grid import Grid
+    from privcov.planning.figure import draw
     from privcov.planning.plan import plan
+    from privcov.planning.splitting import split
+    from privcov.planning.words import split_text
+    from privcov.report import figures
     from privcov.schema import Schema
 
     schema = Schema.read(schema_path)
@@ -71,8 +76,12 @@ def command(
     if rows == "?" or kind is not None:
         raise click.UsageError("--rows ? and --kind go with a --target.")
     loss, count = as_loss(**loss_words), _rows(rows)
+    divided = (
+        None if releases is None else split(loss=loss, grid=Grid.of(schema), rows=count, releases=releases)
+    )
+    if plot is not None:
+        figures.check(plot, force=force)
     with ExitStack() as stack:
-        progress = _progress(stack, "simulating")
         made = plan(
             schema=schema,
             rows=count,
@@ -80,17 +89,9 @@ def command(
             purpose=purpose,
             mechanisms=list(mechanisms) or None,
             moments=moments,
-            progress=progress,
+            progress=_progress(stack, "simulating"),
         )
-    divided = None
-    if releases is not None:
-        from privcov.grid import Grid
-        from privcov.planning.splitting import split
-
-        divided = split(loss=loss, grid=Grid.of(schema), rows=count, releases=releases)
     if plot is not None:
-        from privcov.planning.figure import draw
-
         with ExitStack() as stack:
             draw(made, plot, force=force, progress=_progress(stack, "drawing"))
         note(f"wrote {plot}")
@@ -100,8 +101,6 @@ def command(
         return
     print(made)
     if divided is not None:
-        from privcov.planning.words import split_text
-
         print("\n" + split_text(divided))
 
 

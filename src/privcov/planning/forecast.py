@@ -171,7 +171,7 @@ def worst_spectra(grid: Grid) -> list[Floats]:
 def _rehearsed(
     mechanism: Mechanism, loss: Loss, grid: Grid, rows: int, spectrum: Floats, step: Step
 ) -> tuple[float, ...]:
-    runs = int(np.clip(1000 // grid.dimension, 6, 200))
+    runs = int(np.clip(1000 // grid.dimension, 6, 120))
     said = ", ".join(f"{name}={value}" for name, value in sorted(mechanism.options.items()))
     spectral = " ".join(f"{value:.6g}" for value in spectrum)
     key = f"{mechanism.name} ({said}) under {loss!r} on {grid} with {rows} rows of spectrum {spectral}, {runs} runs"

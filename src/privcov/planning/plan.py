@@ -116,7 +116,7 @@ def plan(
     step of a simulation; what was simulated before is remembered.
 
     >>> from privcov.privacy import PureDP
-    >>> schema = Schema.from_dict({"columns": {"age": {"lower": 0, "upper": 100}}})
+    >>> schema = Schema.from_dict({"columns": {name: {"lower": 0, "upper": 100} for name in ("age", "math", "art")}})
     >>> loss = PureDP(epsilon=1, neighbours="replace-one")
     >>> made = plan(schema=schema, rows=4000, loss=loss, mechanisms=["symmetric-wishart", "laplace"])
     >>> made.choice.mechanism.name, made.verdict(made.choice)
@@ -165,7 +165,7 @@ def accuracy(
     """The error of one mechanism, before anything is spent.
 
     >>> from privcov.privacy import ZCDP
-    >>> schema = Schema.from_dict({"columns": {"age": {"lower": 0, "upper": 100}}})
+    >>> schema = Schema.from_dict({"columns": {name: {"lower": 0, "upper": 100} for name in ("age", "math", "art")}})
     >>> made = accuracy(schema=schema, rows=4000, loss=ZCDP(rho="0.1", neighbours="replace-one"))
     >>> made.mechanism.name, made.frobenius.mean < made.frobenius.high
     ('gaussian', True)

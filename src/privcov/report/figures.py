@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -15,17 +16,20 @@ _MARKS = "osD^vPX<>*hd|"
 _SAME_BYTES: dict[str, dict[str, None]] = {".svg": {"Date": None}, ".pdf": {"CreationDate": None}, ".png": {}}
 
 
-def pyplot(path: str | Path, *, force: bool) -> Any:
-    """matplotlib.pyplot, once it is sure that the figure can be written; needs the extra ``report``."""
+def check(path: str | Path, *, force: bool) -> None:
+    """Refuse a figure that could not be made or written, before the work for it is done."""
     if Path(path).suffix not in _SAME_BYTES:
         raise OutputError("E401", f"a figure is {', '.join(_SAME_BYTES)}, got {Path(path).name}.")
     files.check_writable(path, force=force)
-    try:
-        import matplotlib
-    except ImportError:
-        raise ParameterError(
-            "E266", "figures need matplotlib.", "Install it with: pip install 'privcov[report]'"
-        ) from None
+    if find_spec("matplotlib") is None:
+        raise ParameterError("E266", "figures need matplotlib.", "Install it: pip install 'privcov[report]'")
+
+
+def pyplot(path: str | Path, *, force: bool) -> Any:
+    """matplotlib.pyplot, once it is sure that the figure can be written; needs the extra ``report``."""
+    check(path, force=force)
+    import matplotlib
+
     matplotlib.use("Agg")
     import matplotlib.pyplot
 

@@ -71,7 +71,7 @@ def test_options_and_published_constants_go_to_the_mechanism_that_auto_takes(peo
     loss = pc.ZCDP(rho="0.1", neighbours="replace-one")
     made = pc.release(people, schema=schema, loss=loss, noise="discrete", randomness=rehearsal(3))
     assert made.certificate.options["noise"] == "discrete"
-    with pytest.raises(ParameterError, match="E209.*no option 'nosie'"):
+    with pytest.raises(ParameterError, match=r"E209.*no option 'nosie'"):
         pc.release(people, schema=schema, loss=loss, nosie="discrete")
 
 
