@@ -7,6 +7,7 @@ sum is the same bits for every order, batching, thread and engine. Proof: docs/p
 
 from __future__ import annotations
 
+import hmac
 from typing import Any, Never
 
 import numpy as np
@@ -22,6 +23,14 @@ _REFUSAL = "a Gram matrix is sensitive: only a mechanism may read it"
 
 def _refuse(*_: object, **__: object) -> Never:
     raise TypeError(_REFUSAL)
+
+
+def _symmetric(grid: Grid, upper: NDArray[np.int64]) -> NDArray[np.int64]:
+    whole = np.zeros((grid.dimension, grid.dimension), dtype=np.int64)
+    rows, columns = np.triu_indices(grid.dimension)
+    whole[rows, columns] = upper
+    whole[columns, rows] = upper
+    return whole
 
 
 class Gram:
@@ -46,9 +55,18 @@ class Gram:
         self._rows = 0
         self._reach = 0
         """A bound on the magnitude of every entry of ``_low``."""
-        self._low = np.zeros((grid.dimension, grid.dimension), dtype=np.int64)
+        self._low: NDArray[Any] = np.zeros((grid.dimension, grid.dimension), dtype=np.int64)
         self._high: NDArray[np.int64] | None = None
         """Multiples of 2^32, once there are more rows than one int64 word surely holds."""
+
+    @classmethod
+    def of_public(cls, grid: Grid, upper: NDArray[Any], *, rows: int) -> Gram:
+        """An invented matrix of a public upper triangle, for simulation alone: no row was ever read for it."""
+        made = cls(grid)
+        made._rows = rows
+        made._low = np.zeros((grid.dimension, grid.dimension), dtype=object)
+        made._low[np.triu_indices(grid.dimension)] = upper
+        return made
 
     @property
     def rows(self) -> int:
@@ -83,6 +101,35 @@ class Gram:
         if self._high is not None:
             exact = exact + self._high[upper].astype(object) * 2**_LOW_BITS
         return exact
+
+    def agrees_with(self, weights: NDArray[np.int32], expected: NDArray[np.int32]) -> bool:
+        """Whether the sum times ``weights`` is ``expected`` modulo 2^32: Freivalds' check, which says no more."""
+        low = self._low.astype(np.uint32).view(np.int32)  # what was carried is a multiple of 2^32
+        return bool(np.array_equal(np.einsum("ij,j->i", low, weights), expected))
+
+    def words_for_transport(self) -> tuple[NDArray[np.int64], NDArray[np.int64] | None, int]:
+        """The upper triangle in words, and their reach: for ``partial.py``, which sends it to another process."""
+        upper = np.triu_indices(self.grid.dimension)
+        return self._low[upper], None if self._high is None else self._high[upper], self._reach
+
+    @classmethod
+    def from_transport(
+        cls, grid: Grid, low: NDArray[np.int64], high: NDArray[np.int64] | None, *, rows: int, reach: int
+    ) -> Gram:
+        """What ``words_for_transport`` took apart."""
+        made = cls(grid)
+        made._low, made._rows, made._reach = _symmetric(grid, low), rows, reach
+        made._high = None if high is None else _symmetric(grid, high)
+        return made
+
+    def fingerprint(self, key: bytes, about: str) -> str:
+        """Tells to the holder of the key, and to nobody else, whether two sums are the same: for a private ledger.
+
+        An HMAC of the exact sum, its grid, its number of rows and ``about``; the same for every order and engine.
+        """
+        facts = (self.grid.dimension, self.grid.exponent, self._rows, *self.reveal_to_mechanism())
+        text = "\n".join([*map(str, facts), about])
+        return hmac.digest(key, text.encode("utf-8"), "sha256").hex()
 
     def _make_room(self, reach: int) -> None:
         """Carry, if entries ``reach`` larger might not fit one word; then expect them."""

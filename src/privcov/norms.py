@@ -2,33 +2,38 @@
 
 A large bound means much noise, a small one clips many rows. Each candidate is scored by the noise it would
 bring (public) plus the squared norm it would cut off (a sum over rows, one person moves it by at most one
-largest squared norm); permute-and-flip picks one. Proof: docs/proofs/row-norm.md.
+largest squared norm); permute-and-flip picks one. Proof: docs/proofs/row-norm.md. ``adaptive`` brings a choice
+of its own, a sparse vector walk (``walk.py``), which takes this one's place.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
 from flint import arb, fmpq
 
-from privcov.bounding import Bounding
+from privcov.accounting import pure_to_zcdp
+from privcov.engines import Engine
 from privcov.errors import ParameterError, without_reasons
 from privcov.exact import uniform_below
 from privcov.exact.trials import exp_trials
 from privcov.grid import Grid
 from privcov.mechanisms import DEFAULTS, MECHANISMS
+from privcov.mechanisms.adaptive import Adaptive, Parts
 from privcov.mechanisms.base import Mechanism
 from privcov.privacy import ZCDP, Amount, ApproxDP, Loss, PureDP, decimal_text, exact
+from privcov.radii import candidates, cut_off, readable_twice
 from privcov.randomness import Randomness
 from privcov.schema import Schema
-from privcov.table import open_table
+from privcov.walk import radii, walk_radii
 
-CANDIDATES = 12
+WALK_SHARE = Fraction(1, 4)
+"""Of ``adaptive``: an eighth for its trace, an eighth for its walk."""
 _UNIT = 2**20
 
 
@@ -39,16 +44,43 @@ class NormChoice:
     price: PureDP
     rest: Loss
     share: Fraction
+    trace: ZCDP | None = None
+    """What ``adaptive`` spends on a trace before it walks; None for a choice by permute-and-flip."""
 
     @property
     def options(self) -> dict[str, str]:
         """As they are written on the certificate."""
-        return {"row_norm": "private", "row_norm_share": decimal_text(self.share)}
+        word = "private" if self.trace is None else "sparse-vector"
+        return {"row_norm": word, "row_norm_share": decimal_text(self.share)}
+
+    @property
+    def rho(self) -> Fraction:
+        """What the choice costs as zCDP."""
+        return pure_to_zcdp(self.price).rho + (0 if self.trace is None else self.trace.rho)
+
+    def candidates(self, schema: Schema) -> tuple[Schema, ...]:
+        """Every schema that may be chosen: public."""
+        return candidates(schema) if self.trace is None else radii(schema)
+
+    @classmethod
+    def before(cls, mechanism: Mechanism, loss: Loss, *, word: str, share: Amount) -> NormChoice | None:
+        """The choice in front of a mechanism: its own where it has one, else as asked, or none."""
+        if mechanism.row_norm is not None:
+            if word not in ("declared", mechanism.row_norm):
+                raise ParameterError(
+                    "E211", f"{mechanism.name} chooses its row norm itself.", "Leave row_norm out."
+                )
+            return cls.of(loss, share=WALK_SHARE, word=mechanism.row_norm)
+        if word == "declared":
+            return None
+        if word != "private":
+            raise ParameterError("E211", f"row_norm must be declared or private, got {word!r}.")
+        return cls.of(loss, share=share)
 
     @classmethod
     def of(cls, loss: Loss, *, share: Amount, word: str = "private") -> NormChoice:
         """Spend a share of a loss on the choice. Under zCDP the choice is pure √(2ρ′), which costs ρ′."""
-        if word != "private":
+        if word not in ("private", "sparse-vector"):
             raise ParameterError("E211", f"row_norm must be declared or private, got {word!r}.")
         try:
             part = exact(share)
@@ -56,6 +88,10 @@ class NormChoice:
             part = Fraction(0)
         if not 0 < part < 1:
             raise ParameterError("E211", f"row_norm_share must be between 0 and 1, got {share}.")
+        if word == "sparse-vector":  # half of the share for a trace, half for the walk
+            parts = Parts.of(loss, walk=part / 2, trace=part / 2)
+            assert parts.walk is not None
+            return cls(price=parts.walk, rest=parts.rest, share=part, trace=parts.trace)
         if isinstance(loss, ZCDP):
             root = Fraction(math.isqrt(int(2 * part * loss.rho * _UNIT**2)), _UNIT)
             price = PureDP(epsilon=root, neighbours=loss.neighbours)
@@ -69,36 +105,63 @@ class NormChoice:
             rest = PureDP(epsilon=left, neighbours=loss.neighbours)
         return cls(price=price, rest=rest, share=part)
 
+    def choose(
+        self,
+        data: Any,
+        *,
+        schema: Schema,
+        mechanism: Mechanism,
+        randomness: Randomness,
+        engine: Engine | None = None,
+    ) -> tuple[Schema, Mechanism]:
+        """The schema with a privately chosen bound, and the mechanism to run under it. Reads the table once."""
+        if self.trace is None:
+            return choose_row_norm(
+                data,
+                schema=schema,
+                choice=self,
+                mechanism=mechanism,
+                randomness=randomness,
+                engine=engine,
+            ), mechanism
+        assert isinstance(mechanism, Adaptive)
+        assert isinstance(self.rest, ZCDP)
+        return walk_radii(
+            data,
+            schema=schema,
+            mechanism=mechanism,
+            price=self.price,
+            trace=self.trace,
+            rest=self.rest,
+            randomness=randomness,
+            engine=engine,
+        )
+
 
 def choose_row_norm(
-    data: Any, *, schema: Schema, choice: NormChoice, mechanism: Mechanism, randomness: Randomness
+    data: Any,
+    *,
+    schema: Schema,
+    choice: NormChoice,
+    mechanism: Mechanism,
+    randomness: Randomness,
+    engine: Engine | None = None,
 ) -> Schema:
     """The schema with a privately chosen row-norm bound: pure ε of ``choice.price``.
 
     Reads the table once; the release then reads it again, so a stream that can be read only once is refused.
     """
-    _readable_twice(data)
+    readable_twice(data)
     options = candidates(schema)
     if len(options) == 1:
         return schema
     largest = schema.squared_norm_bound
     noise = [_noise(option, mechanism, choice.rest) / largest for option in options]
-    lost = without_reasons(lambda: _cut_off(data, schema, options))
+    lost = without_reasons(lambda: cut_off(data, schema, options, engine=engine)).totals
     unit = Grid.of(schema).squared_norm_bound
     scores = [-(Fraction(cut, unit) + level) for cut, level in zip(lost, noise, strict=True)]
     rate = choice.price.epsilon / (2 * schema.max_rows_per_person)
     return options[permute_and_flip(randomness, scores, rate=rate)]
-
-
-def candidates(schema: Schema) -> tuple[Schema, ...]:
-    """The schema with its own bound, and with bounds whose clippable part is halved in squares, repeatedly."""
-    whole = schema.squared_norm_bound
-    fixed = Fraction(schema.fixed_squared_norm if schema.keeps_indicators else 0)
-    if whole == fixed:  # nothing could be clipped
-        return (schema,)
-    squares = [fixed + (whole - fixed) / 2**j for j in range(1, CANDIDATES)]
-    roots = [Fraction(math.isqrt(int(square * _UNIT**2)) + 1, _UNIT) for square in squares]
-    return (schema, *(replace(schema, row_norm_bound=root) for root in roots))
 
 
 def permute_and_flip(randomness: Randomness, scores: Sequence[Fraction], *, rate: Fraction) -> int:
@@ -118,24 +181,6 @@ def permute_and_flip(randomness: Randomness, scores: Sequence[Fraction], *, rate
             return place
 
 
-def _cut_off(data: Any, schema: Schema, options: Sequence[Schema]) -> list[int]:
-    """Σ over rows of the squared norm each option would cut off, exact, in the grid units of ``schema``."""
-    bounding = Bounding.of(schema)
-    numeric = np.array([feature.kind == "numeric" for feature in schema.features])
-    counted = numeric if schema.keeps_indicators else np.ones_like(numeric)
-    fixed = schema.fixed_squared_norm if schema.keeps_indicators else 0
-    scale = 4**bounding.grid.exponent
-    limits = [int((option.squared_norm_bound - fixed) * scale) for option in options]
-    totals = [0] * len(options)
-    for block in open_table(data, schema).blocks():
-        for start in range(0, len(block[0]), 4096):
-            rows = bounding.rows([cells[start : start + 4096] for cells in block])[:, counted]
-            squared = np.einsum("ij,ij->i", rows, rows)  # whole numbers below 2^53: exact in any order
-            for j, limit in enumerate(limits):
-                totals[j] += int(np.maximum(squared - limit, 0.0).sum())
-    return totals
-
-
 def _noise(option: Schema, mechanism: Mechanism, loss: Loss) -> Fraction:
     """The error that noise would bring under an option, in scaled units: public."""
     grid = Grid.of(option)
@@ -144,11 +189,3 @@ def _noise(option: Schema, mechanism: Mechanism, loss: Loss) -> Fraction:
         law = MECHANISMS[DEFAULTS[loss.kind]]().law(loss=loss, grid=grid)
     assert law is not None
     return Fraction(law.rms_frobenius)
-
-
-def _readable_twice(data: Any) -> None:
-    if type(data).__name__ == "RecordBatchReader":
-        raise ParameterError(
-            "E211", "a stream can be read only once, and a private row norm needs two readings.",
-            "Give a table or a file.",
-        )  # fmt: skip

@@ -66,6 +66,25 @@ class Sensitivity:
         return self._scaled(Fraction(1), Fraction(1))
 
     @property
+    def trace(self) -> Fraction:
+        """|tr D| ≤ 1 under both relations, times R²: squared norms are in [0, R²]."""
+        return self._scaled(Fraction(1), Fraction(1))
+
+    @property
+    def cut_off(self) -> Fraction:
+        """Σ max(0, |x|² − r²) moves by at most 1 under both relations, times R², at every radius r."""
+        return self._scaled(Fraction(1), Fraction(1))
+
+    @property
+    def cut_off_moves_one_way(self) -> bool:
+        """Whether one person moves that sum at all radii in one direction, so that no two of them part.
+
+        Not under replace-one with several rows a person, where one row may grow and another shrink. Proof, with
+        the two bounds above: docs/proofs/adaptive.md.
+        """
+        return self.neighbours is Neighbours.ADD_REMOVE or self.rows_per_person == 1
+
+    @property
     def spread(self) -> Fraction:
         """λ_max(D) − λ_min(D) ≤ 1 or 2, times R²: the range of a quadratic form's change."""
         return self._scaled(Fraction(1), Fraction(1 if self.dimension == 1 else 2))

@@ -32,6 +32,7 @@ NORMS = {
     "spread": lambda change: (
         eigenvalues(change)[-1] - eigenvalues(change)[0] if len(change) > 1 else abs(change[0, 0])
     ),
+    "trace": lambda change: abs(np.trace(change)),
     "triangle_l1": lambda change: np.abs(change[np.triu_indices(len(change))]).sum(),
     "free_trace_frobenius": lambda change: math.hypot(np.linalg.norm(change), np.trace(change)),
 }

@@ -39,6 +39,6 @@ def command(as_json: bool) -> None:
         print(f"    {m['summary']}")
         print(f"    best at: {m['best_at']}")
         print(f"    proof:   {m['proof']}")
-    print("\nadaptive: gaussian behind a private row norm; any mechanism can have one (--row-norm private)")
+    print("\nAny of them can have a private row norm in front (--row-norm private); adaptive has its own.")
     for name, reason in WITHDRAWN.items():
         print(f"refused: {name}: {reason}")

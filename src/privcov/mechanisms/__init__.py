@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from privcov.errors import ParameterError
+from privcov.mechanisms.adaptive import Adaptive
 from privcov.mechanisms.base import Mechanism
 from privcov.mechanisms.eigenvectors import Eigenvectors
 from privcov.mechanisms.frobenius import Frobenius
@@ -32,6 +33,7 @@ MECHANISMS: dict[str, type[Mechanism]] = {
     "johnson-lindenstrauss": JohnsonLindenstrauss,
     "wishart": Wishart,
     "separate": Separate,
+    "adaptive": Adaptive,
     "joint-gaussian": JointGaussian,
 }
 
@@ -45,27 +47,27 @@ WITHDRAWN = {
 
 
 def find(mechanism: str | Mechanism, *, loss: Loss, as_published: bool = False, **options: Any) -> Mechanism:
-    """The mechanism meant by a name (or ``auto``), able to promise this kind of loss.
+    """The mechanism meant by a name, able to promise this kind of loss; ``auto`` is ``privcov.planning``'s.
 
     ``as_published`` takes the constants of its paper in place of the tight ones.
     """
     if isinstance(mechanism, str):
-        name = DEFAULTS[loss.kind] if mechanism == "auto" else mechanism
-        if name in WITHDRAWN:
-            raise ParameterError("E208", WITHDRAWN[name])
-        if name not in MECHANISMS:
+        if mechanism in WITHDRAWN:
+            raise ParameterError("E208", WITHDRAWN[mechanism])
+        if mechanism not in MECHANISMS:
             raise ParameterError(
-                "E209", f"there is no mechanism {name!r}.", f"There are: {', '.join(MECHANISMS)}."
+                "E209", f"there is no mechanism {mechanism!r}.", f"There are: {', '.join(MECHANISMS)}."
             )
-        known = {f for f in MECHANISMS[name].__dataclass_fields__}
+        name, kind = mechanism, MECHANISMS[mechanism]
+        known = {f for f in kind.__dataclass_fields__}
         if strange := sorted(set(options) - known):
             raise ParameterError(
                 "E209", f"{name} has no option {strange[0]!r}.", f"It has: {', '.join(sorted(known))}."
             )
-        if as_published and not MECHANISMS[name].as_published:
+        if as_published and not kind.as_published:
             raise ParameterError("E209", f"{name} has no published variant.", "Leave --as-published out.")
-        published = MECHANISMS[name].as_published if as_published else {}
-        mechanism = MECHANISMS[name].from_words({**published, **options})
+        published = kind.as_published if as_published else {}
+        mechanism = kind.from_words({**published, **options})
     elif options or as_published:
         raise ParameterError("E209", "options belong to a mechanism given by name.")
     mechanism.check(loss)

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, fields, replace
 from fractions import Fraction
 from typing import (
     Any,
@@ -27,12 +28,13 @@ from typing import (
 import numpy as np
 from numpy.typing import NDArray
 
+from privcov.accounting import pure_to_zcdp
 from privcov.errors import ParameterError
 from privcov.gram import Gram
 from privcov.grid import Grid
 from privcov.noise import NoiseLaw
-from privcov.privacy import Loss, Neighbours
-from privcov.randomness import Randomness
+from privcov.privacy import ZCDP, Loss, Neighbours, PureDP
+from privcov.randomness import FirstBit, NoBits, Randomness
 from privcov.sketch import Sketch
 
 Arithmetic = Literal["exact", "idealized"]
@@ -80,6 +82,8 @@ class Mechanism(ABC):
     """The options that make it what its paper ran; empty where there is nothing to reproduce."""
     relations: ClassVar[tuple[Neighbours, ...]] = tuple(Neighbours)
     """The neighbouring relations it has a promise for."""
+    row_norm: ClassVar[str | None] = None
+    """The private choice of a row-norm bound that is part of it; none where one is an extra for any mechanism."""
     needs_intercept: ClassVar[bool] = False
     """Whether it works only on a grid whose first column is the intercept in every row."""
 
@@ -144,6 +148,29 @@ class Mechanism(ABC):
     def law(self, *, loss: Loss, grid: Grid) -> NoiseLaw | None:
         """The law of the noise in scaled units, a public fact; None where the noise is not additive."""
 
+    def as_zcdp(self, loss: Loss) -> Fraction | None:
+        """The ρ that a release at this loss is known to cost as zCDP; None where only (ε, δ) is known."""
+        if isinstance(loss, ZCDP):
+            return loss.rho
+        return pure_to_zcdp(loss).rho if isinstance(loss, PureDP) else None
+
+    def refuse_early(self, *, loss: Loss, grid: Grid) -> None:
+        """Raise whatever ``draw`` refuses from public facts: it is run up to its first random bit, and no further."""
+        with suppress(FirstBit):
+            self.draw(loss=loss, grid=grid, randomness=NoBits())
+
+    def expected_error(self, *, loss: Loss, grid: Grid, spectrum: Sequence[float]) -> float | None:
+        """The root mean square Frobenius error of the raw matrix, in scaled units, by a formula.
+
+        For a table whose Gram matrix has these eigenvalues (scaled units, any order), which are public: a guess
+        or a bound. None where no formula is good to 10 %; ``rehearse.rehearsed_error`` then simulates it.
+        """
+        return None
+
+    def idealized(self) -> Self:
+        """The same mechanism in float64, for simulation."""
+        return replace(self, arithmetic="idealized")
+
     @abstractmethod
     def draw(self, *, loss: Loss, grid: Grid, randomness: Randomness) -> Draw:
         """Everything random that does not depend on data."""
@@ -191,6 +218,10 @@ class AdditiveMechanism(Mechanism):
 
     @abstractmethod
     def law(self, *, loss: Loss, grid: Grid) -> NoiseLaw: ...
+
+    def expected_error(self, *, loss: Loss, grid: Grid, spectrum: Sequence[float]) -> float | None:
+        """That of the noise, whatever the table."""
+        return self.law(loss=loss, grid=grid).rms_frobenius
 
     def draw(self, *, loss: Loss, grid: Grid, randomness: Randomness) -> Noise:
         self.check(loss)

@@ -50,12 +50,21 @@ class Budget:
         split = splits.sum_to if self.kind == "pure" else splits.squares_sum_to
         return split(self.amount, weights)
 
+    def value_variance(self, sensitivity: Sensitivity, count: int) -> Fraction:
+        """The variance of the noise below, all but exactly where scales are large."""
+        if self.kind == "pure":
+            return 2 * Fraction(self._value_scale(sensitivity, count)) ** 2
+        return sensitivity.values_l2(count, excess=EXCESS) ** 2 / (2 * self.amount)
+
+    def _value_scale(self, sensitivity: Sensitivity, count: int) -> int:
+        return math.ceil(sensitivity.values_l1(count, excess=EXCESS) / self.amount)
+
     def value_noise(self, randomness: Randomness, sensitivity: Sensitivity, count: int) -> Upper:
         """Integer noise for ``count`` rounded eigenvalues or quadratic forms, in grid units."""
         if self.kind == "pure":
-            scale = math.ceil(sensitivity.values_l1(count, excess=EXCESS) / self.amount)
+            scale = self._value_scale(sensitivity, count)
             return discrete_laplace(randomness, scale=scale, count=count)
-        variance = sensitivity.values_l2(count, excess=EXCESS) ** 2 / (2 * self.amount)
+        variance = self.value_variance(sensitivity, count)
         return discrete_gaussian(randomness, variance=variance, count=count)
 
     def weights(self, eigenvalues: Sequence[float], sensitivity: Sensitivity) -> list[float]:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import exp
-from typing import Literal
+from typing import Literal, Self
 
 from privcov.errors import ParameterError
 from privcov.exact.acceptance import proposals_needed
@@ -65,6 +65,10 @@ class Eigenvectors(DataDrivenMechanism):
             )  # fmt: skip
         if self.timing == "padded" and self.arithmetic == "idealized":
             raise ParameterError("E209", "padded timing exists in exact arithmetic only.")
+
+    def idealized(self) -> Self:
+        """Without padding, which has no float64 variant and is not an error of the matrix."""
+        return replace(self, arithmetic="idealized", timing="unprotected")
 
     def draw(self, *, loss: Loss, grid: Grid, randomness: Randomness) -> _Draw:
         self.check(loss)

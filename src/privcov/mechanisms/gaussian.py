@@ -66,6 +66,10 @@ class Gaussian(AdditiveMechanism):
             upper[mask] = discrete_gaussian(randomness, variance=variance, count=int(mask.sum()))
         return upper
 
+    def as_zcdp(self, loss: Loss) -> Fraction:
+        """μ²/2, whatever the loss was said in: Gaussian noise is zCDP."""
+        return 1 / (2 * self._std_over_sensitivity(loss) ** 2)
+
     @property
     def _offdiagonal(self) -> Fraction:
         """Off-diagonal over diagonal standard deviation: 1/√2, or 1 as the papers draw it."""

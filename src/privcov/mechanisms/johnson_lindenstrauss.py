@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Literal
@@ -102,6 +103,11 @@ class JohnsonLindenstrauss(DataDrivenMechanism):
                 "Leave the published constants.",
             )
         return max(LEAST_RIDGE, ridge)
+
+    def expected_error(self, *, loss: Loss, grid: Grid, spectrum: Sequence[float]) -> float:
+        """By ``rms_frobenius``: the error depends on the trace and the norm alone."""
+        values = [float(value) for value in spectrum]
+        return self.rms_frobenius(loss=loss, grid=grid, trace=sum(values), frobenius=math.hypot(*values))
 
     def rms_frobenius(self, *, loss: Loss, grid: Grid, trace: float, frobenius: float) -> float:
         """√E‖Ĉ − C‖²_F = √(((tr M)² + ‖M‖²_F)/r), M = C + w²I, for a C of this trace and norm, in scaled units.

@@ -50,6 +50,10 @@ class JointGaussian(AdditiveMechanism):
                 "Use replace-one, or the gaussian mechanism.",
             )  # fmt: skip
 
+    def as_zcdp(self, loss: Loss) -> Fraction:
+        """μ²/2, whatever the loss was said in: Gaussian noise is zCDP."""
+        return 1 / (2 * _std_over_sensitivity(loss) ** 2)
+
     def law(self, *, loss: Loss, grid: Grid) -> Law:
         ratio, std = self._calibrated(loss, grid)
         return joint_gaussian(ratio)(dimension=grid.dimension, scale=float_up(std * grid.unit))

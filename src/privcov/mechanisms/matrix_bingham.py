@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -14,6 +15,8 @@ from privcov.grid import Grid
 from privcov.mechanisms.base import DataDrivenMechanism, Upper
 from privcov.mechanisms.budget import EXCESS, Budget
 from privcov.mechanisms.frames import OPENED
+from privcov.mechanisms.predicted import subspace_error
+from privcov.noise import GaussianEnsemble, NoiseLaw, WishartDifference
 from privcov.privacy import Loss
 from privcov.randomness import Randomness
 from privcov.sensitivity import Sensitivity, sqrt_up
@@ -48,19 +51,39 @@ class MatrixBingham(DataDrivenMechanism):
     def draw(self, *, loss: Loss, grid: Grid, randomness: Randomness) -> _Draw:
         self.check(loss)
         d = grid.dimension
-        rank = self.rank_of(self.rank, d)
-        if self.rows is not None and not self.rows >= 1:
-            raise ParameterError("E209", f"rows must be at least 1, got {self.rows}.")
         self.check_columns(d, most=EXACT_COLUMNS)
         budget, sensitivity = Budget.of(loss, draws=1), Sensitivity.of(grid, loss.neighbours)
-        shares = {"block": Fraction(1)} if rank == d else {"subspace": HALF, "block": HALF}
-        exponent, cap = Fraction(0), None
-        if rank < d:
-            exponent = budget.part(shares["subspace"]).ranges([1.0])[0] / sensitivity.frame_range
-        if 1 < rank < d - 1:
-            cap = self._cap(grid, rank, exponent)
+        rank, shares, exponent, cap = self._plan(grid, budget, sensitivity)
         noise = _block_noise(budget.part(shares["block"]), sensitivity, rank, randomness)
         return _Draw(self, budget, shares, sensitivity, rank, exponent, cap, noise, randomness)
+
+    def expected_error(self, *, loss: Loss, grid: Grid, spectrum: Sequence[float]) -> float | None:
+        """Exact for the whole matrix; for a subspace, second order where it is drawn close to the leading one."""
+        budget, sensitivity = Budget.of(loss, draws=1), Sensitivity.of(grid, loss.neighbours)
+        rank, shares, exponent, cap = self._plan(grid, budget, sensitivity)
+        noise = _block_law(budget.part(shares["block"]), sensitivity, rank, unit=grid.unit).rms_frobenius
+        if rank == grid.dimension:
+            return noise
+        return subspace_error(
+            spectrum,
+            rank=rank,
+            concentration=float(exponent / grid.unit),
+            noise=noise,
+            cap=None if cap is None else float(cap * grid.unit),
+        )
+
+    def _plan(
+        self, grid: Grid, budget: Budget, sensitivity: Sensitivity
+    ) -> tuple[int, dict[str, Fraction], Fraction, int | None]:
+        """Rank, shares, exponent and cap, from public facts alone."""
+        rank = self.rank_of(self.rank, grid.dimension)
+        if self.rows is not None and not self.rows >= 1:
+            raise ParameterError("E209", f"rows must be at least 1, got {self.rows}.")
+        if rank == grid.dimension:
+            return rank, {"block": Fraction(1)}, Fraction(0), None
+        exponent = budget.part(HALF).ranges([1.0])[0] / sensitivity.frame_range
+        cap = self._cap(grid, rank, exponent) if 1 < rank < grid.dimension - 1 else None
+        return rank, {"subspace": HALF, "block": HALF}, exponent, cap
 
     def _cap(self, grid: Grid, rank: int, exponent: Fraction) -> int:
         """The largest trace that counts, once it is sure that few proposals suffice; from public facts alone."""
@@ -105,16 +128,28 @@ class _Draw:
         return opened.block(frame, self.noise)
 
 
-def _block_noise(budget: Budget, sensitivity: Sensitivity, rank: int, randomness: Randomness) -> Upper:
-    """Noise for the rounded block: symmetric Wishart for pure ε, isotropic Gaussian for ρ."""
+def _block_scale(budget: Budget, sensitivity: Sensitivity, rank: int) -> Fraction:
+    """Of symmetric Wishart noise for pure ε, of isotropic Gaussian noise for ρ."""
     if budget.kind == "pure":
-        scale = sensitivity.block_nuclear(rank, excess=EXCESS) / (2 * budget.amount)
+        return sensitivity.block_nuclear(rank, excess=EXCESS) / (2 * budget.amount)
+    return sensitivity.block_frobenius(rank, excess=EXCESS) * sqrt_up(1 / (2 * budget.amount))
+
+
+def _block_law(budget: Budget, sensitivity: Sensitivity, rank: int, *, unit: Fraction) -> NoiseLaw:
+    """The law of the noise of the block, in scaled units."""
+    law = WishartDifference if budget.kind == "pure" else GaussianEnsemble
+    return law(dimension=rank, scale=float(_block_scale(budget, sensitivity, rank) * unit))
+
+
+def _block_noise(budget: Budget, sensitivity: Sensitivity, rank: int, randomness: Randomness) -> Upper:
+    """Noise for the rounded block."""
+    scale = _block_scale(budget, sensitivity, rank)
+    if budget.kind == "pure":
         return wishart_difference(randomness, dimension=rank, scale=scale)
-    std = sensitivity.block_frobenius(rank, excess=EXCESS) * sqrt_up(1 / (2 * budget.amount))
     return gaussian_ensemble(
         randomness,
         dimension=rank,
-        diagonal_std=std,
-        offdiagonal_std=std * sqrt_up(HALF),
+        diagonal_std=scale,
+        offdiagonal_std=scale * sqrt_up(HALF),
         trace_keep=Fraction(1),
     )

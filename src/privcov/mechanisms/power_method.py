@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -18,6 +19,7 @@ from privcov.gram import Gram
 from privcov.grid import Grid
 from privcov.mechanisms.base import Arithmetic, DataDrivenMechanism, Upper
 from privcov.mechanisms.budget import EXCESS, Budget
+from privcov.mechanisms.predicted import iterated_error
 from privcov.mechanisms.spectral import BITS, ExactSpectral, FloatSpectral, Vectors
 from privcov.privacy import ApproxDP, Loss
 from privcov.randomness import Floats, Randomness
@@ -49,12 +51,29 @@ class PowerMethod(DataDrivenMechanism):
     def timing_note(self) -> str:
         return "noise is drawn before data is read and the number of iterations is public"
 
+    def expected_error(self, *, loss: Loss, grid: Grid, spectrum: Sequence[float]) -> float | None:
+        """First order in the noise, where it turns no vector far and the start is forgotten."""
+        rank = self._rank(grid.dimension)
+        sensitivity, steps = Sensitivity.of(grid, loss.neighbours), self._steps(grid.dimension, rank)
+        budget, shares, unit = _budget(loss, sensitivity, rank), _shares(steps), float(grid.unit)
+        values = budget.part(shares["values"][0]).value_variance(sensitivity, rank)
+        step = Fraction(0)
+        if steps:
+            share = budget.part(shares["steps"][0])
+            size = noise_size(share, sensitivity, rank)
+            step = 2 * size**2 if share.kind == "pure" else size
+        stds = {"step_std": math.sqrt(step) * unit, "value_std": math.sqrt(values) * unit}
+        return iterated_error(spectrum, rank=rank, steps=steps, **stds)
+
+    def _rank(self, d: int) -> int:
+        if self.iterations is not None and not self.iterations >= 1:
+            raise ParameterError("E209", f"iterations must be at least 1, got {self.iterations}.")
+        return self.rank_of(self.rank, d)
+
     def draw(self, *, loss: Loss, grid: Grid, randomness: Randomness) -> _Draw:
         self.check(loss)
         d = grid.dimension
-        rank = self.rank_of(self.rank, d)
-        if self.iterations is not None and not self.iterations >= 1:
-            raise ParameterError("E209", f"iterations must be at least 1, got {self.iterations}.")
+        rank = self._rank(d)
         self.check_columns(d, most=EXACT_COLUMNS)
         sensitivity, steps = Sensitivity.of(grid, loss.neighbours), self._steps(d, rank)
         budget = _budget(loss, sensitivity, rank)

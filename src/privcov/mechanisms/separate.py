@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import Literal
 
 import numpy as np
 
 from privcov.accounting import gaussian_mu
+from privcov.errors import ParameterError
 from privcov.exact import gaussian_ensemble, rounded_normals
 from privcov.gram import Gram
 from privcov.grid import Grid
 from privcov.mechanisms.base import DataDrivenMechanism, Upper
+from privcov.mechanisms.predicted import paired_error
 from privcov.mechanisms.spectral import SPECTRAL, Spectral
-from privcov.noise import GaussianEnsemble
+from privcov.noise import GaussianEnsemble, GaussianTriangle
 from privcov.privacy import ApproxDP, Loss, Neighbours
 from privcov.randomness import Randomness
 from privcov.sensitivity import Sensitivity, sqrt_up
@@ -28,7 +32,8 @@ class Separate(DataDrivenMechanism):
     Guarantee: each half is a Gaussian mechanism of μ/√2, so together they are μ-Gaussian private: μ²/2-zCDP,
     and (ε, δ) by the exact profile. Everything after the two draws is post-processing: the eigenvectors of the
     noisy matrix (by ``eigh``, in float64), the sorting, the clipping of values to [0, n·R²] where n is public
-    and to at least 0 elsewhere. Proof: docs/proofs/separate.md.
+    and to at least 0 elsewhere. ``constants="published"`` draws the noise for vectors with independent entries of
+    one size, as the 2022 paper does, under replace-one alone. Proof: docs/proofs/separate.md.
     """
 
     name = "separate"
@@ -36,25 +41,57 @@ class Separate(DataDrivenMechanism):
     summary = "eigenvectors from one Gaussian, eigenvalues from another, paired in order"
     best_at = "many columns and a small trace (the 2022 paper)"
     proof = "docs/proofs/separate.md"
+    as_published = {"constants": "published"}  # noqa: RUF012 - a constant of the class
+
+    constants: Literal["tight", "published"] = "tight"
+
+    def check(self, loss: Loss) -> None:
+        super().check(loss)
+        if self.constants == "published" and loss.neighbours is not Neighbours.REPLACE_ONE:
+            raise ParameterError(
+                "E207", "separate as published clips to the number of rows, public under replace-one only.",
+                "Use replace-one, or leave the published constants.",
+            )  # fmt: skip
+
+    def expected_error(self, *, loss: Loss, grid: Grid, spectrum: Sequence[float]) -> float | None:
+        """Pair by pair, where every eigenvalue is far from zero and from all but one other."""
+        if self.constants == "published":  # its noise prefers the axes, so a spectrum says too little
+            return None
+        vectors_std, values_std = (float(std * grid.unit) for std in self.stds(loss=loss, grid=grid))
+        return paired_error(spectrum, vectors_std=vectors_std, values_std=values_std)
+
+    def stds(self, *, loss: Loss, grid: Grid) -> tuple[Fraction, Fraction]:
+        """Of a diagonal entry of the noise for vectors, and of the noise of a value, in grid units."""
+        sensitivity, multiple = Sensitivity.of(grid, loss.neighbours), _std_over_sensitivity(loss)
+        values = sensitivity.values_l2(grid.dimension, excess=Fraction(0))
+        return sensitivity.frobenius * multiple, values * multiple
+
+    @property
+    def _offdiagonal(self) -> Fraction:
+        """Off-diagonal over diagonal standard deviation: 1/√2, or 1 as the paper draws it."""
+        return Fraction(1) if self.constants == "published" else sqrt_up(Fraction(1, 2))
+
+    def as_zcdp(self, loss: Loss) -> Fraction:
+        """μ²/2, whatever the loss was said in: half from each of the two Gaussians."""
+        return 1 / _std_over_sensitivity(loss) ** 2
 
     def draw(self, *, loss: Loss, grid: Grid, randomness: Randomness) -> _Draw:
         self.check(loss)
         d = grid.dimension
         self.check_columns(d, most=EXACT_COLUMNS, instead="gaussian")
-        sensitivity, multiple = Sensitivity.of(grid, loss.neighbours), _std_over_sensitivity(loss)
-        vectors_std = sensitivity.frobenius * multiple
-        values_std = sensitivity.values_l2(d, excess=Fraction(0)) * multiple
+        vectors_std, values_std = self.stds(loss=loss, grid=grid)
         if self.arithmetic == "exact":
             for_vectors = gaussian_ensemble(
                 randomness,
                 dimension=d,
                 diagonal_std=vectors_std,
-                offdiagonal_std=vectors_std * sqrt_up(Fraction(1, 2)),
+                offdiagonal_std=vectors_std * self._offdiagonal,
                 trace_keep=Fraction(1),
             )
             for_values = rounded_normals(randomness, count=d, std=values_std)
         else:
-            ensemble = GaussianEnsemble(dimension=d, scale=float(vectors_std))
+            kind = GaussianTriangle if self.constants == "published" else GaussianEnsemble
+            ensemble = kind(dimension=d, scale=float(vectors_std))
             for_vectors = _integers(ensemble.simulate(randomness)[np.triu_indices(d)])
             for_values = _integers(float(values_std) * randomness.normals(d))
         most = grid.squared_norm_bound if loss.neighbours is Neighbours.REPLACE_ONE else None

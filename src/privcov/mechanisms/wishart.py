@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Literal
@@ -51,6 +52,14 @@ class Wishart(AdditiveMechanism):
     def law(self, *, loss: Loss, grid: Grid) -> CentredWishart | None:  # type: ignore[override]
         """None where the mean is left in: that noise is no centred law, and repair must not take it for one."""
         return self._law(loss, grid) if self.centred == "yes" else None
+
+    def expected_error(self, *, loss: Loss, grid: Grid, spectrum: Sequence[float]) -> float:
+        """That of the noise, whatever the table; with the mean k·s·I where that is left in."""
+        noise = self._law(loss, grid).rms_frobenius
+        if self.centred == "yes":
+            return noise
+        mean = float(self._degrees(loss, grid) * self._scale(loss, grid) * grid.unit)
+        return math.hypot(noise, math.sqrt(grid.dimension) * mean)
 
     def draw(self, *, loss: Loss, grid: Grid, randomness: Randomness) -> Noise:
         self.check(loss)

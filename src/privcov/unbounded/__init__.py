@@ -7,6 +7,7 @@ public K with Σ ⪯ K·I, a guess that may be far too large, is refined in priv
 
 from privcov.unbounded.entry import estimate_gaussian
 from privcov.unbounded.estimate import GaussianEstimate, load, mahalanobis_error
+from privcov.unbounded.expected import expected_error
 from privcov.unbounded.univariate import UnivariateEstimate, estimate_mean, estimate_scale
 
 __all__ = [
@@ -14,6 +15,7 @@ __all__ = [
     "GaussianEstimate",
     "load",
     "mahalanobis_error",
+    "expected_error",
     "estimate_mean",
     "estimate_scale",
     "UnivariateEstimate",

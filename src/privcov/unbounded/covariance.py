@@ -19,10 +19,11 @@ import numpy as np
 
 from privcov.bounding import Floats
 from privcov.errors import ParameterError
+from privcov.mechanisms.gaussian import Gaussian
 from privcov.privacy import ZCDP
 from privcov.randomness import Randomness
 from privcov.unbounded.ball import Ball
-from privcov.unbounded.moments import Spent, noisy_second_moment, projected, symmetric
+from privcov.unbounded.moments import TIGHT, Spent, noisy_second_moment, projected, symmetric
 from privcov.unbounded.parameters import chi_squared_tail, log_inverse
 
 _GOAL = Fraction(1000)
@@ -39,6 +40,8 @@ class Facts:
     """A lower bound on the variance in every direction; only ``preconditioned`` reads it."""
     tail: Fraction
     rounds: int
+    noise: Gaussian = TIGHT
+    """Of a round of ``coinpress``."""
 
     def __post_init__(self) -> None:
         condition = self.largest_variance / self.smallest_variance
@@ -130,7 +133,8 @@ def coinpress(rows: Floats, facts: Facts, loss: ZCDP, randomness: Randomness) ->
     spent: list[Spent] = []
     for number, rho in enumerate(coinpress_budget(loss.rho, facts.rounds)):
         share = ZCDP(rho=rho, neighbours=loss.neighbours)
-        moment = projected(noisy_second_moment(rows, found.matrix, ball, share, randomness), ball)
+        noisy = noisy_second_moment(rows, found.matrix, ball, share, randomness, facts.noise)
+        moment = projected(noisy, ball)
         spent.append(Spent(f"covariance {number + 1}", rho))
         before, found = found, _whitened(found, moment, count)
     return Found(covariance=before.undone(moment), whitening=found, spent=tuple(spent))

@@ -1,4 +1,4 @@
-"""The bridge from unbounded rows to a public estimate: check, read, centre, estimate, certify.
+"""The bridge from unbounded rows to a public estimate: check, pay, read, centre, estimate, certify.
 
 Everything that can be refused is refused from public facts; after the first value is read there are no
 data-dependent errors, only the row count, which is public, can still be too small.
@@ -6,25 +6,30 @@ data-dependent errors, only the row count, which is public, can still be too sma
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from fractions import Fraction
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from privcov.bounding import Floats
 from privcov.errors import InputError, ParameterError, without_reasons
+from privcov.ledger import Ledger, Request
+from privcov.mechanisms.gaussian import Gaussian
+from privcov.paying import pay
 from privcov.privacy import ZCDP, Amount, decimal_text
 from privcov.randomness import Randomness, kernel
 from privcov.unbounded.covariance import METHODS, Facts, Found
 from privcov.unbounded.estimate import GaussianCertificate, GaussianEstimate
 from privcov.unbounded.mean import recursive_mean
-from privcov.unbounded.moments import Spent
+from privcov.unbounded.moments import TIGHT, Spent
 from privcov.unbounded.parameters import positive, probability, whole_rounds, zcdp
-from privcov.unbounded.rows import centred, column_names, open_rows, read_rows
+from privcov.unbounded.rows import centred, column_names, fingerprint, open_rows, read_rows
 
 MEAN_SHARE = Fraction(1, 10)
 """Of ρ, for the mean where one is asked for: d numbers are far cheaper than d(d+1)/2."""
+PUBLISHED_TAIL = Fraction(1, 10)
 
 
 def estimate_gaussian(
@@ -39,6 +44,9 @@ def estimate_gaussian(
     mean_radius: Amount | None = None,
     smallest_variance: Amount = 1,
     tail: Amount = "0.1",
+    as_published: bool = False,
+    ledger: str | Path | Ledger | None = None,
+    deliver: Callable[[GaussianEstimate], object] | None = None,
     randomness: Randomness | None = None,
 ) -> GaussianEstimate:
     """A private covariance, and mean if asked for, of unbounded rows that look roughly Gaussian.
@@ -48,7 +56,9 @@ def estimate_gaussian(
     that of differences of neighbouring rows, whose order must then not depend on their values;
     ``mean_radius`` (public: ‖mean‖ ≤ radius) buys a mean for a tenth of ρ. ``smallest_variance`` is used by
     ``preconditioned`` only. ``tail`` is the share of rows (``coinpress``), or the chance of any row (the
-    others), that clipping may touch under the assumption.
+    others), that clipping may touch under the assumption. ``as_published`` is ``coinpress`` with the noise and
+    the constants of its public code, without that code's two errors. A ``ledger`` is paid before anything is
+    read, and may refuse; it records the estimate after ``deliver`` has taken it.
     Proof: docs/proofs/unbounded.md.
 
     >>> loss = ZCDP(rho="0.5", neighbours="replace-one")
@@ -67,6 +77,7 @@ def estimate_gaussian(
         smallest_variance=smallest if method == "preconditioned" else largest,
         tail=probability("tail", tail),
         rounds=whole_rounds(rounds),
+        noise=_published(method, tail) if as_published else TIGHT,
     )
     radius = None if mean_radius is None else positive("mean_radius", mean_radius)
     names = column_names(data, columns)
@@ -75,21 +86,27 @@ def estimate_gaussian(
         raise ParameterError("E249", "a known mean needs no mean_radius.", "Leave one of the two out.")
     source = kernel() if randomness is None else randomness
     table = open_rows(data, names)
+    options = _options(facts, method, known_mean=known_mean is not None, radius=radius)
+    order = Request(
+        loss=loss, mechanism=method, options=options, grid={"dimension": len(names)}, rho=loss.rho
+    )
+    bill = pay(ledger, lambda: order, randomness=source)
 
     def work() -> tuple[int, Found, Floats | None, tuple[Spent, ...]]:
         rows = read_rows(table)
+        bill.saw(lambda key: fingerprint(rows, names, key))
         _enough(len(rows), paired=mean is None)
         with np.errstate(all="ignore"):  # a warning would tell that a huge value is there
             return len(rows), *_estimate(rows, mean, radius, method, facts, loss, source)
 
     count, found, made_mean, spent = without_reasons(work)
-    return GaussianEstimate(
+    made = GaussianEstimate(
         columns=names,
         mean=made_mean,
         covariance=found.covariance,
         certificate=GaussianCertificate(
             mechanism=method,
-            options=_options(facts, method, known_mean=known_mean is not None, radius=radius),
+            options=options,
             loss=loss,
             budget=tuple((share.step, share.rho) for share in spent),
             rows=count,
@@ -97,6 +114,10 @@ def estimate_gaussian(
             randomness=source.kind,
         ),
     )
+    if deliver is not None:
+        deliver(made)
+    bill.delivered(made.to_dict)
+    return made
 
 
 def _estimate(
@@ -122,6 +143,19 @@ def _estimate(
         randomness=randomness,
     )
     return found, estimated, (*found.spent, *spent)
+
+
+def _published(method: str, tail: Amount) -> Gaussian:
+    """The noise of the public code: independent entries of one size. Refused where it would not be sound."""
+    if method != "coinpress":
+        raise ParameterError(
+            "E248",
+            f"{method} as published is not private under replace-one: its noise is √2 too small, and not symmetric.",
+            "Leave as_published out, or use coinpress.",
+        )
+    if probability("tail", tail) != PUBLISHED_TAIL:
+        raise ParameterError("E241", f"coinpress as published has the tail {PUBLISHED_TAIL}, got {tail}.")
+    return Gaussian(constants="published")
 
 
 def _enough(rows: int, *, paired: bool) -> None:
@@ -156,4 +190,6 @@ def _options(facts: Facts, method: str, *, known_mean: bool, radius: Fraction | 
     kept = {name: said[name] for name in ("largest_variance", "tail", *used)}
     if radius is not None:
         kept |= {"mean_radius": decimal_text(radius), "rounds": str(facts.rounds)}
+    if facts.noise != TIGHT:
+        kept["constants"] = "published"
     return kept | {"centring": "known mean" if known_mean else "differences of rows"}

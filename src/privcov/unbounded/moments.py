@@ -20,6 +20,9 @@ from privcov.randomness import Randomness
 from privcov.sensitivity import Sensitivity
 from privcov.unbounded.ball import Ball, integer_blocks
 
+TIGHT = Gaussian()
+"""The noise of a round, unless a paper's is asked for."""
+
 
 @dataclass(frozen=True)
 class Spent:
@@ -30,13 +33,19 @@ class Spent:
 
 
 def noisy_second_moment(
-    rows: Floats, matrix: Floats, ball: Ball, loss: ZCDP, randomness: Randomness
+    rows: Floats,
+    matrix: Floats,
+    ball: Ball,
+    loss: ZCDP,
+    randomness: Randomness,
+    noise: Gaussian = TIGHT,
 ) -> Floats:
     """(1/n) Σ wwᵀ of the clipped rows w = clip(matrix · x) plus symmetric Gaussian noise: ρ-zCDP under replace-one.
 
-    The noise is that of the ``gaussian`` mechanism: the orthogonal ensemble, Δ_F = √2 radius²/n, free trace.
+    The noise is that of the ``gaussian`` mechanism: the orthogonal ensemble, Δ_F = √2 radius²/n, free trace; or
+    independent entries of standard deviation Δ_F/√(2ρ), as papers draw it.
     """
-    draw = Gaussian().draw(loss=loss, grid=ball.grid, randomness=randomness)
+    draw = noise.draw(loss=loss, grid=ball.grid, randomness=randomness)
     gram = Gram(ball.grid)
     for block in integer_blocks(rows, matrix, ball):
         gram.add(block)

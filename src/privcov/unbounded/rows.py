@@ -8,6 +8,7 @@ so that nothing is ever dropped or reported.
 
 from __future__ import annotations
 
+import hmac
 from collections.abc import Sequence
 from typing import Any
 
@@ -52,6 +53,12 @@ def read_rows(table: Table) -> Floats:
     rows = np.concatenate(blocks) if blocks else np.zeros((0, table.schema.dimension))
     rows[~np.isfinite(rows).all(axis=1)] = np.nan
     return rows
+
+
+def fingerprint(rows: Floats, columns: Sequence[str], key: bytes) -> str:
+    """Tells the holder of the key whether two tables are the same, rows in the same order: for a private ledger."""
+    about = "\n".join((*columns, str(len(rows)), ""))
+    return hmac.digest(key, about.encode("utf-8") + np.ascontiguousarray(rows).tobytes(), "sha256").hex()
 
 
 def centred(rows: Floats, known_mean: Floats | None) -> Floats:

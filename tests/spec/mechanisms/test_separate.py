@@ -190,6 +190,38 @@ def test_the_error_is_the_predicted_one_where_eigenvalues_are_far_apart():
     assert np.mean(errors) / grid.squared_norm_bound**2 == pytest.approx(predicted, rel=0.1)
 
 
+def test_as_published_every_entry_has_the_paper_s_noise_under_replace_one_alone():
+    """√2/√ρ on the diagonal, above it and on every value, within 6 standard errors; the tight noise is found."""
+    grid, randomness = grid_of(40), rehearsal(6)
+    made = find("separate", loss=zcdp("0.3"), as_published=True)
+    for arithmetic in ("exact", "idealized"):
+        mechanism = replace(made, arithmetic=arithmetic)
+        draws = [mechanism.draw(loss=zcdp("0.3"), grid=grid, randomness=randomness) for _ in range(20)]
+        diagonal = np.equal(*np.triu_indices(40))
+        for samples in (
+            np.array([d.for_vectors[diagonal] for d in draws]),
+            np.array([d.for_vectors[~diagonal] for d in draws]),
+            np.array([d.for_values for d in draws]),
+        ):
+            squares = (samples.astype(float).ravel() / float(grid.squared_norm_bound)) ** 2
+            off = 6 * squares.std() / math.sqrt(squares.size)
+            assert abs(squares.mean() - 2 / 0.3) <= off
+            assert abs(squares.mean() - 1 / 0.3) > off
+        assert draws[0].most_per_row == grid.squared_norm_bound  # values are clipped to [0, n·R²]
+    with pytest.raises(pc.PrivcovError, match="E207 separate as published clips to the number of rows"):
+        find("separate", loss=zcdp("0.3", "add-remove"), as_published=True)
+
+
+def test_the_public_code_s_singular_vectors_are_found():
+    """Canary: an SVD of the noisy matrix orders vectors by |λ|, and gives its negative directions large values."""
+    noisy = np.diag([-50.0, 10.0, 40.0])
+    left, _, right = np.linalg.svd(noisy)
+    flawed = left @ np.diag([100.0, 9.0, 0.0]) @ right
+    sound = square(put_together(noisy[np.triu_indices(3)].astype(object), [0, 9, 100], 3, most=None), 3)
+    assert flawed[0, 0] == pytest.approx(-100)
+    assert np.diag(sound).tolist() == [0, 9, 100]
+
+
 def test_bad_input_is_refused_from_public_facts():
     with pytest.raises(pc.PrivcovError, match="E203"):
         find("separate", loss=pc.PureDP(epsilon=1, neighbours="replace-one"))

@@ -1,0 +1,115 @@
+"""``privcov estimate``: a private covariance of data that has no bounds to declare."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING
+
+import click
+
+from privcov.cli.ledger import left_words
+from privcov.cli.output import json_option, note, print_json
+from privcov.cli.passphrases import passphrase, passphrase_option
+
+if TYPE_CHECKING:
+    from privcov.unbounded import GaussianEstimate
+
+
+@click.command(name="estimate")
+@click.argument("data")
+@click.option("--columns", required=True, help="The numeric columns to use, separated by commas.")
+@click.option("--rho", required=True, help="zero-concentrated privacy, under replace-one.")
+@click.option("--largest-variance", required=True, help="Public: no direction varies more than this.")
+@click.option(
+    "--method", default="coinpress", show_default=True, help="coinpress, truncated or preconditioned."
+)
+@click.option("--rounds", default=5, show_default=True, type=int, help="How often coinpress whitens; public.")
+@click.option("--known-mean", help="Public: the mean, one number for each column, separated by commas.")
+@click.option("--mean-radius", help="Public: the mean is no longer than this; buys a mean for rho/10.")
+@click.option("--smallest-variance", default="1", show_default=True, help="Public; for preconditioned only.")
+@click.option("--tail", default="0.1", show_default=True, help="How much clipping may touch.")
+@click.option(
+    "--as-published", is_flag=True, help="coinpress with the noise of its public code, not the tight one."
+)
+@click.option("--ledger", help="Pay from this budget first; refuse if too little is left (privcov ledger).")
+@click.option("--request-id", help="With --ledger: a name that can be paid for only once.")
+@click.option("--sign", "key_path", help="Sign the estimate with this private key (see privcov keygen).")
+@passphrase_option
+@click.option("-o", "--output", help="Write the estimate here; without it, to stdout.")
+@click.option("--force", is_flag=True, help="Replace an output that is already there.")
+@json_option
+def command(
+    data: str,
+    columns: str,
+    rho: str,
+    largest_variance: str,
+    method: str,
+    rounds: int,
+    known_mean: str | None,
+    mean_radius: str | None,
+    smallest_variance: str,
+    tail: str,
+    as_published: bool,
+    ledger: str | None,
+    request_id: str | None,
+    key_path: str | None,
+    passphrase_file: str | None,
+    output: str | None,
+    force: bool,
+    as_json: bool,
+) -> None:
+    """Estimate a private covariance, and mean, of columns of DATA (CSV or Parquet) without bounds.
+
+    For measurements that are roughly Gaussian. The promise is rho-zCDP under replace-one for every table; the
+    public numbers decide accuracy alone, and no message ever contains a value of the data.
+
+    Example: privcov estimate people.csv --columns height,weight --rho 0.5 --largest-variance 9999 -o people.json
+    """
+    from privcov import files, keyfiles
+    from privcov.ledger import Ledger
+    from privcov.privacy import ZCDP
+    from privcov.unbounded import estimate_gaussian
+    from privcov.unbounded.words import as_text
+
+    key = None
+    if key_path is not None:
+        key = keyfiles.read_private(key_path, passphrase=passphrase(passphrase_file))
+    if output is not None:
+        files.check_writable(output, force=force)
+    book = None if ledger is None else Ledger.open(ledger)
+    if request_id is not None:
+        if book is None:
+            raise click.UsageError("--request-id needs --ledger.")
+        book = book.once(request_id)
+
+    def deliver(made: GaussianEstimate) -> None:
+        if output is None:
+            sys.stdout.write(made.to_json(key=key))
+            sys.stdout.flush()
+        else:
+            made.save(output, key=key, force=force)
+
+    made = estimate_gaussian(
+        data,
+        columns=[name.strip() for name in columns.split(",")],
+        loss=ZCDP(rho=rho, neighbours="replace-one"),
+        largest_variance=largest_variance,
+        method=method,
+        rounds=rounds,
+        known_mean=None if known_mean is None else known_mean.split(","),  # type: ignore[arg-type]  # checked there
+        mean_radius=mean_radius,
+        smallest_variance=smallest_variance,
+        tail=tail,
+        as_published=as_published,
+        ledger=book,
+        deliver=deliver,
+    )
+    if book is not None:
+        note(left_words(book))
+    if output is None:
+        return
+    if as_json:
+        print_json(made.to_dict(key=key))
+        return
+    note(f"wrote {output}" + ("" if key is None else f", signed with the key {key.public.fingerprint}"))
+    print(as_text(made))

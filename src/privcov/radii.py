@@ -1,0 +1,88 @@
+"""Public candidates for the row-norm bound, and what each would cut off: one exact reading of the table."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from privcov.bounding import Bounding
+from privcov.engines import AnyFragment, Engine, Local, Report, Result, gather
+from privcov.errors import ParameterError
+from privcov.schema import Schema
+from privcov.table import open_table
+
+CANDIDATES = 12
+_UNIT = 2**20
+
+
+def candidates(schema: Schema, *, count: int = CANDIDATES, shrink: int = 2) -> tuple[Schema, ...]:
+    """The schema with its own bound, and with bounds whose clippable part shrinks in squares, repeatedly."""
+    whole = schema.squared_norm_bound
+    fixed = Fraction(schema.fixed_squared_norm if schema.keeps_indicators else 0)
+    if whole == fixed:  # nothing could be clipped
+        return (schema,)
+    squares = [fixed + (whole - fixed) / shrink**j for j in range(1, count)]
+    roots = [Fraction(math.isqrt(int(square * _UNIT**2)) + 1, _UNIT) for square in squares]
+    return (schema, *(replace(schema, row_norm_bound=root) for root in roots))
+
+
+@dataclass(frozen=True)
+class Cut:
+    """Sensitive sums over rows, in grid units of the schema's own bound: nothing prints them."""
+
+    totals: tuple[int, ...]
+    """Σ of the squared norm that each candidate would cut off."""
+    trace: int
+    """Σ of squared norms."""
+    rows: int
+
+    def __repr__(self) -> str:
+        return "<sums over rows: sensitive>"
+
+
+def cut_off(data: Any, schema: Schema, options: Sequence[Schema], *, engine: Engine | None = None) -> Cut:
+    """What each candidate would cut off, exact, the same on every engine."""
+    work = partial(cut_fragment, schema=schema, options=tuple(options))
+    total = [0] * (len(options) + 2)
+    for sent in gather(open_table(data, schema), work, Local() if engine is None else engine, None):
+        total = [whole + part for whole, part in zip(total, json.loads(sent), strict=True)]
+    return Cut(tuple(total[:-2]), *total[-2:])
+
+
+def cut_fragment(
+    fragment: AnyFragment, *, schema: Schema, options: Sequence[Schema], report: Report | None = None
+) -> Result:
+    """The same sums over one fragment, where it is read: sensitive bytes, which are added and never stored."""
+    bounding = Bounding.of(schema)
+    numeric = np.array([feature.kind == "numeric" for feature in schema.features])
+    counted = numeric if schema.keeps_indicators else np.ones_like(numeric)
+    fixed = schema.fixed_squared_norm if schema.keeps_indicators else 0
+    scale = 4**bounding.grid.exponent
+    limits = [int((option.squared_norm_bound - fixed) * scale) for option in options]
+    totals, trace, count = [0] * len(options), 0, 0
+    for block in fragment.open(schema).blocks():
+        for start in range(0, len(block[0]), 4096):
+            rows = bounding.rows([cells[start : start + 4096] for cells in block])
+            squares = rows * rows  # whole numbers, summed below 2^53: exact in any order
+            squared = squares[:, counted].sum(axis=1)
+            trace += int(squares.sum())
+            count += len(rows)
+            for j, limit in enumerate(limits):
+                totals[j] += int(np.maximum(squared - limit, 0.0).sum())
+    return count, json.dumps([*totals, trace, count]).encode("ascii")
+
+
+def readable_twice(data: Any) -> None:
+    """Refuse a stream: the choice reads the table once, and the release again."""
+    if type(data).__name__ == "RecordBatchReader":
+        raise ParameterError(
+            "E211", "a stream can be read only once, and a private row norm needs two readings.",
+            "Give a table or a file.",
+        )  # fmt: skip
