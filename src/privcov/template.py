@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
+
+from privcov.errors import InputError
+
+_NUMBER = re.compile(r"[+-]?[\d.]+(e[+-]?\d+)?", re.IGNORECASE)
 
 _HEAD = """\
 # Public facts about the table. Fill in every blank FROM PUBLIC KNOWLEDGE: a codebook, a law, common sense.
@@ -18,6 +23,12 @@ max_rows_per_person = 1     # how many rows one person can have; multiplies the 
 
 def template(types: Mapping[str, str]) -> str:
     """TOML text with one table per column; it cannot be read back until the blanks are filled."""
+    if any(_NUMBER.fullmatch(name) for name in types):  # a template is public: no value may get into it
+        raise InputError(
+            "E101",
+            "the first line looks like a row of data: one of its names is a number.",
+            "Put the column names on the first line of the file.",
+        )
     parts = [_HEAD]
     for name, kind in types.items():
         heading = (

@@ -397,3 +397,10 @@ def test_schema_explain_buys_a_private_row_norm_and_says_what_it_cost(home, caps
     code, _, err = run(capsys, "schema", "explain", "people.toml", "--data", "people.csv")
     assert code == 2
     assert "give --epsilon or --rho" in err
+
+
+def test_a_table_without_a_header_gives_no_template_and_no_value(home, capsys):
+    (home / "bare.csv").write_text("73.91,F,91357\n50,M,2\n")
+    code, out, err = run(capsys, "schema", "init", "bare.csv")
+    assert (code, "E101" in err) == (2, True)
+    assert "73.91" not in out + err

@@ -23,12 +23,14 @@ import pytest
 import scipy.sparse
 
 import privcov.table.csv as csv_module
+from privcov.engines import Local
 from privcov.errors import InputError, InternalError
 from privcov.grid import Grid
 from privcov.schema import Schema
 from privcov.summing import sum_rows
 from privcov.table import open_table
 from privcov.table.cells import UNKNOWN
+from privcov.table.headers import read_header
 from privcov.table.parquet import read_kinds
 
 AB = Schema.from_dict({"columns": {"a": {"lower": 0, "upper": 10}, "b": {"lower": 0, "upper": 10}}})
@@ -64,9 +66,9 @@ def same(found: Iterable[float], expected: Iterable[float]) -> bool:
     return all(f == e or (math.isnan(f) and math.isnan(e)) for f, e in pairs)
 
 
-def gram_of(data: Any, schema: Schema, threads: int = 1) -> list[int]:
+def gram_of(data: Any, schema: Schema, engine: Any = None) -> list[int]:
     return list(
-        sum_rows(open_table(data, schema), schema, Grid.of(schema), threads=threads).reveal_to_mechanism()
+        sum_rows(open_table(data, schema), schema, Grid.of(schema), engine=engine).reveal_to_mechanism()
     )
 
 
@@ -159,7 +161,7 @@ def test_every_source_gives_the_same_integers(sources: dict[str, Any], source: s
 
 @pytest.mark.parametrize("source", ["parquet", "parquet list", "parquet pattern", "csv", "polars"])
 def test_two_threads_give_the_same_integers(sources: dict[str, Any], source: str) -> None:
-    assert gram_of(sources[source], MIXED, threads=2) == gram_of(sources["pandas"], MIXED)
+    assert gram_of(sources[source], MIXED, engine=Local(workers=2)) == gram_of(sources["pandas"], MIXED)
 
 
 @pytest.mark.parametrize("chunk", [97, 1_000, 33_333])
@@ -260,11 +262,13 @@ def test_a_table_counts_its_records_and_is_read_once(sources: dict[str, Any], fr
 
 
 def test_progress_through_threads_ends_with_every_row(sources: dict[str, Any], frame: pd.DataFrame) -> None:
-    seen: list[tuple[int, int | None]] = []
+    seen: list[tuple[int, int | None, int | None]] = []
     table = open_table(sources["parquet"], MIXED)
-    sum_rows(table, MIXED, Grid.of(MIXED), threads=2, progress=lambda rows, read: seen.append((rows, read)))
-    assert seen[-1][0] == len(frame) == table.rows
-    assert all(isinstance(read, int) for _, read in seen)
+    sum_rows(table, MIXED, Grid.of(MIXED), engine=Local(workers=2), progress=lambda *done: seen.append(done))
+    size = sources["parquet"].stat().st_size
+    assert seen[-1] == (len(frame), size, size)
+    assert table.rows == len(frame)
+    assert [done[:2] for done in seen] == sorted(done[:2] for done in seen)
 
 
 # --- what one cell means -------------------------------------------------------------------------------
@@ -472,10 +476,10 @@ def test_extra_columns_are_ignored_only_when_the_schema_says_so(tmp_path: Path) 
 
 
 def test_names_and_kinds_can_be_read_without_a_schema(tmp_path: Path) -> None:
-    assert csv_module.read_header(written(tmp_path, b"a,b\r\n1,2\r\n"), then=3) == (["a", "b"], b"1,2")
+    assert read_header(written(tmp_path, b"a,b\r\n1,2\r\n"), then=3) == (["a", "b"], b"1,2")
     path = written(tmp_path, parquet_bytes(pa.table({"a": [1.0], "s": ["x"], "t": [True]})), "x.parquet")
     assert read_kinds(path) == {"a": True, "s": False, "t": True}
-    for read, name in ((lambda p: csv_module.read_header(p, then=1), "no.csv"), (read_kinds, "no.parquet")):
+    for read, name in ((lambda p: read_header(p, then=1), "no.csv"), (read_kinds, "no.parquet")):
         with pytest.raises(InputError, match="E119"):
             read(tmp_path / name)
 
@@ -721,3 +725,24 @@ def test_opening_a_table_reads_no_value() -> None:
 
     with pytest.raises(InputError, match="E110"):
         open_table(Untouchable(), ONE)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "73.91,hush\n1,a\n",  # no header at all
+        "age,group,73.91,hush\n1,a,2,3\n",
+        "age,group,hush,hush\n1,a,2,3\n",
+        "age73.91,hush\n1,a\n",
+    ],
+)
+def test_a_row_in_the_place_of_the_header_is_not_repeated_in_the_message(tmp_path, text):
+    path = tmp_path / "people.csv"
+    path.write_text(text)
+    schema = Schema.from_dict(
+        {"columns": {"age": {"lower": 0, "upper": 100}, "group": {"levels": ["a", "b"]}}}
+    )
+    with pytest.raises(InputError, match=r"E10[234]") as refused:
+        open_table(path, schema)
+    assert "73.91" not in str(refused.value)
+    assert "hush" not in str(refused.value)

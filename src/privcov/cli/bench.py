@@ -163,3 +163,28 @@ def forecast(quick: bool, as_json: bool) -> None:
     with counting(6 * len(dimensions), "measuring") as step:
         result = bench.run(dimensions=dimensions, runs=300 if quick else 2000, step=step)
     print_json(result) if as_json else print(bench.render(result))
+
+
+@command.command(name="reliability")
+@click.option("--quick", is_flag=True, help="A tenth of everything.")
+@click.option("--seed", default=1, show_default=True, help="Of the damage and the moments of the kills.")
+@json_option
+def reliability(quick: bool, seed: int, as_json: bool) -> int:
+    """Races for a budget, releases killed with SIGKILL, full disks, hostile files: counts faults, and wants none.
+
+    Example: privcov bench reliability --quick
+    """
+    from privcov.bench import reliability as bench
+    from privcov.cli import main
+
+    with counting(5, "breaking things") as step:
+        result = bench.run(
+            main,
+            spends=25 if quick else 250,
+            kills=20 if quick else 200,
+            inputs=1000 if quick else 10_000,
+            seed=seed,
+            step=step,
+        )
+    print_json(result) if as_json else print(bench.render(result))
+    return 4 if result["faults"] else 0

@@ -3,18 +3,25 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from typing import ClassVar
 
 from privcov.bounding import Block
 from privcov.errors import InputError
 from privcov.schema import Schema
+from privcov.table.fragments import Arrived, Fragment, Held, Piece, bundled
 
+Answer = tuple[int, int, bytes]
+"""The place of a part, its rows, and what came of them."""
 _CELLS_PER_BLOCK = 2**20
 _NAMES_SHOWN = 20
 
 
 class Table(ABC):
     """Rows that fit a schema. ``blocks`` may be walked once; ``rows`` is then the number of records."""
+
+    home: ClassVar[str | None] = None
+    """The cluster that holds the rows, if one does: they are summed there and never come here."""
 
     def __init__(self, schema: Schema, known_rows: int | None = None) -> None:
         self.schema = schema
@@ -24,6 +31,8 @@ class Table(ABC):
         """Rows handed out so far."""
         self.bytes_done: int | None = None
         """Bytes of the file read so far, where that makes sense."""
+        self.parts: int | None = None
+        """How many parts a table in a cluster has, where that is known before it is read."""
         self._opened = False
 
     def blocks(self) -> Iterator[Block]:
@@ -38,9 +47,24 @@ class Table(ABC):
     @abstractmethod
     def _blocks(self) -> Iterator[Block]: ...
 
-    def split(self, parts: int) -> Sequence[Table]:
-        """Tables that together hold the rows of this one, for as many threads; one where that is no gain."""
-        return [self]
+    def pieces(self) -> Sequence[Piece] | None:
+        """Runs of files that together are this table; None where its rows are not in files."""
+        return None
+
+    def fragments(self) -> Sequence[Fragment] | Sequence[Held]:
+        """Parts that together hold every row of this table once, each for one worker."""
+        pieces = self.pieces()
+        return [Held(place=0, table=self)] if pieces is None else bundled(pieces)
+
+    def answers_at_home(self, attempt: Callable[[Arrived], Answer]) -> Generator[Answer, None, None]:
+        """``attempt`` on every part of a table that lives in a cluster, done there."""
+        raise NotImplementedError
+
+    @property
+    def total_bytes(self) -> int | None:
+        """The size of the files, where the table is files."""
+        pieces = self.pieces()
+        return None if pieces is None else sum(piece.bytes for piece in pieces)
 
 
 class Chain(Table):
@@ -59,9 +83,14 @@ class Chain(Table):
                 yield block
             read += table.bytes_done or 0
 
-    def split(self, parts: int) -> Sequence[Table]:
-        pieces = [piece for table in self._tables for piece in table.split(parts)]
-        return [Chain(self.schema, pieces[start::parts]) for start in range(min(parts, len(pieces)))]
+    def pieces(self) -> Sequence[Piece] | None:
+        found: list[Piece] = []
+        for table in self._tables:
+            pieces = table.pieces()
+            if pieces is None:
+                return None
+            found.extend(pieces)
+        return found
 
 
 def block_rows(schema: Schema) -> int:
@@ -70,7 +99,10 @@ def block_rows(schema: Schema) -> int:
 
 
 def check_names(names: Iterable[object], schema: Schema, where: str) -> list[int]:
-    """Where each declared column stands among ``names``; refuses what the schema does not allow."""
+    """Where each declared column stands among ``names``; refuses what the schema does not allow.
+
+    Only declared names are repeated in a message: where a file has no header, the other "names" are a person's row.
+    """
     found = [str(name) for name in names]
     declared = [column.name for column in schema.columns]
     known = set(declared)
@@ -78,18 +110,23 @@ def check_names(names: Iterable[object], schema: Schema, where: str) -> list[int
     repeated = [name for name in found if found.count(name) > 1] if len(set(found)) < len(found) else []
     for name in repeated:
         if name in known or not schema.ignore_extra:
-            raise InputError("E103", f"{where} has two columns named {_shown([name])}.", "Rename one.")
+            which = (
+                f"named {_shown([name])}"
+                if name in known
+                else "of one name, which the schema does not declare"
+            )
+            raise InputError("E103", f"{where} has two columns {which}.", "Rename one.")
     if absent := [name for name in declared if name not in set(found)]:
         raise InputError(
             "E102",
             f"{where} has no column {_shown(absent)}; the schema expects {_shown(declared)}, "
-            f"and the table has {_shown(found)}.",
-            "Correct the schema or the header; in a CSV file columns are separated by commas.",
+            f"and {len(extra)} of the table's {len(found)} names are not among them.",
+            "Correct the schema or the header, which must be the first line of a CSV file, separated by commas.",
         )
     if extra and not schema.ignore_extra:
         raise InputError(
             "E104",
-            f"{where} has columns the schema does not declare: {_shown(extra)}.",
+            f"{where} has {len(extra)} columns that the schema does not declare, beside {_shown(declared)}.",
             "Declare them, or add ignore_extra = true to the schema.",
         )
     places = {name: place for place, name in enumerate(found)}

@@ -1,0 +1,311 @@
+"""What happens when things go wrong: races, kills, full disks, hostile files. Every figure must be zero faults.
+
+Real processes, real SIGKILL, real files. Four parts: many processes on one ledger; releases killed at random moments;
+disks that are full or read-only; damaged and hostile inputs to every command that reads a file. Neighbouring tables are
+compared for anything but the release itself that could tell them apart.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import sys
+import tempfile
+import time
+import traceback
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from privcov.bench import hostile
+from privcov.bench.hostile import SCHEMA, Corpus, Shell
+from privcov.errors import BudgetError
+from privcov.ledger import Ledger, Request
+from privcov.privacy import PureDP
+from privcov.released import load
+from privcov.report.tables import table
+
+SPEND = PureDP(epsilon="0.01", neighbours="replace-one")
+SIZES = (0, 1, 100, 500, 1000, 4096, 20_000, 40_000, 70_000)
+"""How large a file may grow before the disk is full."""
+RELEASE = ["--schema", "people.toml", "--epsilon", "0.01", "--neighbours", "replace-one"]
+
+
+def run(
+    main: Callable[[list[str]], int],
+    *,
+    processes: int = 8,
+    spends: int = 250,
+    kills: int = 200,
+    inputs: int = 10_000,
+    sizes: Sequence[int] = SIZES,
+    seed: int = 1,
+    step: Callable[[], None] = lambda: None,
+) -> dict[str, Any]:
+    """Every part in turn, each in a directory of its own, with the command line ``main``; five steps."""
+    results, shell = [], Shell(main)
+    parts: list[Callable[[], dict[str, Any]]] = [
+        lambda: race(processes, spends),
+        lambda: killed(shell, kills, seed),
+        lambda: disks(shell, sizes),
+        lambda: _elsewhere(lambda: hostile.fuzz(shell, inputs, seed)),
+        lambda: _elsewhere(lambda: hostile.neighbours(shell)),
+    ]
+    for part in parts:
+        start = time.monotonic()
+        with _home():
+            results.append({**part(), "seconds": round(time.monotonic() - start, 1)})
+        step()
+    return {"bench": "reliability", "results": results, "faults": sum(r["faults"] for r in results)}
+
+
+def render(result: dict[str, Any]) -> str:
+    """One line a part."""
+    lines = [[r["part"], r["what"], f"{r['seconds']:.0f} s", str(r["faults"])] for r in result["results"]]
+    told = [f"{r['part']}: {line}" for r in result["results"] for line in r.get("found", [])[:10]]
+    return "\n".join([table(["part", "what was seen", "time", "faults"], lines, left=2), *told])
+
+
+def race(processes: int, spends: int) -> dict[str, Any]:
+    """Everyone tries to pay ``spends`` times for a budget of three quarters of that in all."""
+    affordable = processes * spends * 3 // 4
+    Ledger.init("race.ledger", PureDP(epsilon=SPEND.epsilon * affordable, neighbours="replace-one"))
+
+    def spend() -> list[int]:
+        ledger, numbers = Ledger.open("race.ledger"), []
+        for _ in range(spends):
+            try:
+                numbers.append(ledger.pay(Request(loss=SPEND, mechanism="laplace")).number)
+            except BudgetError as refusal:
+                if refusal.code != "E301":
+                    raise
+        return numbers
+
+    start = time.monotonic()
+    reports = _together(spend, processes)
+    rate = processes * spends / (time.monotonic() - start)
+    paid = [number for numbers in reports for number in numbers or []]
+    kept = [entry.number for entry in Ledger.open("race.ledger").log() if entry.kind == "paid"]
+    found = []
+    if None in reports:
+        found.append(f"{reports.count(None)} processes failed")
+    if len(paid) != affordable:
+        found.append(f"{len(paid)} payments succeeded, {affordable} were affordable")
+    if sorted(paid) != kept:
+        found.append("payments that a process made and the ledger does not have, or the reverse")
+    found += Ledger.open("race.ledger").verify()
+    return {
+        "part": "race",
+        "what": f"{processes} × {spends} payments: {len(paid)} accepted of {affordable} affordable, {rate:.0f}/s",
+        "accepted": len(paid),
+        "affordable": affordable,
+        "per_second": rate,
+        "faults": len(found),
+        "found": found,
+    }
+
+
+def killed(shell: Shell, kills: int, seed: int) -> dict[str, Any]:
+    """Releases that pay a ledger, killed at a random moment; after each the books must balance."""
+    _elsewhere(lambda: Corpus.write(shell))
+    Ledger.init("kill.ledger", PureDP(epsilon=10, neighbours="replace-one"))
+    chance, found, finished, whole = random.Random(seed), list[str](), 0, 0.05
+
+    def make(number: int) -> None:
+        os._exit(
+            shell.call("release", "people.csv", *RELEASE, "--ledger", "kill.ledger", "-o", f"{number}.json")[
+                0
+            ]
+        )
+
+    for number in range(kills):
+        start = time.monotonic()
+        child = _fork(lambda number=number: make(number))  # type: ignore[misc]
+        if number < 3:  # learn how long a whole one takes
+            os.waitpid(child, 0)
+            whole = max(whole, time.monotonic() - start)
+        else:
+            time.sleep(chance.uniform(0, 1.1 * whole))
+            os.kill(child, signal.SIGKILL)
+            os.waitpid(child, 0)
+        found += _books(number)
+    finished = len(list(Path().glob("[0-9]*.json")))
+    burned = Ledger.open("kill.ledger").balance().burned
+    return {
+        "part": "kill -9",
+        "what": f"{kills} releases killed at random: {finished} had finished, {burned} were paid and lost, 0 torn",
+        "finished": finished,
+        "burned": burned,
+        "faults": len(found),
+        "found": found,
+    }
+
+
+def _books(number: int) -> Iterator[str]:
+    """What is wrong after a kill: a broken chain, a release nobody paid for, half a file."""
+    ledger = Ledger.open("kill.ledger")
+    yield from ledger.verify()
+    payments = sum(entry.kind == "paid" for entry in ledger.log())
+    files = list(Path().glob("[0-9]*.json"))
+    if len(files) > payments:
+        yield f"{len(files)} releases and {payments} payments"
+    newest = Path(f"{number}.json")
+    if newest.exists():
+        try:
+            load(newest)
+        except Exception:
+            yield f"{newest} is torn"
+
+
+def disks(shell: Shell, sizes: Sequence[int]) -> dict[str, Any]:
+    """A disk that fills up at every possible size of file, and a directory nobody may write to."""
+    _elsewhere(lambda: Corpus.write(shell))
+    found, tried, paid_before = list[str](), 0, 0
+    Ledger.init("disk.ledger", PureDP(epsilon=10, neighbours="replace-one"))
+    for limit in sizes:
+        for number in range(2):
+            name = f"{limit}-{number}.json"
+            code, told = _limited(
+                shell, limit, "release", "people.csv", *RELEASE, "--ledger", "disk.ledger", "-o", name
+            )
+            tried += 1
+            ledger = Ledger.open("disk.ledger")
+            payments = sum(entry.kind == "paid" for entry in ledger.log())
+            found += [f"at {limit} bytes: {problem}" for problem in ledger.verify()]
+            found += _said(f"at {limit} bytes", code, told, allowed=(0, 2, 3))
+            if Path(name).exists():
+                load(name)
+                if payments == paid_before:
+                    found.append(f"at {limit} bytes: a release without a payment")
+            paid_before = payments
+    found += _read_only(shell)
+    return {
+        "part": "disks",
+        "what": f"{tried} releases on a disk that fills up, 2 in a read-only directory",
+        "faults": len(found),
+        "found": found,
+    }
+
+
+def _read_only(shell: Shell) -> Iterator[str]:
+    os.mkdir("locked")
+    Ledger.init("locked/r.ledger", PureDP(epsilon=1, neighbours="replace-one"))
+    os.chmod("locked", 0o555)
+    os.chmod("locked/r.ledger", 0o444)
+    for words in (
+        ["release", "people.csv", *RELEASE, "-o", "locked/out.json"],
+        ["release", "people.csv", *RELEASE, "--ledger", "locked/r.ledger", "-o", "free.json"],
+    ):
+        code, told = _as_nobody(shell, *words)
+        yield from _said("read-only", code, told, allowed=(2, 3))
+    if Path("locked/out.json").exists() or Path("free.json").exists():
+        yield "a release was written where it could not be paid for or kept"
+
+
+def _said(where: str, code: int, told: str, *, allowed: tuple[int, ...]) -> Iterator[str]:
+    if code not in allowed or "Traceback" in told:
+        yield f"{where}: exit code {code}: {told.strip()[-200:]}"
+
+
+def _limited(shell: Shell, limit: int, *words: str) -> tuple[int, str]:
+    """A command in a process whose files may not grow beyond a limit, as on a disk that is full."""
+
+    def with_limit() -> tuple[int, str]:
+        import resource
+
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
+        code, out, err = shell.call(*words)
+        return code, out + err
+
+    return _answer(with_limit)
+
+
+def _as_nobody(shell: Shell, *words: str) -> tuple[int, str]:
+    """A command in a process that has no special rights."""
+    os.chmod(".", 0o777)
+
+    def without_rights() -> tuple[int, str]:
+        shell.call(*words[:-1], "warm.json")  # modules are imported while they may be read
+        if os.getuid() == 0:
+            os.setgid(65534)
+            os.setuid(65534)
+        code, out, err = shell.call(*words)
+        return code, out + err
+
+    return _answer(without_rights)
+
+
+def _answer(work: Callable[[], tuple[int, str]]) -> tuple[int, str]:
+    try:
+        code, told = _elsewhere(work)
+    except RuntimeError:
+        return -1, "the process died"
+    return int(code), str(told)
+
+
+def _elsewhere(work: Callable[[], Any]) -> Any:
+    """What a forked process makes. One that forks must never read a table itself: readers start threads, and a
+    child forked beside threads may wait for ever for a lock that one of them holds."""
+    (made,) = _together(lambda: [work()], 1)
+    if made is None:
+        raise RuntimeError("a process of this bench died")
+    return made[0]
+
+
+def _together(work: Callable[[], Any], processes: int) -> list[Any]:
+    """What each of some forked processes made, all started at once; None for one that died."""
+    ready, go = os.pipe()
+    reports = []
+    for _ in range(processes):
+        read, write = os.pipe()
+
+        def tell(read: int = read, write: int = write) -> None:
+            os.close(go)
+            os.read(ready, 1)  # returns when the parent closes its end
+            with os.fdopen(write, "w") as out:
+                json.dump(work(), out)
+            os._exit(0)
+
+        child = _fork(tell)
+        os.close(write)
+        reports.append((child, read))
+    os.close(go)
+    os.close(ready)
+    made = []
+    for child, read in reports:
+        with os.fdopen(read) as told:
+            text = told.read()
+        os.waitpid(child, 0)
+        made.append(json.loads(text) if text else None)
+    return made
+
+
+def _fork(work: Callable[[], None]) -> int:
+    sys.stdout.flush()
+    sys.stderr.flush()
+    child = os.fork()
+    if child:
+        return child
+    try:
+        work()
+    except BaseException:
+        traceback.print_exc()
+    finally:
+        os._exit(1)
+
+
+@contextmanager
+def _home() -> Iterator[None]:
+    """A fresh working directory, gone afterwards."""
+    before = os.getcwd()
+    with tempfile.TemporaryDirectory(prefix="privcov-reliability-") as place:
+        os.chdir(place)
+        Path("people.toml").write_text(SCHEMA)
+        try:
+            yield
+        finally:
+            os.chdir(before)
