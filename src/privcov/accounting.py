@@ -15,7 +15,7 @@ from functools import lru_cache
 from flint import arb, ctx, fmpq
 
 from privcov.errors import ParameterError
-from privcov.privacy import ZCDP, Amount, ApproxDP, Loss, PureDP, exact
+from privcov.privacy import ZCDP, Amount, ApproxDP, Loss, Neighbours, PureDP, exact
 
 _PRECISION = 256
 
@@ -69,6 +69,24 @@ def pure_to_zcdp(loss: PureDP) -> ZCDP:
 def bounded_range_to_zcdp(*, eta: Amount) -> Fraction:
     """A privacy loss confined to an interval of width η is η²/8-zCDP (Cesar and Rogers 2021)."""
     return exact(eta) ** 2 / 8
+
+
+def add_remove_to_replace_one(loss: Loss) -> Loss:
+    """An add-remove loss under replace-one, which is one row out and one row in: 2ε, (2ε, δ(1 + e^ε)), 4ρ.
+
+    >>> print(add_remove_to_replace_one(PureDP(epsilon=1, neighbours="add-remove")))
+    pure differential privacy, epsilon = 2, replace-one
+    """
+    if loss.neighbours is Neighbours.REPLACE_ONE:
+        return loss
+    words = Neighbours.REPLACE_ONE
+    if isinstance(loss, ZCDP):
+        return ZCDP(rho=4 * loss.rho, neighbours=words)
+    if isinstance(loss, PureDP):
+        return PureDP(epsilon=2 * loss.epsilon, neighbours=words)
+    with ctx.workprec(_PRECISION):
+        delta = upper_end(ball(loss.delta) * (1 + ball(loss.epsilon).exp()))
+    return ApproxDP(epsilon=2 * loss.epsilon, delta=delta, neighbours=words)
 
 
 def compose(losses: Iterable[Loss]) -> Loss:

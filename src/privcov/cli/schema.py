@@ -158,8 +158,8 @@ def _private_norm(
 
     from privcov.grid import Grid
     from privcov.norms import NormChoice, choose_row_norm
-    from privcov.planning.candidates import choose
     from privcov.paying import order_for_norm, pay
+    from privcov.planning.candidates import choose
     from privcov.randomness import kernel
 
     if loss is None:

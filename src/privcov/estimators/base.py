@@ -28,7 +28,11 @@ TARGET = "y"
 
 
 class PrivateEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
-    """The privacy parameters as constructor arguments, and the one call that spends them."""
+    """The privacy parameters as constructor arguments, and the one call that spends them.
+
+    With a ``ledger`` (a path, an address or a ``privcov.Ledger``) every fit pays first, so that a search or a
+    cross-validation that fits again and again is stopped by the budget.
+    """
 
     release_: Release
     n_features_in_: int
@@ -46,6 +50,7 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
         mechanism: str | Mechanism = "auto",
         row_norm_bound: Amount | None = None,
         max_rows_per_person: int = 1,
+        ledger: Any = None,
     ) -> None:
         self.bounds = bounds
         self.epsilon = epsilon
@@ -55,6 +60,7 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
         self.mechanism = mechanism
         self.row_norm_bound = row_norm_bound
         self.max_rows_per_person = max_rows_per_person
+        self.ledger = ledger
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -88,7 +94,9 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
             max_rows_per_person=self.max_rows_per_person,
         )
         numbers = without_reasons(lambda: _numbers(table, schema.columns))
-        self.release_ = release(numbers, schema=schema, loss=loss, mechanism=self.mechanism)
+        self.release_ = release(
+            numbers, schema=schema, loss=loss, mechanism=self.mechanism, ledger=self.ledger
+        )
         return self.release_
 
     def _check_shape(self, rows: int | None, columns: int) -> None:

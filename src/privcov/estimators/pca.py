@@ -54,6 +54,7 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PrivateEstim
         mechanism: str | Mechanism = "auto",
         row_norm_bound: Amount | None = None,
         max_rows_per_person: int = 1,
+        ledger: Any = None,
     ) -> None:
         super().__init__(
             bounds=bounds,
@@ -64,6 +65,7 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PrivateEstim
             mechanism=mechanism,
             row_norm_bound=row_norm_bound,
             max_rows_per_person=max_rows_per_person,
+            ledger=ledger,
         )
         self.n_components = n_components
         self.scaled = scaled

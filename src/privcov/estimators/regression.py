@@ -70,6 +70,7 @@ class PrivateLinearRegression(_PrivateRegressor):
         mechanism: str | Mechanism = "auto",
         row_norm_bound: Amount | None = None,
         max_rows_per_person: int = 1,
+        ledger: Any = None,
     ) -> None:
         super().__init__(
             bounds=bounds,
@@ -80,6 +81,7 @@ class PrivateLinearRegression(_PrivateRegressor):
             mechanism=mechanism,
             row_norm_bound=row_norm_bound,
             max_rows_per_person=max_rows_per_person,
+            ledger=ledger,
         )
         self.target_bounds = target_bounds
 
@@ -130,6 +132,7 @@ class PrivateRidge(_PrivateRegressor):
         mechanism: str | Mechanism = "auto",
         row_norm_bound: Amount | None = None,
         max_rows_per_person: int = 1,
+        ledger: Any = None,
     ) -> None:
         super().__init__(
             bounds=bounds,
@@ -140,6 +143,7 @@ class PrivateRidge(_PrivateRegressor):
             mechanism=mechanism,
             row_norm_bound=row_norm_bound,
             max_rows_per_person=max_rows_per_person,
+            ledger=ledger,
         )
         self.penalty = penalty
         self.scaled = scaled

@@ -1,0 +1,208 @@
+"""``privcov ledger``: a budget, what was spent of it, and whether its book is whole."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from privcov.cli.losses import as_loss, loss_options
+from privcov.cli.output import json_option, note, print_json
+from privcov.errors import BudgetError, VerificationError
+
+if TYPE_CHECKING:
+    from privcov.ledger import Balance, Ledger
+    from privcov.ledger.entries import Entry
+
+_BAR = 30
+
+
+@click.group(name="ledger")
+def command() -> None:
+    """Keep a budget that cannot be overspent: in a file, or in PostgreSQL (postgresql://…) for a team.
+
+    A ledger is private: it holds a key, and it tells which releases read the same table.
+
+    Example: privcov ledger init census.ledger --epsilon 3 --neighbours replace-one
+    """
+
+
+@command.command(name="init")
+@click.argument("where")
+@loss_options
+@click.option(
+    "--concentrated", is_flag=True, help="Spend epsilon and delta as zCDP from the start; more releases fit."
+)
+@json_option
+def init(where: str, concentrated: bool, as_json: bool, **loss_words: Any) -> None:
+    """Open a new ledger with a budget: --epsilon, or --epsilon and --delta, or --rho. It is never replaced.
+
+    Example: privcov ledger init census.ledger --epsilon 3 --neighbours replace-one
+    """
+    from privcov.ledger import Ledger
+
+    budget = as_loss(**loss_words)
+    ledger = Ledger.init(where, budget, concentrated=concentrated)
+    if as_json:
+        print_json(_balance(ledger.balance()))
+        return
+    print(f"Budget: {budget}.")
+    note(f"Spend from it: privcov release DATA --schema SCHEMA --ledger {_shown(where)}")
+
+
+@command.command(name="show")
+@click.argument("where")
+@json_option
+def show(where: str, as_json: bool) -> None:
+    """Show a ledger: the budget, what is spent of it, what is left, and what it bought.
+
+    Example: privcov ledger show census.ledger
+    """
+    from privcov.ledger import Ledger
+
+    balance = Ledger.open(where).balance()
+    if as_json:
+        print_json(_balance(balance))
+        return
+    account = balance.account
+    print(f"{_shown(where)}: {balance.budget}\n")
+    if balance.before is not None:
+        print(f"Since entry {balance.turned_at} what was left of it is counted as zCDP.")
+        for word, total in balance.before.total.items():
+            print(bar(word, spent=balance.before.spent[word], total=total), "(before)")
+    for word, total in account.total.items():
+        if total:
+            print(bar(word, spent=account.spent[word], total=total))
+    print(f"\n{_times(balance.releases, 'release')} recorded.")
+    if balance.burned:
+        print(f"{_times(balance.burned, 'payment')} without a recorded release: spent all the same.")
+    print(f"The chain ends at {balance.head[:20]}…; keep the whole of it elsewhere: ledger show --json.")
+
+
+@command.command(name="log")
+@click.argument("where")
+@json_option
+def log(where: str, as_json: bool) -> None:
+    """List what was paid for, in order, and which releases read the same table. Private: do not publish it.
+
+    Example: privcov ledger log census.ledger
+    """
+    from privcov.ledger import Ledger
+    from privcov.report.tables import table
+
+    entries = Ledger.open(where).log()
+    if as_json:
+        print_json([_entry(entry) for entry in entries])
+        return
+    done = {entry.facts["entry"]: entry for entry in entries if entry.kind == "done"}
+    lines = [_line(entry, done.get(entry.number)) for entry in entries if entry.kind != "done"]
+    print(table(["entry", "when", "what", "price", "release"], lines, left=5))
+
+
+@command.command(name="verify")
+@click.argument("where")
+@click.option("--head", help="An end of the chain that you kept: finds an old copy put back.")
+@json_option
+def verify(where: str, head: str | None, as_json: bool) -> None:
+    """Check every entry: none changed, removed, added, moved, or paid with less than it costs. Exit code 4 if not.
+
+    Example: privcov ledger verify census.ledger
+    """
+    from privcov.ledger import Ledger
+    from privcov.ledger.store import store_for
+
+    try:
+        found = Ledger(store_for(where)).verify(head=head)
+    except BudgetError as reason:
+        if reason.code != "E305":
+            raise
+        found = (reason.sentence,)
+    if as_json:
+        print_json({"whole": not found, "found": list(found)})
+    else:
+        for line in found:
+            print(line)
+    if found:
+        raise VerificationError("E610", f"{_shown(where)} is not whole.", "Do not pay into it; find out why.")
+    if not as_json:
+        print(f"{_shown(where)} is whole.")
+
+
+def bar(word: str, *, spent: Any, total: Any) -> str:
+    """One amount as a bar: what is spent of what there is."""
+    from privcov.ledger.rules import short
+    from privcov.privacy import display
+
+    full = math.ceil(_BAR * spent / total)
+    return (
+        f"  {word:<8} {'█' * full}{'░' * (_BAR - full)}  {display(spent) if spent else 0} of {short(total)} spent, "
+        f"{short(total - spent)} left"
+    )
+
+
+def left_words(ledger: Ledger) -> str:
+    """What is left after a release, in a few words; the release is made, so nothing is an error any more."""
+    from privcov.ledger.rules import short
+
+    try:
+        account = ledger.balance().account
+    except BudgetError as reason:
+        return f"note: {reason}"
+    parts = [f"{word} {short(left)} of {short(account.total[word])}" for word, left in account.left.items()
+             if account.total[word]]  # fmt: skip
+    return "left in the ledger: " + ", ".join(parts)
+
+
+def _balance(balance: Balance) -> dict[str, Any]:
+    from privcov.ledger.entries import loss_facts, texts
+
+    account = balance.account
+    return {
+        "budget": loss_facts(balance.budget),
+        "rule": account.rule,
+        "total": texts(account.total),
+        "spent": texts(account.spent),
+        "left": texts(account.left),
+        "turned_at": balance.turned_at,
+        "spent_before": None if balance.before is None else texts(balance.before.spent),
+        "releases": balance.releases,
+        "burned": balance.burned,
+        "head": balance.head,
+    }
+
+
+def _entry(entry: Entry) -> dict[str, Any]:
+    same = {} if entry.same_table_as is None else {"same_table_as": entry.same_table_as}
+    return {"number": entry.number, "kind": entry.kind, "created": entry.created, **entry.facts, **same}
+
+
+def _line(entry: Entry, done: Entry | None) -> list[str]:
+    from privcov.ledger.entries import loss_of
+    from privcov.privacy import display, exact
+
+    def words(amounts: dict[str, str]) -> str:
+        pairs = sorted(amounts.items(), reverse=True)  # rho or epsilon, then delta
+        return ", ".join(f"{word} {display(exact(text))}" for word, text in pairs if text != "0")
+
+    what, price, release = entry.kind, "", ""
+    if entry.kind == "opened":
+        what = f"opened: {loss_of(entry.facts['budget'])}"
+    elif entry.kind == "turned":
+        what = f"turned into zCDP: {words(entry.facts['account'])}"
+    else:
+        what, price = entry.facts["mechanism"], words(entry.facts["price"])
+        release = "none recorded" if done is None else f"sha256 {done.facts['release'][:12]}…"
+        if done is not None and done.same_table_as is not None:
+            release += f", same table as entry {done.same_table_as}"
+    return [str(entry.number), entry.created, what, price, release]
+
+
+def _times(count: int, word: str) -> str:
+    return f"{count} {word}{'' if count == 1 else 's'}"
+
+
+def _shown(where: str) -> str:
+    from privcov.ledger.store import store_for
+
+    return store_for(where).name
