@@ -1,4 +1,4 @@
-"""The only bridge from sensitive rows to a public release: check, draw, read, sum, certify.
+"""The only bridge from sensitive rows to a public release: check, pay, draw, read, sum, certify.
 
 Nothing else in privcov sees both the data and the outside. Everything that can be refused is refused from
 public facts before the first value is read; after that there are no data-dependent errors.
@@ -9,15 +9,21 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from fractions import Fraction
+from functools import partial
+from pathlib import Path
 from typing import Any, Literal
 
-from privcov import mechanisms
 from privcov.certificate import Certificate
+from privcov.engines import Engine, Progress, engine_for
 from privcov.errors import InputError, without_reasons
 from privcov.grid import Grid
+from privcov.ledger import Ledger
 from privcov.mechanisms.base import Mechanism, Upper, answer
-from privcov.norms import NormChoice, choose_row_norm
+from privcov.norms import NormChoice
+from privcov.paying import counts_rho, order_for, pay
+from privcov.planning.candidates import decide
 from privcov.privacy import Amount, Loss, Neighbours
+from privcov.radii import readable_twice
 from privcov.randomness import Randomness, kernel
 from privcov.released import Release
 from privcov.schema import Schema
@@ -32,21 +38,27 @@ def release(
     schema: Schema,
     loss: Loss,
     mechanism: str | Mechanism = "auto",
+    purpose: str = "covariance",
     as_published: bool = False,
     row_norm: Literal["declared", "private"] = "declared",
     row_norm_share: Amount = Fraction(1, 10),
+    ledger: str | Path | Ledger | None = None,
+    deliver: Callable[[Release], object] | None = None,
     randomness: Randomness | None = None,
-    threads: int = 1,
-    progress: Callable[[int, int | None], None] | None = None,
+    engine: str | Engine = "local",
+    progress: Progress | None = None,
     **options: Any,
 ) -> Release:
     """A differentially private second-moment matrix of a table, with its certificate.
 
-    ``data`` is a NumPy array, a pandas, polars or Arrow table, or a path to CSV or Parquet. The guarantee is
+    ``data`` is a NumPy array, a pandas, polars, Arrow, DuckDB, Spark or Dask table, or a path to CSV or Parquet,
+    read by an ``engine`` (local, spark, dask, or one of ``privcov.engines``). The guarantee is
     the given ``loss``, for every table the schema admits; ``options`` are the mechanism's own, such as
-    ``arithmetic="idealized"``, and ``as_published`` takes its paper's constants. With
-    ``row_norm="private"`` a share of the loss buys a row-norm bound that fits the data. A ``randomness`` other
-    than the kernel's marks the release as a rehearsal.
+    ``arithmetic="idealized"``, and ``as_published`` takes its paper's constants. ``auto`` takes the mechanism with the
+    least noise for the ``purpose`` (covariance, regression, pca:K), and may promise more than asked. With
+    ``row_norm="private"`` a share of the loss buys a row-norm bound that fits the data. A ``ledger`` is paid
+    before anything random is drawn or any row is read, and may refuse; it records the release after ``deliver``
+    has taken it. A ``randomness`` other than the kernel's marks the release as a rehearsal.
 
     >>> import numpy as np, privcov as pc
     >>> schema = pc.Schema.from_dict({"columns": {"age": {"lower": 0, "upper": 100}}})
@@ -55,32 +67,41 @@ def release(
     >>> made.columns
     ('(Intercept)', 'age')
     """
-    if mechanism == "adaptive":  # after Dong, Liang and Yi 2022: a private radius, then Gaussian noise
-        mechanism, row_norm = "gaussian", "private"
-    chosen = mechanisms.find(mechanism, loss=loss, as_published=as_published, **options)
+    options |= {"as_published": as_published, "as_asked": counts_rho(ledger)}
+    decided = decide(mechanism, loss=loss, schema=schema, purpose=purpose, **options)
+    chosen, loss = decided.mechanism, decided.loss
     source = kernel() if randomness is None else randomness
     table, rest, extra = open_table(data, schema), loss, {}
-    if row_norm != "declared":
-        choice = NormChoice.of(loss, share=row_norm_share, word=row_norm)
-        schema = choose_row_norm(data, schema=schema, choice=choice, mechanism=chosen, randomness=source)
+    runner = engine_for(engine, table)
+    choice = NormChoice.before(chosen, loss, word=row_norm, share=row_norm_share)
+    if choice is not None:
+        readable_twice(data)
+
+    order = partial(order_for, chosen, loss=loss, schema=schema, choice=choice)
+    bill = pay(ledger, order, randomness=source)
+
+    if choice is not None:
+        schema, chosen = choice.choose(
+            data, schema=schema, mechanism=chosen, randomness=source, engine=runner
+        )
         table, rest, extra = open_table(data, schema), choice.rest, choice.options
     grid = Grid.of(schema)
-
     draw = chosen.draw(loss=rest, grid=grid, randomness=source)
 
     def read() -> tuple[int | None, tuple[Upper, Sketch | None]]:
-        gram = sum_rows(table, schema, grid, threads=threads, progress=progress)
+        gram = sum_rows(table, schema, grid, engine=runner, progress=progress)
+        bill.saw(lambda key: gram.fingerprint(key, replace(schema, ignore_extra=False).to_toml()))
         return _public_rows(gram.rows, loss), answer(draw, gram)
 
     rows, (upper, sketch) = without_reasons(read)
-    return Release(
+    made = Release(
         schema=replace(schema, ignore_extra=False),
         rows=rows,
         upper=tuple(int(value) for value in upper),
         sketch=sketch,
         certificate=Certificate(
             mechanism=chosen.name,
-            options={**chosen.options, **extra},
+            options={**chosen.options, **decided.options, **extra},
             loss=loss,
             law=chosen.law(loss=rest, grid=grid),
             arithmetic=chosen.arithmetic,
@@ -89,6 +110,10 @@ def release(
             timing=chosen.timing_note,
         ),
     )
+    if deliver is not None:
+        deliver(made)
+    bill.delivered(made.to_dict)
+    return made
 
 
 def _public_rows(rows: int, loss: Loss) -> int | None:

@@ -175,9 +175,8 @@ def test_the_certificate_carries_the_constructor_s_words(rows):
     assert made.columns == ("(Intercept)", "x0", "x1", "x2")
     pure = make(pc.PrivateCovariance, epsilon=2).fit(rows).release_
     assert pure.certificate.loss == PureDP(epsilon=2, neighbours="replace-one")
-    approximate = (
-        make(pc.PrivateCovariance, epsilon=2, delta=1e-6, neighbours="add-remove").fit(rows).release_
-    )
+    words = {"epsilon": 2, "delta": 1e-6, "neighbours": "add-remove", "mechanism": "gaussian"}
+    approximate = make(pc.PrivateCovariance, **words).fit(rows).release_
     assert approximate.certificate.loss == ApproxDP(epsilon=2, delta=1e-6, neighbours="add-remove")
 
 

@@ -9,17 +9,19 @@ from __future__ import annotations
 import contextlib
 import io
 import os
-import random
 import re
 import signal
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from privcov.ledger import Ledger
 from privcov.privacy import PureDP
+from privcov.randomness import rehearsal
+
+T = TypeVar("T")
 
 SCHEMA = """[columns.age]
 lower = 0
@@ -66,6 +68,25 @@ _PIECES = [
     "٣٤".encode(),
     "é".encode("latin-1"),
 ]
+
+
+class Chance:
+    """Repeatable choices, for damage and for moments; nothing here is noise of a release."""
+
+    def __init__(self, seed: int) -> None:
+        self._source = rehearsal(seed)
+
+    def below(self, count: int) -> int:
+        """A whole number from 0 to below ``count``."""
+        return int(self._source.words(1)[0]) % count
+
+    def of(self, options: Sequence[T]) -> T:
+        """One of some options."""
+        return options[self.below(len(options))]
+
+    def up_to(self, most: float) -> float:
+        """A number between 0 and ``most``."""
+        return most * float(self._source.uniforms(1)[0])
 
 
 @dataclass(frozen=True)
@@ -146,13 +167,13 @@ READERS: dict[str, list[list[str]]] = {
 def fuzz(shell: Shell, inputs: int, seed: int) -> dict[str, Any]:
     """Damaged files, evenly over the kinds, through the commands that read them."""
     Corpus.write(shell)
-    chance, found, codes, slowest = random.Random(seed), list[str](), dict[str, int](), 0.0
+    chance, found, codes, slowest = Chance(seed), list[str](), dict[str, int](), 0.0
     good = {name: Path(name).read_bytes() for name in Corpus.FILES}
     for number in range(inputs):
         name = Corpus.FILES[number % len(Corpus.FILES)]
         bad = Path("bad" + Path(name).suffix)
         bad.write_bytes(_damaged(good[name], chance))
-        words = [word.format(bad) for word in chance.choice(READERS[name])]
+        words = [word.format(bad) for word in chance.of(READERS[name])]
         start = time.monotonic()
         code, out, err = shell.call(*words)
         slowest = max(slowest, time.monotonic() - start)
@@ -230,38 +251,38 @@ def _faults(code: int, out: str, err: str) -> Iterator[str]:
         yield "a value of the data in a message"
 
 
-def _damaged(whole: bytes, chance: random.Random) -> bytes:
+def _damaged(whole: bytes, chance: Chance) -> bytes:
     made = bytearray(whole)
-    for _ in range(chance.choice((1, 1, 2, 5, 20))):
-        place = chance.randrange(len(made) + 1)
-        chance.choice(_WAYS)(made, place, chance)
+    for _ in range(chance.of((1, 1, 2, 5, 20))):
+        place = chance.below(len(made) + 1)
+        chance.of(_WAYS)(made, place, chance)
         del made[1_000_000:]
     return bytes(made)
 
 
-def _flip(made: bytearray, place: int, chance: random.Random) -> None:
+def _flip(made: bytearray, place: int, chance: Chance) -> None:
     if place < len(made):
-        made[place] ^= 1 << chance.randrange(8)
+        made[place] ^= 1 << chance.below(8)
 
 
-def _cut(made: bytearray, place: int, chance: random.Random) -> None:
-    del made[place : place + chance.choice((1, 3, 40, 10_000))]
+def _cut(made: bytearray, place: int, chance: Chance) -> None:
+    del made[place : place + chance.of((1, 3, 40, 10_000))]
 
 
-def _splice(made: bytearray, place: int, chance: random.Random) -> None:
-    made[place:place] = chance.choice(_PIECES)
+def _splice(made: bytearray, place: int, chance: Chance) -> None:
+    made[place:place] = chance.of(_PIECES)
 
 
-def _repeat(made: bytearray, place: int, chance: random.Random) -> None:
-    made[place:place] = bytes(made[place : place + chance.choice((2, 30, 500))])
+def _repeat(made: bytearray, place: int, chance: Chance) -> None:
+    made[place:place] = bytes(made[place : place + chance.of((2, 30, 500))])
 
 
-def _overwrite(made: bytearray, place: int, chance: random.Random) -> None:
-    piece = chance.choice(_PIECES)
+def _overwrite(made: bytearray, place: int, chance: Chance) -> None:
+    piece = chance.of(_PIECES)
     made[place : place + len(piece)] = piece
 
 
-_WAYS: list[Callable[[bytearray, int, random.Random], None]] = [_flip, _cut, _splice, _repeat, _overwrite]
+_WAYS: list[Callable[[bytearray, int, Chance], None]] = [_flip, _cut, _splice, _repeat, _overwrite]
 
 
 def _fields(text: str) -> set[str]:

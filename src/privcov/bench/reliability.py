@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 import os
-import random
 import signal
 import sys
 import tempfile
@@ -21,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from privcov.bench import hostile
-from privcov.bench.hostile import SCHEMA, Corpus, Shell
+from privcov.bench.hostile import SCHEMA, Chance, Corpus, Shell
 from privcov.errors import BudgetError
 from privcov.ledger import Ledger, Request
 from privcov.privacy import PureDP
@@ -112,7 +111,7 @@ def killed(shell: Shell, kills: int, seed: int) -> dict[str, Any]:
     """Releases that pay a ledger, killed at a random moment; after each the books must balance."""
     _elsewhere(lambda: Corpus.write(shell))
     Ledger.init("kill.ledger", PureDP(epsilon=10, neighbours="replace-one"))
-    chance, found, finished, whole = random.Random(seed), list[str](), 0, 0.05
+    chance, found, finished, whole = Chance(seed), list[str](), 0, 0.05
 
     def make(number: int) -> None:
         os._exit(
@@ -128,7 +127,7 @@ def killed(shell: Shell, kills: int, seed: int) -> dict[str, Any]:
             os.waitpid(child, 0)
             whole = max(whole, time.monotonic() - start)
         else:
-            time.sleep(chance.uniform(0, 1.1 * whole))
+            time.sleep(chance.up_to(1.1 * whole))
             os.kill(child, signal.SIGKILL)
             os.waitpid(child, 0)
         found += _books(number)

@@ -82,8 +82,18 @@ def candidates(*, loss: Loss, grid: Grid) -> tuple[list[Candidate], list[Refusal
     return able, refused
 
 
-def choose(*, loss: Loss, grid: Grid, purpose: str | Purpose = "covariance", **options: Any) -> Candidate:
+def choose(
+    *,
+    loss: Loss,
+    grid: Grid,
+    purpose: str | Purpose = "covariance",
+    as_asked: bool = False,
+    **options: Any,
+) -> Candidate:
     """What ``mechanism="auto"`` means: the law with the least noise for the purpose.
+
+    ``as_asked`` keeps to the kind of loss asked for, where a stronger promise would cost more: a ledger that
+    counts ρ pays far more for pure ε than for a Gaussian of the same (ε, δ).
 
     >>> from privcov.privacy import ApproxDP
     >>> loss = ApproxDP(epsilon=1, delta=1e-6, neighbours="replace-one")
@@ -99,6 +109,8 @@ def choose(*, loss: Loss, grid: Grid, purpose: str | Purpose = "covariance", **o
             able = candidate(name, loss=loss, grid=grid, **options)
         except ParameterError:
             continue
+        if as_asked and able.loss != loss:
+            continue
         law = able.mechanism.law(loss=able.loss, grid=grid)
         assert law is not None
         size = _size(law, wanted)
@@ -111,11 +123,17 @@ def choose(*, loss: Loss, grid: Grid, purpose: str | Purpose = "covariance", **o
 
 
 def decide(
-    mechanism: str | Mechanism, *, loss: Loss, schema: Schema, purpose: str | Purpose, **options: Any
+    mechanism: str | Mechanism,
+    *,
+    loss: Loss,
+    schema: Schema,
+    purpose: str | Purpose,
+    as_asked: bool = False,
+    **options: Any,
 ) -> Candidate:
     """The mechanism a release means: by name, as given, or by the rule of ``auto``."""
     if mechanism == "auto":
-        return choose(loss=loss, grid=Grid.of(schema), purpose=purpose, **options)
+        return choose(loss=loss, grid=Grid.of(schema), purpose=purpose, as_asked=as_asked, **options)
     Purpose.parse(purpose)
     return Candidate(mechanism=find(mechanism, loss=loss, **options), loss=loss)
 

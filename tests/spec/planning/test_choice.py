@@ -108,3 +108,13 @@ def test_auto_is_near_the_best_measured_mechanism_on_the_papers_tables(papers_da
     assert len(result["results"]) == 4
     for line in result["results"]:
         assert line["ratio"] <= 1.35, line
+
+
+def test_a_ledger_that_counts_rho_is_not_charged_for_a_promise_nobody_asked_for(people, schema, tmp_path):
+    loss = pc.ApproxDP(epsilon="0.5", delta="1e-7", neighbours="replace-one")
+    counted = {}
+    for name, concentrated in (("added", False), ("turned", True)):
+        budget = pc.ApproxDP(epsilon=3, delta="2e-6", neighbours="replace-one")
+        ledger = pc.Ledger.init(tmp_path / f"{name}.ledger", budget, concentrated=concentrated)
+        counted[name] = pc.release(people, schema=schema, loss=loss, ledger=ledger).certificate.mechanism
+    assert counted == {"added": "symmetric-wishart", "turned": "gaussian"}
