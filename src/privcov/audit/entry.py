@@ -1,0 +1,205 @@
+"""The audit itself: four levels, one report.
+
+L0 replays neighbouring tables and compares what reaches the mechanism; L1 compares noise and vectors with their
+laws; L2 bounds from below how well neighbouring tables can be told apart; L3 looks for repeated noise. A promise
+is refuted when a lower bound is above it. To pass proves nothing: docs/explain/auditing.md.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Collection
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from privcov import mechanisms
+from privcov.audit import fit, lines
+from privcov.audit.claims import Delta
+from privcov.audit.distinguish import Curve, tell_apart
+from privcov.audit.neighbours import schema_of
+from privcov.audit.parallel import gather
+from privcov.audit.parts import overspent, parts, taken
+from privcov.audit.repeats import repeats
+from privcov.audit.replay import Pipeline, replay
+from privcov.audit.report import AuditReport, Finding
+from privcov.audit.sampling import Source, stack
+from privcov.audit.settings import Setting, first_vector, settings
+from privcov.audit.vectors import fit_vectors
+from privcov.errors import ParameterError
+from privcov.mechanisms.base import Mechanism
+from privcov.privacy import Loss
+from privcov.publish import release
+from privcov.randomness import kernel
+
+LEVELS = (0, 1, 2, 3)
+LEAST_RUNS = 200
+
+
+def audit(
+    mechanism: str | Mechanism,
+    *,
+    loss: Loss,
+    dimension: int = 3,
+    runs: int = 20_000,
+    pipeline: Pipeline | None = None,
+    levels: Collection[int] = LEVELS,
+    error: float = 1e-3,
+    processes: int | None = None,
+    progress: Callable[[int, int], object] | None = None,
+    as_published: bool = False,
+    fresh: bool = True,
+    source: Source = kernel,
+    **options: Any,
+) -> AuditReport:
+    """Try to refute the promise of a mechanism (a name, or an object of your own) at a loss.
+
+    ``runs`` is how often it is run in each setting. ``pipeline`` is a function like ``privcov.release`` to put
+    in its place for the levels that look at whole releases. The second level accuses a sound mechanism with
+    probability at most ``error``, the first with at most 1e-6, the others never by chance. ``progress`` is called
+    with the runs done and the runs planned. ``source`` makes randomness; anything but the kernel's is for tests.
+
+    >>> import privcov as pc
+    >>> loss = pc.PureDP(epsilon=1, neighbours="replace-one")
+    >>> audit("laplace", loss=loss, dimension=2, runs=400, levels=(0, 2)).verdict
+    'PASS'
+    """
+    if not (isinstance(runs, int) and runs >= LEAST_RUNS):
+        raise ParameterError("E285", f"an audit takes at least {LEAST_RUNS} runs, got {runs}.")
+    if not 0 < error < 1:
+        raise ParameterError("E285", f"error must be between 0 and 1, got {error}.")
+    if strange := sorted(set(levels) - set(LEVELS)):
+        raise ParameterError("E285", f"the levels are 0, 1, 2 and 3, got {strange[0]}.")
+    chosen = mechanisms.find(mechanism, loss=loss, as_published=as_published, **options)
+    start = _cpu()
+    work = _Work(chosen, loss, dimension, runs, error, processes, source, progress)
+    whole = pipeline or release
+    schema = schema_of(dimension, intercept=chosen.needs_intercept)
+    if 0 in levels:
+        work.level_0(whole, schema)
+    if {1, 2} & set(levels):
+        work.levels_1_and_2(fitted=1 in levels, told=2 in levels)
+    if 3 in levels:
+        work.level_3(whole, schema, fresh)
+    order = sorted(work.findings, key=lambda finding: finding.level)
+    return AuditReport(
+        mechanism=chosen.name,
+        options=chosen.options,
+        loss=loss,
+        dimension=dimension,
+        runs=runs,
+        error=error,
+        arithmetic=chosen.arithmetic,
+        randomness=source().kind,
+        findings=tuple(order),
+        curves=tuple(work.curves),
+        claims=tuple(claim for claim in work.settings[0].claims if not isinstance(claim, Delta)),
+        cpu_seconds=_cpu() - start,
+    )
+
+
+@dataclass
+class _Work:
+    """One audit in progress."""
+
+    mechanism: Mechanism
+    loss: Loss
+    dimension: int
+    runs: int
+    error: float
+    processes: int | None
+    source: Source
+    report: Callable[[int, int], object] | None
+    findings: list[Finding] = field(default_factory=list)
+    curves: list[Curve] = field(default_factory=list)
+    done: int = 0
+    planned: int = 0
+
+    def __post_init__(self) -> None:
+        self.settings = settings(self.mechanism, self.loss, self.dimension, source=self.source)
+        self.fit_runs = max(LEAST_RUNS, self.runs // 10)
+
+    def level_0(self, pipeline: Pipeline, schema: Any) -> None:
+        self.findings.append(lines.replayed(replay(pipeline, schema=schema, loss=self.loss)))
+
+    def levels_1_and_2(self, *, fitted: bool, told: bool) -> None:
+        self.planned = (len(self.settings) if told else 1) * self.runs
+        fits: list[fit.Fit] = []
+        for place, setting in enumerate(self.settings if told else self.settings[:1]):
+            sampler = setting.sampler
+            if told or sampler.is_additive():
+                outputs = sampler.both_sides(
+                    setting.pairs, self.runs, processes=self.processes, progress=self._progress
+                )
+                if told:
+                    between = any(np.issubdtype(s.dtype, np.floating) for sides in outputs for s in sides)
+                    self.findings.append(lines.on_grid(setting, between))
+                    self._tell(setting, outputs, first=place == 0)
+                law = sampler.mechanism.law(loss=sampler.loss, grid=sampler.grid)
+                if fitted and law is not None and sampler.is_additive():
+                    noise = outputs[0][0] - setting.pairs[0].upper(0)
+                    fits += fit.fit_noise(noise, law, sampler.grid)
+        if fitted:
+            self._fit(fits)
+
+    def _fit(self, fits: list[fit.Fit]) -> None:
+        sampler = self.settings[0].sampler
+        probe = sampler.mechanism.draw(loss=sampler.loss, grid=sampler.grid, randomness=self.source())
+        pieces = parts(sampler.mechanism, probe, sampler.loss, sampler.grid)
+        if pieces:
+            ends = np.cumsum([piece.size for piece in taken(pieces, probe)])
+
+            def some(count: int) -> Any:
+                randomness = self.source()
+                drawn = (
+                    sampler.mechanism.draw(loss=sampler.loss, grid=sampler.grid, randomness=randomness)
+                    for _ in range(count)
+                )
+                return stack([np.concatenate(taken(pieces, draw)) for draw in drawn])
+
+            (numbers,) = gather([(some, self.fit_runs)], processes=self.processes)
+            for piece, block in zip(
+                pieces, np.split(numbers.astype(np.float64), ends[:-1], axis=1), strict=True
+            ):
+                fits += [
+                    fit.one_sample(piece.label, law.label, law.take(block), law.cdf) for law in piece.laws
+                ]
+            self.findings.append(lines.shared(overspent(probe)))
+        alone = first_vector(self.mechanism, self.loss, self.dimension, source=self.source)
+        if alone is not None:
+            half = alone.sampler.loss
+            claimed = type(half)(  # half of what the mechanism is given is the vector's
+                **{name: amount / 2 for name, amount in half.amounts.items()}, neighbours=half.neighbours
+            )
+            fits += fit_vectors(alone, claimed, self.fit_runs, processes=self.processes, progress=None)
+        self.findings += [lines.fitted(one, fit.ERROR / len(fits)) for one in fits]
+
+    def _tell(self, setting: Setting, outputs: list[tuple[Any, Any]], *, first: bool) -> None:
+        share = self.error / (len(self.settings) * len(setting.pairs))
+        told = [
+            tell_apart(pair, (setting.seen(ours), setting.seen(theirs)), setting.claims, error=share)
+            for pair, (ours, theirs) in zip(setting.pairs, outputs, strict=True)
+        ]
+        for place in range(len(setting.claims)):
+            self.findings.append(
+                lines.bounded(setting, max((t.bounds[place] for t in told), key=lines.excess))
+            )
+        self.findings.append(lines.supported(setting, max((t.support for t in told), key=lines.excess)))
+        if first:
+            self.curves = [t.curve for t in sorted(told, key=lambda t: -lines.excess(t.bounds[0]))]
+
+    def level_3(self, pipeline: Pipeline, schema: Any, fresh: bool) -> None:
+        seen = repeats(pipeline, self.mechanism, schema=schema, loss=self.loss, fresh=fresh)
+        self.findings += [lines.repeated(one) for one in seen]
+
+    def _progress(self, count: int) -> None:
+        self.done += count
+        if self.report is not None:
+            self.report(self.done, max(self.planned, self.done))
+
+
+def _cpu() -> float:
+    """CPU seconds of this process and of children that have ended."""
+    times = os.times()
+    return times.user + times.system + times.children_user + times.children_system

@@ -1,0 +1,137 @@
+"""The settings in which a mechanism is asked to keep its promises: as it was named, and where faults show best.
+
+A promise holds at every loss and number of columns, so an audit may choose those at which a fault is easiest to
+see: two columns and a larger ε, or one column, where a mechanism that divides its budget spends it all on one
+value. A private vector is looked at by itself, through a mechanism of rank one given twice the loss: half of that
+is the vector's share. Bounds found in any setting are bounds on that setting's own claim.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from fractions import Fraction
+
+import numpy as np
+
+from privcov.audit.claims import Claim, Epsilon
+from privcov.audit.confidence import Floats
+from privcov.audit.neighbours import Pair, pairs, schema_of
+from privcov.audit.promises import profile, promises
+from privcov.audit.sampling import Outputs, Sampler, Source
+from privcov.grid import Grid
+from privcov.mechanisms.base import DataDrivenMechanism, Mechanism
+from privcov.mechanisms.eigenvectors import Eigenvectors
+from privcov.mechanisms.matrix_bingham import MatrixBingham
+from privcov.privacy import ApproxDP, Loss, PureDP
+from privcov.sensitivity import Sensitivity
+
+TELLING_EPSILON = 3
+"""About where the tables of two columns are easiest to tell apart, for the claimed ε."""
+VIEW_UNIT = 2**40
+
+View = Callable[[Outputs], Outputs]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Setting:
+    """A sampler, the pairs it is run on, what is looked at, and the claims about it."""
+
+    label: str
+    sampler: Sampler
+    pairs: tuple[Pair, ...]
+    claims: tuple[Claim, ...]
+    view: View | None = None
+    """Post-processing of the output before statistics are taken; the claims are about what is left."""
+
+    def seen(self, outputs: Outputs) -> Outputs:
+        return outputs if self.view is None else self.view(outputs)
+
+
+def settings(mechanism: Mechanism, loss: Loss, dimension: int, *, source: Source) -> tuple[Setting, ...]:
+    """What an audit of a mechanism at a loss looks at, in order."""
+    asked = _whole("as asked", mechanism, loss, dimension, source=source, points=True)
+    found = [asked]
+    rank = getattr(mechanism, "rank", None) or 1  # a mechanism of higher rank does not exist in fewer columns
+    if isinstance(loss, PureDP) and dimension > 1 and rank <= 2:
+        more = math.ceil(TELLING_EPSILON / loss.epsilon)
+        if (more, dimension) != (1, 2):
+            found.append(_whole("where it shows best", mechanism, more * loss, 2, source=source))
+    if isinstance(mechanism, DataDrivenMechanism):
+        if dimension > 1 and rank == 1:
+            found.append(_whole("one column", mechanism, loss, 1, source=source))
+        vector = first_vector(mechanism, loss, dimension, source=source)
+        found += [] if vector is None else [vector]
+    return tuple(found)
+
+
+def _whole(
+    label: str, mechanism: Mechanism, loss: Loss, dimension: int, *, source: Source, points: bool = False
+) -> Setting:
+    """The released matrix as it is."""
+    dimension = max(dimension, 1 + mechanism.needs_intercept)
+    grid = Grid.of(schema_of(dimension, intercept=mechanism.needs_intercept))
+    claims = promises(mechanism, loss, grid)
+    data_driven = isinstance(mechanism, DataDrivenMechanism) and dimension > 1
+    return Setting(
+        label=f"{label}: {_words(loss)}, {_columns(dimension)}",
+        sampler=Sampler(mechanism=mechanism, loss=loss, grid=grid, source=source),
+        pairs=pairs(grid, loss.neighbours, bases=(0, 2) if data_driven else (0,)),
+        claims=(*claims, *(profile(claims, loss) if points else ())),
+    )
+
+
+def first_vector(mechanism: Mechanism, loss: Loss, dimension: int, *, source: Source) -> Setting | None:
+    """The private direction alone; None for a mechanism without one that can be isolated."""
+    if dimension < 2 or not isinstance(mechanism, Eigenvectors | MatrixBingham):
+        return None
+    alone = replace(mechanism, rank=1)
+    if isinstance(alone, Eigenvectors):
+        alone = replace(alone, split="uniform", values="rayleigh", timing="unprotected")
+    if isinstance(loss, ApproxDP):
+        loss = PureDP(epsilon=loss.epsilon, neighbours=loss.neighbours)
+    grid = Grid.of(schema_of(dimension))
+    return Setting(
+        label=f"the first vector alone: {_words(loss)}, {_columns(dimension)}",
+        sampler=Sampler(mechanism=alone, loss=2 * loss, grid=grid, source=source),
+        pairs=pairs(grid, loss.neighbours, bases=(0, 1, 3))[:3],
+        claims=(Epsilon(allowed=range_of(loss)),)
+        if isinstance(loss, PureDP)
+        else (*promises(alone, loss, grid), Epsilon(allowed=range_of(loss))),
+        view=direction(dimension),
+    )
+
+
+def range_of(loss: Loss) -> float:
+    """The η that a whole loss buys for one draw: ε, or √(8ρ). Such a draw is η-private, whoever paid for it."""
+    amount = next(iter(loss.amounts.values()))
+    return float(amount) if isinstance(loss, PureDP) else math.sqrt(8 * amount)
+
+
+def vector_strength(mechanism: Mechanism, loss: Loss, grid: Grid) -> Fraction:
+    """The coefficient c of exp(c·uᵀGu) that the proof page allows a whole loss, in grid units."""
+    sensitivity = Sensitivity.of(grid, loss.neighbours)
+    paper = getattr(mechanism, "exponent", "tight") == "paper"
+    return Fraction(range_of(loss)) / (4 * sensitivity.operator if paper else sensitivity.spread)
+
+
+def direction(dimension: int) -> View:
+    """uuᵀ from the released v·uuᵀ, whatever its value v, in units of 2^-40."""
+    rows, columns = np.triu_indices(dimension)
+
+    def view(outputs: Outputs) -> Outputs:
+        floats = outputs.astype(np.float64)
+        trace: Floats = floats[:, rows == columns].sum(axis=1, keepdims=True)
+        safe = np.where(trace == 0, 1.0, trace)
+        return np.rint(np.where(trace == 0, 0.0, floats / safe) * VIEW_UNIT).astype(np.int64)
+
+    return view
+
+
+def _words(loss: Loss) -> str:
+    return ", ".join(f"{name} {float(amount):g}" for name, amount in loss.amounts.items())
+
+
+def _columns(dimension: int) -> str:
+    return "1 column" if dimension == 1 else f"{dimension} columns"

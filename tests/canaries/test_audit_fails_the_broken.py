@@ -1,0 +1,214 @@
+"""Every mechanism and pipeline broken on purpose is failed by the audit, each within seconds.
+
+Streams are seeded, so these tests do not change from run to run; the sample sizes are those at which at least 20 of
+20 other streams were caught too, with room (docs/explain/auditing.md has the figures). The slow ones use the
+kernel's bits. CPU time of this file: about 30 s.
+"""
+
+from __future__ import annotations
+
+import itertools
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import broken_mechanisms as broken
+import broken_pipelines as pipelines
+import pytest
+
+import privcov as pc
+from privcov.audit import audit, replay, schema_of
+from privcov.audit.distinguish import tell_apart
+from privcov.audit.settings import first_vector
+from privcov.mechanisms import MECHANISMS
+from privcov.mechanisms.eigenvectors import Eigenvectors
+from privcov.mechanisms.gaussian import Gaussian
+from privcov.mechanisms.laplace import Laplace
+from privcov.randomness import kernel, rehearsal
+
+ROOT = Path(__file__).parents[2]
+TELLING = pc.PureDP(epsilon=3, neighbours="replace-one")
+PURE = pc.PureDP(epsilon=1, neighbours="replace-one")
+RHO = pc.ZCDP(rho="0.125", neighbours="replace-one")
+FLOATS = {"arithmetic": "idealized"}  # a third of the time; a fault of calibration is the same in both
+APPROX = pc.ApproxDP(epsilon=1, delta="1e-6", neighbours="replace-one")
+
+
+def stream(start=0):
+    """Randomness for each batch of draws, a new seed every time."""
+    seeds = itertools.count(start)
+    return lambda: rehearsal(next(seeds))
+
+
+def judged(mechanism, loss, dimension, runs, levels):
+    return audit(
+        mechanism, loss=loss, dimension=dimension, runs=runs, levels=levels, processes=1, source=stream()
+    )
+
+
+def levels_that_failed(report):
+    return {finding.level[:2] for finding in report.failures}
+
+
+@pytest.mark.parametrize("d", [2, 4])
+@pytest.mark.parametrize("neighbours", ["replace-one", "add-remove"])
+def test_the_withdrawn_wishart_mechanism_fails(d, neighbours):
+    loss = pc.PureDP(epsilon=1, neighbours=neighbours)
+    report = judged(broken.WithdrawnWishart(), loss, d, 600, (2,))
+    assert not report.passed
+    assert any("support" in finding.what for finding in report.failures)
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "loss", "d", "runs"),
+    [
+        pytest.param(broken.HalfLaplace(**FLOATS), TELLING, 2, 6000, id="half-laplace"),
+        pytest.param(broken.HalfSymmetricWishart(**FLOATS), TELLING, 2, 4000, id="half-symmetric-wishart"),
+        pytest.param(broken.HalfGaussian(**FLOATS), RHO, 3, 2000, id="half-gaussian"),
+        pytest.param(broken.HalfGaussian(**FLOATS), APPROX, 3, 6000, id="half-gaussian-approximate"),
+        pytest.param(broken.AddRemoveGaussian(**FLOATS), RHO, 3, 8000, id="gaussian-by-root-two"),
+    ],
+)
+def test_noise_calibrated_too_small_fails_although_its_own_law_agrees(mechanism, loss, d, runs):
+    report = judged(mechanism, loss, d, runs, (1, 2))
+    assert levels_that_failed(report) == {"L2"}
+
+
+def test_sound_mechanisms_pass_where_those_fail():
+    """The same sizes and streams: it is the fault that is seen, and not the size."""
+    assert judged(Laplace(**FLOATS), TELLING, 2, 6000, (1, 2)).passed
+    assert judged(Gaussian(**FLOATS), RHO, 3, 8000, (1, 2)).passed
+
+
+def test_noise_made_symmetric_by_averaging_fails():
+    assert levels_that_failed(judged(broken.AveragedLaplace(), PURE, 4, 1500, (1,))) == {"L1"}
+
+
+def test_noise_on_a_coarser_grid_than_the_data_fails_by_its_low_bits():
+    report = judged(broken.CoarseLaplace(), PURE, 2, 600, (2,))
+    assert any("trailing zeros" in finding.detail for finding in report.failures)
+
+
+def test_noise_that_is_not_on_the_grid_fails():
+    report = judged(broken.FloatLaplace(), PURE, 2, 200, (2,))
+    assert any("whole numbers" in finding.what for finding in report.failures)
+
+
+def test_halved_noise_of_one_part_fails_though_the_whole_hides_it():
+    assert levels_that_failed(judged(broken.HalfValues(), PURE, 2, 4000, (1,))) == {"L1"}
+
+
+@pytest.mark.parametrize("factor", [2, 4])
+def test_an_eigenvector_exponent_too_large_is_not_the_law_of_the_proof(factor):
+    """Factor 4 is exp(2ε·uᵀCu), factor 2 twice the tight exponent."""
+    report = judged(broken.with_exponent(factor), PURE, 2, 5000, (1,))
+    assert any("vector" in finding.what for finding in report.failures)
+
+
+def vector_bound(mechanism, loss, d, runs, processes=1):
+    """A lower bound on ε from the first vector alone, with one row beside; wrong with probability 1e-3."""
+    setting = first_vector(mechanism, loss, d, source=stream() if processes == 1 else kernel)
+    pair = setting.pairs[1]
+    sides = setting.sampler.both_sides([pair], runs, processes=processes, progress=None)
+    seen = (setting.seen(sides[0][0]), setting.seen(sides[0][1]))
+    return tell_apart(pair, seen, setting.claims, error=1e-3).bounds[0].least
+
+
+def test_an_eigenvector_exponent_of_twice_epsilon_tells_tables_apart_beyond_the_claim():
+    assert vector_bound(broken.with_exponent(4), PURE, 2, 2500) > 1
+
+
+@pytest.mark.parametrize("d", range(2, 11))
+def test_the_inverted_bingham_acceptance_fails_at_every_dimension(d):
+    report = judged(broken.with_acceptance(broken.inverted), PURE, d, 2000, (1,))
+    assert any("vector" in finding.what for finding in report.failures)
+
+
+def test_a_sampler_that_always_accepts_fails():
+    """It does not exceed ε on any pair we know; only goodness of fit sees it."""
+    report = judged(broken.with_acceptance(broken.always), PURE, 3, 6000, (1,))
+    assert any("vector" in finding.what for finding in report.failures)
+
+
+def test_the_right_acceptance_rule_in_the_same_harness_passes():
+    """The canaries fail for their rule of acceptance and not for the code around it."""
+
+    def right(forms, dimension):
+        return (dimension - forms) - broken.inverted(forms, dimension)
+
+    for d in (2, 10):
+        assert judged(broken.with_acceptance(right), PURE, d, 2000, (1,)).passed
+
+
+@pytest.mark.parametrize(
+    "pipeline",
+    [
+        pipelines.without_clipping,
+        pipelines.bounds_from_data,
+        pipelines.standardised,
+        pipelines.gaps_dropped,
+        pipelines.telling_error,
+        pipelines.telling_note,
+    ],
+    ids=lambda pipeline: pipeline.__name__,
+)
+def test_a_pipeline_that_looks_where_it_should_not_fails_the_replay(pipeline):
+    report = audit("laplace", loss=PURE, pipeline=pipeline, levels=(0,))
+    assert not report.passed
+    assert report.failures[0].level == "L0 replay"
+
+
+def test_a_seeded_generator_fails_in_one_process_and_an_inherited_one_after_a_fork():
+    seeded = audit("laplace", loss=PURE, pipeline=pipelines.seeded, levels=(3,), fresh=False)
+    assert "one process" in seeded.failures[0].what
+    inherited = audit("laplace", loss=PURE, pipeline=pipelines.inherited, levels=(3,), fresh=False)
+    assert ["forked" in finding.what for finding in inherited.failures] == [True]
+    hidden = audit(broken.SeededLaplace(), loss=PURE, runs=400, levels=(2, 3), fresh=False)
+    assert levels_that_failed(hidden) == {"L2", "L3"}
+
+
+def test_the_real_pipeline_passes_the_replay_under_both_relations():
+    for neighbours in ("replace-one", "add-remove"):
+        for d in (1, 2, 5):
+            loss = replace(PURE, neighbours=neighbours)
+            seen = replay(pc.release, schema=schema_of(d), loss=loss)
+            assert seen.violation is None
+            assert seen.pairs == (546 if neighbours == "replace-one" else 84)
+
+
+def test_nothing_in_the_package_reaches_what_is_broken():
+    """No file of the package names a canary, and importing all of it from elsewhere does not load one."""
+    for path in (ROOT / "src").rglob("*.py"):
+        text = path.read_text()
+        assert "broken_" not in text, path.name
+        assert "canaries" not in text, path.name
+    code = (
+        "import importlib, pkgutil, sys, privcov\n"
+        "[importlib.import_module(m.name) for m in pkgutil.walk_packages(privcov.__path__, 'privcov.')"
+        " if '__main__' not in m.name]\n"
+        "assert not [m for m in sys.modules if 'broken' in m], sys.modules\n"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True, cwd=ROOT.anchor)
+    known = {type(mechanism) for mechanism in (broken.HalfLaplace(), broken.WithdrawnWishart())}
+    assert not known & set(MECHANISMS.values())
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("mechanism", "loss", "d", "runs"),
+    [
+        pytest.param(broken.AddRemoveLaplace(), TELLING, 2, 40_000, id="laplace"),
+        pytest.param(broken.AddRemoveSymmetricWishart(), TELLING, 2, 200_000, id="symmetric-wishart"),
+    ],
+)
+def test_a_sensitivity_wrong_by_root_two_fails(mechanism, loss, d, runs):
+    """Laplace: 10 of 10 other streams at half these runs. Wishart: bounds of 3.3 to 3.5 seen; 190 s of CPU time."""
+    assert not audit(mechanism, loss=loss, dimension=d, runs=runs, levels=(2,)).passed
+
+
+@pytest.mark.slow
+def test_twice_the_tight_exponent_tells_tables_apart_beyond_the_claim():
+    loss = pc.PureDP(epsilon=4, neighbours="replace-one")
+    assert vector_bound(broken.with_exponent(2), loss, 2, 60_000, processes=2) > 4
+    assert vector_bound(Eigenvectors(), loss, 2, 60_000, processes=2) <= 4
