@@ -17,7 +17,7 @@ from privcov.bounding import Floats
 from privcov.grid import BLOCK_ROWS, Grid
 
 _LOW_BITS = 32
-_WORD = 2**62  # two words of this size still fit one int64
+WORD = 2**62  # two words of this size still fit one int64
 _REFUSAL = "a Gram matrix is sensitive: only a mechanism may read it"
 
 
@@ -47,7 +47,7 @@ class Gram:
 
     __slots__ = ("__weakref__", "_high", "_low", "_reach", "_rows", "grid")
 
-    _word = _WORD
+    _word = WORD
     """The magnitude at which int64 entries are carried; tests lower it to watch the carry."""
 
     def __init__(self, grid: Grid) -> None:
@@ -78,7 +78,7 @@ class Gram:
         for start in range(0, len(rows), BLOCK_ROWS):
             part = rows[start : start + BLOCK_ROWS]
             self._make_room(len(part) * self.grid.squared_norm_bound)
-            self._low += (part.T @ part).astype(np.int64)
+            self._low += np.dot(part.T, part).astype(np.int64)  # unlike @, it lets other threads of Python run
             self._rows += len(part)
 
     def merge(self, other: Gram) -> None:

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from privcov.certificate import Certificate
+from privcov.devices import using
 from privcov.engines import Engine, Progress, engine_for
 from privcov.errors import InputError, without_reasons
 from privcov.grid import Grid
@@ -91,7 +92,8 @@ def release(
     def read() -> tuple[int | None, tuple[Upper, Sketch | None]]:
         gram = sum_rows(table, schema, grid, engine=runner, progress=progress)
         bill.saw(lambda key: gram.fingerprint(key, replace(schema, ignore_extra=False).to_toml()))
-        return _public_rows(gram.rows, loss), answer(draw, gram)
+        with using(runner.device):
+            return _public_rows(gram.rows, loss), answer(draw, gram)
 
     rows, (upper, sketch) = without_reasons(read)
     made = Release(

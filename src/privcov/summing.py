@@ -1,78 +1,95 @@
-"""Bound and add: the rows of a table become their exact Gram matrix, in cache-sized blocks."""
+"""Bound and add: the rows of a table become their exact Gram matrix, fragment by fragment, on any engine.
+
+One kernel serves every engine: a fragment is read in blocks, a block becomes whole-number rows, rows are added to
+a partial sum, Freivalds' check confirms it, and it travels to the process that merges. Proof:
+docs/proofs/exact-gram.md.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
-from threading import Lock
+from collections.abc import Iterator
+from functools import partial
 
-from privcov.bounding import Bounding
+import numpy as np
+
+from privcov.bounding import Block, Bounding, Floats
+from privcov.device_sum import DeviceSum
+from privcov.devices import CPU, Device
+from privcov.engines import AnyFragment, Engine, Local, Progress, Report, Result, gather
+from privcov.errors import InternalError
+from privcov.freivalds import Check, check_arithmetic
 from privcov.gram import Gram
 from privcov.grid import BLOCK_ROWS, Grid
+from privcov.partial import decode_sensitive_sum, encode_sensitive_sum
 from privcov.schema import Schema
 from privcov.table import Table
-
-Progress = Callable[[int, int | None], object]
-"""Called with the rows summed so far, and the bytes read so far where a file tells."""
 
 _MOST_ROWS, _MOST_CELLS = BLOCK_ROWS // 2, 2**22
 """Blocks that fit a core's cache for few columns, and stay small in memory for many."""
 
 
 def sum_rows(
-    table: Table, schema: Schema, grid: Grid, *, progress: Progress | None = None, threads: int = 1
+    table: Table,
+    schema: Schema,
+    grid: Grid,
+    *,
+    engine: Engine | None = None,
+    progress: Progress | None = None,
 ) -> Gram:
     """The exact Gram matrix of every row of the table, bounded.
 
-    The result is the same integers for every number of threads and every order of rows.
+    The result is the same integers for every engine, every number of workers and every order of rows.
     """
-    bounding = Bounding.of(schema, grid)
-    if threads < 2:
-        return _sum(table, bounding, progress)
-    parts = table.split(threads)
-    reports: list[Progress | None] = [None] * len(parts)
-    if progress is not None:
-        shared = _Shared(progress)
-        reports = [shared.part() for _ in parts]
-    with ThreadPoolExecutor(len(parts)) as pool:
-        sums = list(pool.map(_sum, parts, [bounding] * len(parts), reports))
-    total = Gram(grid)
-    for partial in sums:
-        total.merge(partial)
+    total, runner = Gram(grid), Local() if engine is None else engine
+    work = partial(sum_fragment, schema=schema, grid=grid, device=runner.device)
+    for sent in gather(table, work, runner, progress):
+        total.merge(decode_sensitive_sum(sent, grid))
     table.rows = total.rows
     return total
 
 
-def _sum(table: Table, bounding: Bounding, progress: Progress | None) -> Gram:
-    gram = Gram(bounding.grid)
-    step = max(1_024, min(_MOST_ROWS, _MOST_CELLS // bounding.grid.dimension))
+def sum_fragment(
+    fragment: AnyFragment, *, schema: Schema, grid: Grid, device: Device = CPU, report: Report | None = None
+) -> Result:
+    """The partial sum of one fragment, where it is read: sensitive bytes, which are merged and never stored."""
+    table = fragment.open(schema)
+    total = HostSum(schema, grid) if device == CPU else DeviceSum(schema, grid, device)
     for block in table.blocks():
-        for start in range(0, len(block[0]), step):
-            gram.add(bounding.rows([cells[start : start + step] for cells in block]))
-        if progress is not None:
-            progress(table.rows, table.bytes_done)
-    return gram
+        total.add(block)
+        if report is not None:
+            report(fragment.place, table.rows, table.bytes_done)
+    gram = total.gram()
+    if fragment.rows not in (None, gram.rows):
+        raise InternalError()
+    return gram.rows, encode_sensitive_sum(gram)
 
 
-class _Shared:
-    """One progress callback fed by several threads, each of which knows only its own part."""
+class HostSum:
+    """Bounded rows and their Gram matrix in NumPy; ``DeviceSum`` is the same on a GPU."""
 
-    def __init__(self, progress: Progress) -> None:
-        self._progress = progress
-        self._lock = Lock()
-        self._parts: list[tuple[int, int | None]] = []
+    def __init__(self, schema: Schema, grid: Grid) -> None:
+        check_arithmetic()
+        self._bounding = Bounding.of(schema, grid)
+        self._gram, self._check = Gram(grid), Check(grid.dimension)
 
-    def part(self) -> Progress:
-        place = len(self._parts)
-        self._parts.append((0, 0))
+    def add(self, block: Block) -> None:
+        """Bound the rows of a block and add them."""
+        for rows in bounded(self._bounding, block):
+            self._gram.add(rows)
+            self._check.saw(rows)
 
-        def report(rows: int, bytes_done: int | None) -> None:
-            with self._lock:
-                self._parts[place] = (rows, bytes_done)
-                read = [part[1] for part in self._parts]
-                known = [amount for amount in read if amount is not None]
-                self._progress(
-                    sum(part[0] for part in self._parts), sum(known) if len(known) == len(read) else None
-                )
+    def gram(self) -> Gram:
+        """The sum, if Freivalds' check confirms it."""
+        if not self._check.passes(self._gram):
+            raise InternalError()
+        return self._gram
 
-        return report
+
+def bounded(bounding: Bounding, block: Block) -> Iterator[Floats]:
+    """A block as whole-number rows, in equal parts that fit the cache; each part is used before the next is made."""
+    dimension, count = bounding.grid.dimension, len(block[0])
+    most = max(1_024, min(_MOST_ROWS, _MOST_CELLS // dimension))
+    step = -(-count // max(1, -(-count // most)))
+    room = np.empty(dimension * step)
+    for start in range(0, count, max(1, step)):
+        yield bounding.rows([cells[start : start + step] for cells in block], room=room)

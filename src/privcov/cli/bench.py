@@ -36,19 +36,27 @@ def noise(quick: bool, as_json: bool) -> None:
 
 
 @command.command(name="gram")
-@click.option("--rows", default=5_000_000, show_default=True, type=click.IntRange(1000, 10**9))
+@click.option("--rows", default=10_000_000, show_default=True, type=click.IntRange(1000, 10**9))
 @click.option("--columns", default=20, show_default=True, type=click.IntRange(1, 1000))
+@click.option(
+    "--part", "parts", multiple=True, default=("parquet",), show_default=True,
+    type=click.Choice(["parquet", "memory", "csv", "workers", "engines", "wide", "growth", "all"]),
+)  # fmt: skip
+@click.option("--largest", default=10_000_000, show_default=True, help="Where growth is followed to.")
 @click.option("--quick", is_flag=True, help="500,000 rows.")
 @json_option
-def gram(rows: int, columns: int, quick: bool, as_json: bool) -> None:
-    """CPU time and memory of Parquet to Gram matrix, as a ratio to decode + clip + BLAS.
+def gram(rows: int, columns: int, parts: tuple[str, ...], largest: int, quick: bool, as_json: bool) -> None:
+    """CPU time and memory of files to Gram matrix, as ratios to decode + clip + BLAS; workers; growth.
 
-    Example: privcov bench gram --quick
+    Example: privcov bench gram --quick --part parquet --part workers
     """
     from privcov.bench import gram as bench
+    from privcov.bench.scaling import render
 
-    result = bench.run(rows=500_000 if quick else rows, columns=columns)
-    print_json(result) if as_json else print(bench.render(result))
+    chosen = bench.PARTS if "all" in parts else parts
+    rows, largest = (500_000, 10**6) if quick else (rows, largest)
+    result = bench.run(rows=rows, columns=columns, parts=chosen, largest=largest)
+    print_json(result) if as_json else print(render(result))
 
 
 @command.command(name="utility")
@@ -188,3 +196,25 @@ def reliability(quick: bool, seed: int, as_json: bool) -> int:
         )
     print_json(result) if as_json else print(bench.render(result))
     return 4 if result["faults"] else 0
+
+
+@command.command(name="device")
+@click.option(
+    "--device", default="cuda", show_default=True, help="cuda, cuda:N, or torch: PyTorch on this processor."
+)
+@click.option("--rows", default=200_000, show_default=True, type=click.IntRange(1))
+@click.option("--columns", default=8192, show_default=True, type=click.IntRange(2, 20_000))
+@click.option(
+    "--compare", default=16_384, show_default=True, type=click.IntRange(1), help="Rows compared with NumPy."
+)
+@json_option
+def device(device: str, rows: int, columns: int, compare: int, as_json: bool) -> None:
+    """A wide table's Gram matrix on a GPU: rate against its float64 matrix product, bits against NumPy.
+
+    Example: privcov bench device --device torch --rows 20000 --columns 600
+    """
+    from privcov.bench import device as bench
+
+    with counting(5, "computing") as step:
+        result = bench.run(device=device, rows=rows, dimension=columns, compared_rows=compare, step=step)
+    print_json(result) if as_json else print(bench.render(result))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -12,7 +13,7 @@ import click
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON instead of text.")
 
-Progress = Callable[[int, int | None], None]
+Progress = Callable[[int, int | None, int | None], None]
 
 
 def note(text: str) -> None:
@@ -27,18 +28,53 @@ def print_json(value: Any) -> None:
 
 @contextmanager
 def reading(*, count: bool = True) -> Iterator[Progress | None]:
-    """Rows read so far, on a terminal; nothing in a pipe, and no number where the count is private."""
+    """Rows and bytes done, their rate and the time left, on a terminal; nothing in a pipe.
+
+    Where the count of rows is private, what is shown is the share that is done, and no amount.
+    """
     if not sys.stderr.isatty():
         yield None
         return
     from rich.console import Console
+    from rich.progress import (
+        BarColumn,
+        TaskProgressColumn,
+        TextColumn,
+        TimeElapsedColumn,
+        TimeRemainingColumn,
+    )
     from rich.progress import Progress as Bar
-    from rich.progress import SpinnerColumn, TextColumn, TimeElapsedColumn
 
-    columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TaskProgressColumn(),
+        TimeElapsedColumn(),
+        TimeRemainingColumn(),
+    )
     with Bar(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task("drawing noise")
-        yield lambda rows, _: bar.update(task, description=f"{rows:,} rows read" if count else "reading")
+        task = bar.add_task("drawing noise", total=None)
+        began: list[float] = []
+
+        def report(rows: int, read: int | None, size: int | None) -> None:
+            if not began:
+                began.append(time.monotonic())
+            words = done_words(rows, read, seconds=time.monotonic() - began[0]) if count else "reading"
+            bar.update(task, description=words, completed=read or 0, total=size)
+
+        yield report
+
+
+def done_words(rows: int, read: int | None, *, seconds: float) -> str:
+    """How much was read, and how fast.
+
+    >>> done_words(2_500_000, 800_000_000, seconds=2.0)
+    '2,500,000 rows, 800 MB, 1.2 million rows/s'
+    """
+    words = f"{rows:,} rows"
+    if read is not None:
+        words += f", {read / 1e6:,.0f} MB"
+    return words + (f", {rows / seconds / 1e6:.1f} million rows/s" if seconds > 0 else "")
 
 
 @contextmanager

@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import sys
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
+from privcov.cli.engines import as_engine, engine_options
+from privcov.cli.ledger import left_words
 from privcov.cli.losses import as_loss, loss_options
 from privcov.cli.output import json_option, note, print_json, reading
+from privcov.cli.passphrases import passphrase, passphrase_option
+
+if TYPE_CHECKING:
+    from privcov.released import Release
 
 
 @click.command(name="release")
@@ -16,6 +22,9 @@ from privcov.cli.output import json_option, note, print_json, reading
 @click.option("--schema", "schema_path", required=True, help="The public facts about the table (TOML).")
 @loss_options
 @click.option("--mechanism", default="auto", show_default=True, help="See privcov mechanisms.")
+@click.option(
+    "--for", "purpose", default="covariance", show_default=True, help="What auto is to choose for: see plan."
+)
 @click.option("--arithmetic", default="exact", show_default=True, help="exact, or idealized (plain float64).")
 @click.option("--option", "options", multiple=True, metavar="NAME=VALUE", help="An option of the mechanism.")
 @click.option(
@@ -27,66 +36,95 @@ from privcov.cli.output import json_option, note, print_json, reading
 @click.option(
     "--row-norm-share", default="0.1", show_default=True, help="The share of the loss for that choice."
 )
+@click.option("--ledger", help="Pay from this budget first; refuse if too little is left (privcov ledger).")
+@click.option("--request-id", help="With --ledger: a name that can be paid for only once.")
+@click.option("--sign", "key_path", help="Sign the release with this private key (see privcov keygen).")
+@passphrase_option
 @click.option("-o", "--output", help="Write the release here; without it, to stdout.")
 @click.option("--force", is_flag=True, help="Replace an output that is already there.")
-@click.option(
-    "--threads", default=1, show_default=True, type=click.IntRange(1, 64), help="Readers of Parquet."
-)
+@engine_options
 @json_option
 def command(
     data: tuple[str, ...],
     schema_path: str,
     mechanism: str,
+    purpose: str,
     arithmetic: str,
     options: tuple[str, ...],
     as_published: bool,
     row_norm: str,
     row_norm_share: str,
+    ledger: str | None,
+    request_id: str | None,
+    key_path: str | None,
+    passphrase_file: str | None,
     output: str | None,
     force: bool,
-    threads: int,
     as_json: bool,
-    **loss_words: Any,
+    **words: Any,
 ) -> None:
-    """Release a differentially private second-moment matrix of DATA (CSV, Parquet, or a glob of Parquet).
+    """Release a differentially private second-moment matrix of DATA (CSV, Parquet, or a glob of either).
 
     Nothing is read before every parameter has been checked, and no message ever contains a value of the
     data.
 
     Example: privcov release people.csv --schema people.toml --epsilon 1 -o people.release.json
     """
-    from privcov import files
+    from privcov import files, keyfiles
+    from privcov.ledger import Ledger
     from privcov.publish import release
     from privcov.schema import Schema
 
-    loss = as_loss(**loss_words)
+    engine = as_engine(words)
+    loss = as_loss(**words)
     schema = Schema.read(schema_path)
+    key = None
+    if key_path is not None:
+        key = keyfiles.read_private(key_path, passphrase=passphrase(passphrase_file))
     if output is not None:
         files.check_writable(output, force=force)
+    book = None if ledger is None else Ledger.open(ledger)
+    if request_id is not None:
+        if book is None:
+            raise click.UsageError("--request-id needs --ledger.")
+        book = book.once(request_id)
+
+    def deliver(made: Release) -> None:
+        if output is None:
+            sys.stdout.write(made.to_json(key=key))
+            sys.stdout.flush()
+        else:
+            made.save(output, key=key, force=force)
+
     with reading(count=loss.neighbours == "replace-one") as progress:
         made = release(
             data[0] if len(data) == 1 else list(data),
             schema=schema,
             loss=loss,
             mechanism=mechanism,
+            purpose=purpose,
             as_published=as_published,
             row_norm=row_norm,  # type: ignore[arg-type]  # checked there
             row_norm_share=row_norm_share,
-            threads=threads,
+            ledger=book,
+            deliver=deliver,
+            engine=engine,
             progress=progress,
             arithmetic=arithmetic,
             **_options(options),
         )
+    if made.certificate.loss.kind != loss.kind:
+        note(f"auto took {made.certificate.mechanism}: less noise here, and a stronger promise than asked.")
+    if book is not None:
+        note(left_words(book))
     if output is None:
-        sys.stdout.write(made.to_json())
         return
-    made.save(output, force=force)
     if loss.kind == "approximate" and made.rows is not None and loss.amounts["delta"] * made.rows > 1:
         note("note: delta is above 1 / rows, so the promise may fail for someone in the table.")
     if as_json:
-        print_json(made.to_dict())
+        print_json(made.to_dict(key=key))
         return
-    note(f"wrote {output}")
+    note(f"wrote {output}" + ("" if key is None else f", signed with the key {key.public.fingerprint}"))
     from privcov.report.words import promise
 
     print(promise(made))

@@ -10,6 +10,7 @@ from typing import Literal
 import numpy as np
 
 from privcov.accounting import gaussian_mu
+from privcov.devices import eigh
 from privcov.errors import ParameterError
 from privcov.exact import gaussian_ensemble, rounded_normals
 from privcov.gram import Gram
@@ -123,7 +124,7 @@ def put_together(noisy: Upper, values: list[int], dimension: int, most: int | No
     matrix = np.zeros((dimension, dimension))
     rows, columns = np.triu_indices(dimension)
     matrix[rows, columns] = matrix[columns, rows] = noisy.astype(np.float64)
-    ascending = np.linalg.eigh(matrix)[1]  # of a symmetric, indefinite matrix: an SVD would lose the signs
+    ascending = eigh(matrix).eigenvectors  # of a symmetric, indefinite matrix: an SVD would lose the signs
     clipped = sorted(max(0, value) if most is None else min(max(0, value), most) for value in values)
     made = (ascending * np.array(clipped, dtype=np.float64)) @ ascending.T
     return _integers(made[rows, columns])

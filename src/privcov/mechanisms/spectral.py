@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from privcov.devices import eigvalsh
 from privcov.errors import InternalError
 from privcov.exact.bingham import bingham
 from privcov.exact.chain import exact_chain, symmetric
@@ -122,7 +123,7 @@ class FloatSpectral(Spectral):
         self._matrix[rows, columns] = self._matrix[columns, rows] = upper.astype(np.float64)
 
     def eigenvalues(self) -> list[int]:
-        return [round(value) for value in np.linalg.eigvalsh(self._matrix)[::-1].tolist()]
+        return [round(value) for value in eigvalsh(self._matrix)[::-1].tolist()]
 
     def chain(
         self, randomness: Randomness, exponents: Sequence[Fraction], rank: int, proposals: int | None

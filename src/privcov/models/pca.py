@@ -15,6 +15,7 @@ import numpy as np
 import scipy.linalg
 from numpy.typing import NDArray
 
+from privcov.devices import eigh, eigvalsh
 from privcov.errors import ParameterError
 from privcov.models import perturbation, selection
 from privcov.models.summary import REHEARSAL
@@ -128,7 +129,7 @@ class PCAFit:
     def raw_variance(self) -> Floats:
         """Descending eigenvalues of the raw matrix: unbiased entries, possibly negative values."""
         raw = perturbation.public_raw(self.release, self._everywhere)
-        return np.asarray(np.linalg.eigvalsh(self._reduced(raw))[::-1] / self._divisor(self._raw_count))
+        return np.asarray(eigvalsh(self._reduced(raw))[::-1] / self._divisor(self._raw_count))
 
     @cached_property
     def noise_edge(self) -> float | None:
@@ -142,7 +143,7 @@ class PCAFit:
         if self.centred:  # noise of a centred matrix is (−μ, I) N (−μ, I)ᵀ, but for a term of order N²/n
             raw = perturbation.public_raw(self.release, self._everywhere)
             carry[:, 0] = -self._widths * raw[0, 1:] / max(1.0, float(raw[0, 0]))
-        largest = np.asarray(np.linalg.eigvalsh(carry @ draws @ carry.T)[:, -1])
+        largest = np.asarray(eigvalsh(carry @ draws @ carry.T)[:, -1])
         return perturbation.bound(largest, EDGE_LEVEL) / self._divisor(self._raw_count)
 
     def intervals(self, level: float = 0.95) -> Floats:
@@ -165,7 +166,7 @@ class PCAFit:
             if (self.centred and moved[0, 0] <= 0) or people <= 2:  # the noise may be all there is
                 ends.append(np.full(len(self.columns), 0.0 if sign < 0 else np.inf))
             else:
-                ends.append(np.linalg.eigvalsh(self._reduced(moved))[::-1] / self._divisor(people))
+                ends.append(eigvalsh(self._reduced(moved))[::-1] / self._divisor(people))
         return np.asarray(np.maximum(np.stack(ends, axis=1)[: self.rank], 0.0))
 
     def transform(self, rows: Any) -> Floats:
@@ -255,7 +256,7 @@ class PCAFit:
 
     @cached_property
     def _spectrum(self) -> tuple[Floats, Floats]:
-        values, vectors = np.linalg.eigh(self.covariance)
+        values, vectors = eigh(self.covariance)
         values, rows = np.maximum(values[::-1], 0.0), vectors.T[::-1]
         largest = rows[np.arange(len(rows)), np.abs(rows).argmax(axis=1)]
         return values, np.asarray(rows * np.sign(largest)[:, None])

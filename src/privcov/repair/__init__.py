@@ -10,8 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-import numpy as np
-
+from privcov.devices import eigh
 from privcov.errors import ParameterError
 from privcov.repair import spectra
 from privcov.repair.choose import auto
@@ -40,6 +39,7 @@ def repair(observed: Observed, *, method: str = "auto") -> Floats:
     Every method but ``none`` returns a positive semi-definite matrix. Where the observation has a structure,
     its equalities hold in the result, for ``none`` too.
 
+    >>> import numpy as np
     >>> from privcov.noise import WishartDifference
     >>> noisy = np.array([[300.0, 350.0], [350.0, 200.0]])
     >>> bool(np.linalg.eigvalsh(noisy).min() < 0)
@@ -56,7 +56,7 @@ def repair(observed: Observed, *, method: str = "auto") -> Floats:
     fitted = observed.fitted()
     if method == "none":
         return fitted.matrix.copy()
-    eigenvalues, vectors = np.linalg.eigh(fitted.matrix)
+    eigenvalues, vectors = eigh(fitted.matrix)
     repaired = METHODS[method](eigenvalues[None, :], fitted.facts)[0]
     result = (vectors * repaired) @ vectors.T
     result = (result + result.T) / 2

@@ -16,6 +16,7 @@ from collections.abc import Callable
 import numpy as np
 from scipy.optimize import nnls
 
+from privcov.devices import eigh
 from privcov.repair import spectra as repairs
 from privcov.repair.facts import Floats, PublicFacts
 from privcov.repair.rehearsed import noise_bank
@@ -91,7 +92,7 @@ def _rehearse(truths: Floats, facts: PublicFacts) -> tuple[Floats, Floats]:
     for k, truth in enumerate(truths):
         matrices = bank[(k * count + np.arange(count)) % len(bank)]  # fresh noise for each truth
         matrices[:, diagonal, diagonal] += truth
-        noisy[k], vectors = np.linalg.eigh(matrices)
+        noisy[k], vectors = eigh(matrices)
         best[k] = np.einsum("bie,i->be", vectors**2, truth)
     return noisy, best
 

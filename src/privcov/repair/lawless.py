@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 
+from privcov.devices import eigh
 from privcov.errors import ParameterError
 from privcov.repair.facts import Floats
 from privcov.repair.structure import Structure
@@ -24,6 +25,6 @@ def repair_without_law(
             "Use auto, clip or none.",
         )
     largest = math.inf if rows is None else rows * squared_norm_bound
-    eigenvalues, vectors = np.linalg.eigh(matrix)
+    eigenvalues, vectors = eigh(matrix)
     result = (vectors * np.clip(eigenvalues, 0.0, largest)) @ vectors.T
     return structure.fit_positive((result + result.T) / 2)

@@ -11,6 +11,7 @@ from collections.abc import Callable
 
 import numpy as np
 
+from privcov.devices import eigh
 from privcov.repair.facts import Floats
 
 
@@ -42,6 +43,6 @@ def nearest_positive(
 
 def lift(matrix: Floats, floor: float) -> Floats:
     """Frobenius projection onto the matrices with eigenvalues of at least ``floor``."""
-    eigenvalues, vectors = np.linalg.eigh(matrix)
+    eigenvalues, vectors = eigh(matrix)
     lifted = (vectors * np.maximum(eigenvalues, floor)) @ vectors.T
     return np.asarray((lifted + lifted.T) / 2)

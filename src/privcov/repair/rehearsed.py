@@ -8,6 +8,7 @@ from functools import lru_cache
 
 import numpy as np
 
+from privcov.devices import eigvalsh
 from privcov.noise import NoiseLaw
 from privcov.randomness import rehearsal
 from privcov.repair.facts import Floats
@@ -52,7 +53,7 @@ def draw_count(dimension: int) -> int:
 def _unit_bank(law: NoiseLaw) -> NoiseBank:
     randomness = rehearsal(_SEED)
     draws = np.stack([law.simulate(randomness) for _ in range(draw_count(law.dimension))])
-    eigenvalues = np.linalg.eigvalsh(draws)
+    eigenvalues = eigvalsh(draws)
     every = np.sort(eigenvalues.ravel())
     points = min(_SPECTRUM_POINTS, every.size)
     ranks = ((np.arange(points) + 0.5) * every.size / points).astype(np.intp)

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
+from privcov.devices import eigvalsh
 from privcov.errors import ParameterError
 from privcov.noise import NoiseLaw
 from privcov.repair.facts import Floats
@@ -62,7 +63,7 @@ class Structure:
         if (
             inside.shape != (self.dimension, self.dimension)
             or not np.allclose(self._frobenius(inside), inside)
-            or not np.linalg.eigvalsh(inside)[0] > 0
+            or not eigvalsh(inside)[0] > 0
         ):
             raise ParameterError(
                 "E280", "no positive definite matrix of this structure is known.", "Give one as inside."
@@ -134,18 +135,16 @@ class Structure:
         The structure holds exactly. What the projections leave of a negative eigenvalue after their last
         round is removed by moving toward ``inside``, a positive definite matrix of the same structure.
         """
-        size = max(
-            float(np.abs(np.linalg.eigvalsh(matrix)).max()), float(np.abs(self.values).max(initial=0.0))
-        )
+        size = max(float(np.abs(eigvalsh(matrix)).max()), float(np.abs(self.values).max(initial=0.0)))
         if not size > 0:
             return self._frobenius(matrix)
         rounds = max(30, min(300, 40_000 // self.dimension))
         nearest = nearest_positive(matrix, onto_set=self._frobenius, floor=_SLACK * size, rounds=rounds)
-        miss = -float(np.linalg.eigvalsh(nearest)[0])
+        miss = -float(eigvalsh(nearest)[0])
         if miss <= 0:
             return nearest
         inside = self.inside if self.values.any() else self.inside * (size / np.trace(self.inside))
-        step = miss / (miss + float(np.linalg.eigvalsh(inside)[0]))
+        step = miss / (miss + float(eigvalsh(inside)[0]))
         return np.asarray((1 - step) * nearest + step * inside)
 
     def _frobenius(self, matrix: Floats) -> Floats:

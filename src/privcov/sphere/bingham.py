@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from privcov.devices import eigh
 from privcov.errors import ParameterError
 from privcov.randomness import Floats, Randomness
 
@@ -37,7 +38,7 @@ def sample_bingham(
     symmetric = checked_matrix(matrix)
     c = float(checked_concentrations([concentration])[0])
     dimension = symmetric.shape[0]
-    values, basis = np.linalg.eigh(symmetric)
+    values, basis = eigh(symmetric)
     preference = 2.0 * c * (values[-1] - values)  # ≥ 0 and exactly 0 at the top
     if envelope is None:
         b = tuned_envelope(preference)

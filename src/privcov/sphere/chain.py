@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.linalg import blas, lapack
 
+from privcov.devices import eigh, elsewhere
 from privcov.errors import ParameterError
 from privcov.randomness import Floats, Randomness
 from privcov.sphere.bingham import checked_concentrations, checked_matrix
@@ -83,6 +84,10 @@ class _Eigen:
     """
 
     def __init__(self, lower: Floats) -> None:
+        if elsewhere(lower):  # on a GPU the whole decomposition is quicker than the reduction here
+            self.values, self._inner = eigh(lower)
+            self._packed, self._scales = np.empty((0, 0)), np.empty(0)
+            return
         space = int(lapack.dsytrd_lwork(lower.shape[0], lower=1)[0])
         self._packed, diagonal, beside, self._scales, _ = lapack.dsytrd(lower, lower=1, lwork=space)
         self.values, self._inner, _ = lapack.dstevd(diagonal, beside)

@@ -11,6 +11,7 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike
 
+from privcov.devices import eigh
 from privcov.errors import ParameterError
 from privcov.randomness import Floats, Randomness
 from privcov.sphere.bingham import checked_concentrations, checked_matrix
@@ -44,7 +45,7 @@ def sample_subspace(
         raise ParameterError("E224", f"rank must be between 1 and {d}, the dimension, got {rank}.")
     if rank == d:
         return np.eye(d), 0
-    values, basis = np.linalg.eigh(symmetric)
+    values, basis = eigh(symmetric)
     values, basis = values[::-1], basis[:, ::-1]
     capped = float(values[:rank].sum()) > cap
     # Where the cap is below the best subspace the plain law is no guide: uniform proposals then serve.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,6 +13,7 @@ from privcov.errors import InputError
 from privcov.schema import Categorical, Schema
 from privcov.table.base import Table, block_rows
 from privcov.table.cells import codes_of_numbers
+from privcov.table.fragments import Held, slices
 
 
 class ArrayTable(Table):
@@ -22,6 +23,13 @@ class ArrayTable(Table):
         _check(array, schema)
         super().__init__(schema, known_rows=len(array))
         self._array = array if isinstance(array, np.ma.MaskedArray) else np.asarray(array)
+
+    def fragments(self) -> Sequence[Held]:
+        """Slices of the array, which share its memory."""
+        return [
+            Held(place=place, table=ArrayTable(self._array[start:stop], self.schema))
+            for place, (start, stop) in enumerate(slices(len(self._array), self.schema))
+        ]
 
     def _blocks(self) -> Iterator[Block]:
         step = block_rows(self.schema)

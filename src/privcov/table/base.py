@@ -94,8 +94,8 @@ class Chain(Table):
 
 
 def block_rows(schema: Schema) -> int:
-    """How many rows make a block of some megabytes."""
-    return max(256, min(65_536, _CELLS_PER_BLOCK // len(schema.columns)))
+    """How many rows make a block of some megabytes; enough of them that adding their product is worth it."""
+    return max(2_048, min(65_536, _CELLS_PER_BLOCK // len(schema.columns)))
 
 
 def check_names(names: Iterable[object], schema: Schema, where: str) -> list[int]:

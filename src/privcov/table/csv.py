@@ -7,13 +7,11 @@ the lines that are left; its own rule for bad lines would print them.
 
 from __future__ import annotations
 
-import codecs
-import csv
 import io
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -21,38 +19,38 @@ import pyarrow.csv
 from numpy.typing import NDArray
 
 from privcov.bounding import Block
-from privcov.errors import InputError
 from privcov.schema import Numeric, Schema
 from privcov.table.arrow import batch_blocks
 from privcov.table.base import Table, block_rows, check_names
-from privcov.table.cells import WHITE_SPACE
 from privcov.table.files import changed, regular_file
+from privcov.table.fragments import FRAGMENT_BYTES, Piece
+from privcov.table.headers import LONGEST_LINE, header_of, open_bytes, read_bytes
+from privcov.table.quick import quick_batches
 
 CHUNK_BYTES = 4 * 2**20
-LONGEST_LINE = 2**20
-MOST_COLUMNS = 100_000
+_PIECE_BYTES = 2**16
 
 _CR_TO_LF = bytes.maketrans(b"\r\n", b"\n ")
 _MISSING_WORDS = ["", "NA", "N/A", "null", "NULL", "None", "nan", "NaN"]
-_PACKED = {
-    b"\x1f\x8b": "gzip",
-    b"PK\x03\x04": "zip",
-    b"\xfd7zXZ": "xz",
-    b"\x28\xb5\x2f\xfd": "zstd",
-}
-_OPEN = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
 _COMMA, _NEWLINE, _QUOTE = b',\n"'
 
 
 class CsvTable(Table):
-    """One CSV file: comma, optional double quotes, UTF-8 header; LF, CRLF or CR between records."""
+    """One CSV file: comma, optional double quotes, UTF-8 header; LF, CRLF or CR between records.
 
-    def __init__(self, path: Path, schema: Schema) -> None:
+    A part of a file, from byte to byte, has the records that begin in it. Parts that cover a file have each of
+    its records once, because what begins a record (a line end before it) does not depend on anything further off.
+    """
+
+    def __init__(self, path: Path, schema: Schema, piece: Piece | None = None) -> None:
         super().__init__(schema)
         self._path = path
         self._size = regular_file(path).st_size
+        if piece is not None and piece.size != self._size:
+            changed(path)
+        self._span = (0, self._size) if piece is None else (piece.start, piece.stop)
         with self._open() as file:
-            self._header = _header(_read(file, LONGEST_LINE + 2), path)
+            self._header = header_of(file, path)
         self._width = len(self._header.names)
         self._places = check_names(self._header.names, schema, path.name)
         self._clean = True
@@ -61,7 +59,7 @@ class CsvTable(Table):
     def _open(self) -> io.FileIO:
         """The file, if it still has the size it had; it is opened to be checked, and again to be read."""
         regular_file(self._path)
-        file = io.FileIO(os.open(self._path, _OPEN))
+        file = open_bytes(self._path)
         if os.fstat(file.fileno()).st_size != self._size:
             file.close()
             changed(self._path)
@@ -71,22 +69,36 @@ class CsvTable(Table):
         unread = 0  # records of which nothing is left to parse: all cells missing
         blank = 0  # empty lines that are records only if another record follows
         for lines, bad in self._lines():
-            body = lines if self._width == 1 else lines.rstrip(b"\n")
-            if body and self._width > 1:
-                body += b"\n"
+            body = lines
+            if self._width > 1 and (lines.endswith(b"\n\n") or lines == b"\n"):
+                body = lines.rstrip(b"\n")
+                body += b"\n" if body else b""
             if body or bad:
                 unread, blank = unread + blank + bad, 0
             blank += len(lines) - len(body)
             if body:
-                batch, missing = self._parse(body)
+                batches, missing = self._parse(body)
                 unread += missing
-                yield from batch_blocks(batch, range(len(self._places)), self.schema)
+                for batch in batches:
+                    yield from batch_blocks(batch, range(len(self._places)), self.schema)
             step = block_rows(self.schema)
             while unread >= step:
                 yield self._missing(step)
                 unread -= step
-        if unread:
-            yield self._missing(unread)
+        if blank and self._goes_on():
+            unread += blank
+        while unread:
+            yield self._missing(min(unread, block_rows(self.schema)))
+            unread -= min(unread, block_rows(self.schema))
+
+    def pieces(self) -> Sequence[Piece]:
+        start, stop = self._span
+        edges = [*range(start, stop, FRAGMENT_BYTES), stop]
+        path = os.path.abspath(self._path)
+        return [
+            Piece(path=path, size=self._size, start=left, stop=right, bytes=right - left)
+            for left, right in pairwise(edges)
+        ]
 
     def _missing(self, rows: int) -> Block:
         return [np.full(rows, np.nan)] * len(self.schema.columns)
@@ -101,11 +113,15 @@ class CsvTable(Table):
                     continue
                 data, skipping = data[end + 1 :], False
             cut = data.rfind(b"\n") + 1
-            lines, rest = (rest + data[:cut], data[cut:]) if cut else (b"", rest + data)
+            lines, rest = (
+                (b"".join((rest, memoryview(data)[:cut])), data[cut:]) if cut else (b"", rest + data)
+            )
             if len(rest) > LONGEST_LINE + 1:  # one more, because the last byte may be the CR of a CRLF
                 rest, skipping = b"", True
             if lines:
-                yield lines.replace(b"\r\n", b"\n").replace(b"\r", b" "), bad
+                if b"\r" in lines:
+                    lines = lines.replace(b"\r\n", b"\n").replace(b"\r", b" ")
+                yield lines, bad
                 bad = 0
             bad += skipping
         if rest:
@@ -114,21 +130,70 @@ class CsvTable(Table):
             yield b"", bad
 
     def _chunks(self) -> Iterator[bytes]:
-        """The file after its header, with LF for CR where CR separates records."""
+        """The lines that begin in this part of the file, with LF for CR where CR separates records."""
         with self._open() as file:
-            if _header(_read(file, LONGEST_LINE + 2), self._path) != self._header:
+            if header_of(file, self._path) != self._header:
                 changed(self._path)
-            self.bytes_done = file.seek(self._header.end)
-            while data := _read(file, CHUNK_BYTES):
-                self.bytes_done += len(data)
+            start, stop = self._span
+            self.bytes_done = max(start, self._header.end) - start
+            for data in self._raw(file, max(start, self._header.end), stop):
+                self.bytes_done = min(file.tell(), stop) - start
                 yield data.translate(_CR_TO_LF) if self._header.cr_only else data
-            if self.bytes_done != self._size or os.fstat(file.fileno()).st_size != self._size:
+            if os.fstat(file.fileno()).st_size != self._size:
                 changed(self._path)
 
-    def _parse(self, lines: bytes) -> tuple[pa.RecordBatch, int]:
+    def _raw(self, file: io.FileIO, start: int, stop: int) -> Iterator[bytes]:
+        """Bytes from the first line that begins at or after ``start`` to the end of the last before ``stop``."""
+        inside = start > self._header.end
+        at = file.seek(start - inside)
+        last = b""
+        while at < stop:
+            data = read_bytes(file, min(CHUNK_BYTES, stop - at))
+            if not data:
+                changed(self._path)
+            at += len(data)
+            if inside:  # of the line before this part, which has its beginning elsewhere
+                found = data.find(self._line_end)
+                if found < 0:
+                    continue
+                data, inside = data[found + 1 :], False
+            if data:
+                last = data[-1:]
+                yield data
+        while last not in (b"", self._line_end) and (data := read_bytes(file, _PIECE_BYTES)):
+            whole = data[: data.find(self._line_end) + 1] or data
+            last = whole[-1:]
+            yield whole
+
+    @property
+    def _line_end(self) -> bytes:
+        return b"\r" if self._header.cr_only else b"\n"
+
+    def _goes_on(self) -> bool:
+        """Whether anything but empty lines follows this part: it makes records of the empty lines at its end."""
+        with self._open() as file:
+            file.seek(self._span[1])
+            kept = b""
+            while data := read_bytes(file, CHUNK_BYTES):
+                if self._header.cr_only:
+                    if data.strip(b"\r"):
+                        return True
+                    continue
+                data = kept + data
+                kept = b"\r" if data.endswith(b"\r") else b""
+                if data.removesuffix(b"\r").replace(b"\r\n", b"\n").strip(b"\n"):
+                    return True
+            return bool(kept)
+
+    def _parse(self, lines: bytes) -> tuple[Sequence[pa.RecordBatch], int]:
         """The declared columns of the good lines, and how many lines were bad."""
-        records = lines.count(b"\n")
-        lines = _without_long_lines(lines)
+        kept = _without_long_lines(lines)
+        numeric = [isinstance(column, Numeric) for column in self.schema.columns]
+        if self._clean and kept is lines:
+            batches = quick_batches(lines, self._width, self._places, numeric)
+            if batches is not None:
+                return batches, 0
+        records, lines = lines.count(b"\n"), kept
         if b'"' in lines:
             lines = _without_bad_quotes(lines)
         batch = self._try(lines, typed=True) if self._clean else None
@@ -137,7 +202,7 @@ class CsvTable(Table):
             lines = _without_bad_widths(lines, self._width)
             batch = self._try(lines, typed=False)
         assert batch is not None
-        return batch, records - batch.num_rows
+        return [batch], records - batch.num_rows
 
     def _try(self, lines: bytes, *, typed: bool) -> pa.RecordBatch | None:
         numeric = [typed and isinstance(column, Numeric) for column in self.schema.columns]
@@ -168,15 +233,6 @@ class CsvTable(Table):
         return (
             table.slice(1).combine_chunks().to_batches()[0] if table.num_rows > 1 else _no_rows(table.schema)
         )
-
-
-def _read(file: io.FileIO, count: int) -> bytes:
-    """``count`` bytes, fewer only at the end of the file."""
-    parts: list[bytes] = []
-    while count and (part := file.read(count)):
-        parts.append(part)
-        count -= len(part)
-    return b"".join(parts)
 
 
 def _no_rows(kinds: pa.Schema) -> pa.RecordBatch:
@@ -222,66 +278,3 @@ def _keep(buffer: NDArray[np.uint8], ends: NDArray[np.intp], good: NDArray[np.bo
     if good.all():
         return buffer.tobytes()
     return buffer[np.repeat(good, np.diff(ends, prepend=-1))].tobytes()
-
-
-def read_header(path: Path, *, then: int) -> tuple[list[str], bytes]:
-    """Column names, and up to ``then`` bytes of what follows: for the eyes of the data's keeper only."""
-    regular_file(path)
-    with io.FileIO(os.open(path, _OPEN)) as file:
-        header = _header(_read(file, LONGEST_LINE + 2), path)
-        file.seek(header.end)
-        return header.names, _read(file, then)
-
-
-class _Header(NamedTuple):
-    """Column names, whether CR alone separates records, and where the header ends."""
-
-    names: list[str]
-    cr_only: bool
-    end: int
-
-
-def _header(start: bytes, path: Path) -> _Header:
-    for magic, name in _PACKED.items():
-        if start.startswith(magic):
-            raise InputError("E117", f"{path.name} is a {name} file.", "Unpack it first.")
-    if start.startswith(b"PAR1\x15"):
-        raise InputError("E118", f"{path.name} is a Parquet file.", "Name it .parquet.")
-    begin = len(codecs.BOM_UTF8) if start.startswith(codecs.BOM_UTF8) else 0
-    cr, lf = start.find(b"\r"), start.find(b"\n")
-    cr_only = cr >= 0 and start[cr + 1 : cr + 2] != b"\n" and (lf < 0 or cr < lf)
-    end = cr if cr_only else lf
-    if end < 0:
-        end = len(start)
-    if end - begin > LONGEST_LINE:
-        raise InputError(
-            "E113", f"the header of {path.name} is longer than 1 MiB.", "Check how it was written."
-        )
-    line = start[begin:end].removesuffix(b"\r")  # from here on only the header is looked at
-    if start.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)) or _looks_like_utf16(line):
-        raise InputError("E105", f"{path.name} is UTF-16 text.", "Save it as UTF-8.")
-    if not line.strip():
-        raise InputError("E101", f"{path.name} has no header: its first line is empty.", "Add column names.")
-    if b"\0" in line:
-        raise InputError("E106", f"the header of {path.name} has a zero byte.", "Check how it was written.")
-    try:
-        text = line.decode("utf-8")
-    except UnicodeDecodeError:
-        raise InputError(
-            "E105", f"the header of {path.name} is not UTF-8 text.", "Save it as UTF-8."
-        ) from None
-    if text.count('"') % 2:
-        raise InputError("E107", f"the header of {path.name} has a quote that is not closed.", "Close it.")
-    if line.count(b",") >= MOST_COLUMNS:
-        raise InputError("E113", f"{path.name} has more than {MOST_COLUMNS} columns.", "Split it.")
-    csv_limit = csv.field_size_limit(LONGEST_LINE)
-    try:
-        names = [name.strip(WHITE_SPACE) for name in next(csv.reader([text]))]
-    finally:
-        csv.field_size_limit(csv_limit)
-    return _Header(names, cr_only, min(end + 1, len(start)))
-
-
-def _looks_like_utf16(line: bytes) -> bool:
-    """Whether every other byte is zero."""
-    return len(line) > 1 and (not any(line[1::2]) or not any(line[0::2]))

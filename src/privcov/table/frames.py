@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import numbers
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -19,6 +19,7 @@ from privcov.errors import InputError
 from privcov.schema import Categorical, Column, Schema
 from privcov.table.base import Table, block_rows, check_names
 from privcov.table.cells import UNKNOWN, cells, check_type
+from privcov.table.fragments import Held, slices
 
 
 class PandasTable(Table):
@@ -29,9 +30,17 @@ class PandasTable(Table):
             raise InputError("E112", "the frame has several levels of column names.", "Flatten them to one.")
         places = check_names(frame.columns, schema, "the frame")
         super().__init__(schema, known_rows=len(frame))
+        self._frame = frame
         self._series = [frame.iloc[:, place] for place in places]
         for column, series in zip(schema.columns, self._series, strict=True):
             _check_series(column, series)
+
+    def fragments(self) -> Sequence[Held]:
+        """Slices of the frame, which share its memory."""
+        return [
+            Held(place=place, table=PandasTable(self._frame.iloc[start:stop], self.schema))
+            for place, (start, stop) in enumerate(slices(len(self._frame), self.schema))
+        ]
 
     def _blocks(self) -> Iterator[Block]:
         step = block_rows(self.schema)

@@ -15,8 +15,11 @@ from privcov.schema import Schema
 from privcov.table.arrays import ArrayTable
 from privcov.table.arrow import ArrowTable
 from privcov.table.base import Chain, Table
+from privcov.table.clusters import DaskTable, SparkTable
 from privcov.table.csv import CsvTable
+from privcov.table.fragments import Piece
 from privcov.table.frames import PandasTable
+from privcov.table.lazy import DatasetTable, LazyTable
 from privcov.table.parquet import ParquetTable
 
 _READERS: dict[str, type[CsvTable] | type[ParquetTable]] = {
@@ -29,9 +32,9 @@ _READERS: dict[str, type[CsvTable] | type[ParquetTable]] = {
 def open_table(data: Any, schema: Schema) -> Table:
     """A table that fits the schema by name and type, its values still unread.
 
-    ``data`` is a NumPy array (columns in schema order), a pandas or polars frame, an Arrow table, batch or
-    stream, anything with ``__arrow_c_stream__``, the path of a CSV or Parquet file, a list of such paths, or
-    a pattern such as ``"people/*.parquet"``. Raises ``InputError`` where names, types or files do not fit.
+    ``data`` is a NumPy array (columns in schema order), a pandas, polars, Spark or Dask frame, an Arrow table,
+    batch, stream or dataset, anything with ``__arrow_c_stream__``, the path of a CSV or Parquet file, a list of
+    such paths, or a pattern such as ``"people/*.parquet"``. Raises ``InputError`` where names, types or files do not fit.
     """
     if isinstance(data, str | os.PathLike):
         return _open_paths(_matching(data), schema)
@@ -45,7 +48,13 @@ def open_table(data: Any, schema: Schema) -> Table:
     if library == "pandas" and hasattr(data, "columns") and hasattr(data, "iloc"):
         return PandasTable(data, schema)
     if library == "polars" and hasattr(data, "collect"):
-        raise InputError("E110", "the frame is lazy: its query has not run.", "Call collect() first.")
+        return LazyTable(data, schema)
+    if library == "pyspark" and hasattr(data, "mapInArrow"):
+        return SparkTable(data, schema)
+    if library in ("dask", "dask_expr") and hasattr(data, "to_delayed") and hasattr(data, "npartitions"):
+        return DaskTable(data, schema)
+    if library == "pyarrow" and hasattr(data, "get_fragments"):
+        return DatasetTable(data, schema)
     if hasattr(data, "__arrow_c_stream__"):
         return ArrowTable(data, schema)
     if hasattr(data, "__arrow_c_array__"):
@@ -82,6 +91,12 @@ def _matching(given: str | os.PathLike[str]) -> list[Path]:
 
 def _open_paths(paths: Sequence[Path], schema: Schema) -> Table:
     tables = [_reader(path)(path, schema) for path in paths]
+    return tables[0] if len(tables) == 1 else Chain(schema, tables)
+
+
+def open_pieces(pieces: Sequence[Piece], schema: Schema) -> Table:
+    """The rows of some runs of files, as a worker opens them; refuses files that are not what was planned."""
+    tables = [_reader(path)(path, schema, piece) for piece in pieces for path in (Path(piece.path),)]
     return tables[0] if len(tables) == 1 else Chain(schema, tables)
 
 

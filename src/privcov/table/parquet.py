@@ -17,6 +17,7 @@ from privcov.table.arrow import batch_blocks, check_columns
 from privcov.table.base import Table, block_rows
 from privcov.table.cells import is_number, is_text
 from privcov.table.files import changed, regular_file
+from privcov.table.fragments import Piece
 
 _MANY_ROWS = 10**8
 _ROWS_PER_BYTE = 100
@@ -26,19 +27,24 @@ _BUFFER = 2**16
 class ParquetTable(Table):
     """One file, or some of its row groups. It is opened to be checked, and again to be read."""
 
-    def __init__(self, path: Path, schema: Schema, groups: Sequence[int] | None = None) -> None:
+    def __init__(self, path: Path, schema: Schema, piece: Piece | None = None) -> None:
         self._path = path
         self._size = regular_file(path).st_size
         with _open(path, schema) as file:
             metadata = _checked(file, path, self._size, schema)
             every = range(metadata.num_row_groups)
-            self._groups = list(every if groups is None else groups)
-            super().__init__(schema, sum(metadata.row_group(group).num_rows for group in self._groups))
+            self._groups = every if piece is None else range(piece.start, piece.stop)
+            if piece is not None and (self._size != piece.size or piece.stop > len(every)):
+                changed(path)
+            self._rows = [metadata.row_group(group).num_rows for group in self._groups]
+        super().__init__(schema, sum(self._rows))
+        if piece is not None and piece.rows != self.known_rows:
+            changed(path)
         self._share = self._size / max(1, len(every))
 
     def _blocks(self) -> Iterator[Block]:
         names = [column.name for column in self.schema.columns]
-        self.bytes_done = 0
+        self.bytes_done = self._handed = 0
         self._check_size()
         with _open(self._path, self.schema) as file:
             _checked(file, self._path, self._size, self.schema)
@@ -47,10 +53,13 @@ class ParquetTable(Table):
                     block_rows(self.schema), row_groups=[group], columns=names, use_threads=False
                 )
                 while (batch := self._next(batches)) is not None:
+                    self._handed += batch.num_rows
                     places = [batch.schema.get_field_index(name) for name in names]
                     yield from batch_blocks(batch, places, self.schema)
                 self.bytes_done = int(done * self._share)
         self._check_size()
+        if self._handed != self.known_rows:
+            _damaged(self._path)
 
     def _check_size(self) -> None:
         if regular_file(self._path).st_size != self._size:
@@ -62,11 +71,19 @@ class ParquetTable(Table):
         except (pa.ArrowException, OSError):
             _damaged(self._path)
 
-    def split(self, parts: int) -> Sequence[Table]:
-        shares = [self._groups[start::parts] for start in range(min(parts, len(self._groups)))]
-        if len(shares) < 2:
-            return [self]
-        return [ParquetTable(self._path, self.schema, share) for share in shares]
+    def pieces(self) -> Sequence[Piece]:
+        ends = [int(done * self._share) for done in range(len(self._groups) + 1)]
+        return [
+            Piece(
+                path=os.path.abspath(self._path),
+                size=self._size,
+                start=group,
+                stop=group + 1,
+                bytes=ends[place + 1] - ends[place],
+                rows=self._rows[place],
+            )
+            for place, group in enumerate(self._groups)
+        ]
 
 
 def _open(path: Path, schema: Schema) -> Any:

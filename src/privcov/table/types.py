@@ -6,7 +6,7 @@ import csv
 from pathlib import Path
 
 from privcov.errors import InputError
-from privcov.table.csv import read_header
+from privcov.table.headers import read_header
 from privcov.table.parquet import read_kinds
 
 _GLANCE_LINES = 200

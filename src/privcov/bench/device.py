@@ -1,0 +1,171 @@
+"""A wide table's Gram matrix on a device, against the device's own float64 matrix rate; and the same bits as here.
+
+One block of rows is used again and again, so the table need not fit anywhere. Rates count 2·n·d² operations. *On the
+device* starts from cells that are there already; *from memory* includes stacking and sending them. The sum is compared
+with NumPy's, integer by integer, on as many fresh rows as asked.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from privcov.bounding import Bounding
+from privcov.device_sum import DeviceSum
+from privcov.devices import Device, eigh, using
+from privcov.gram import Gram
+from privcov.grid import BLOCK_ROWS, Grid
+from privcov.noise import WishartDifference
+from privcov.randomness import rehearsal
+from privcov.report.tables import table
+from privcov.schema import MAX_DIMENSION, Numeric, Schema
+from privcov.sphere.chain import sample_chain
+
+
+def run(
+    *,
+    device: str = "cuda",
+    rows: int = 200_000,
+    dimension: int = 8192,
+    compared_rows: int = 16_384,
+    step: Callable[[], None] = lambda: None,
+) -> dict[str, Any]:
+    """Rates and comparisons for one shape."""
+    place = Device.named(device)
+    result: dict[str, Any] = {"bench": "device", "device": place.name, "rows": rows, "dimension": dimension}
+    if place.name == "cpu":
+        return {**result, "skipped": "there is no such device here"}
+    torch = place.torch
+    if place.place.type == "cuda":
+        result["called"] = torch.cuda.get_device_name(place.place)
+    result["matrix_rate"] = _matrix_rate(place, min(dimension, 8192))
+    step()
+    schema, grid = _schema(dimension)
+    cells = _cells(dimension, 0)
+    sent = torch.from_numpy(cells).to(place.place)
+
+    def on_device(count: int) -> None:
+        total = DeviceSum(schema, grid, place)
+        for start in range(0, count, BLOCK_ROWS):
+            total.add_cells(sent[:, : min(BLOCK_ROWS, count - start)])
+        _wait(place)
+
+    def from_memory(count: int) -> None:
+        total = DeviceSum(schema, grid, place)
+        for start in range(0, count, BLOCK_ROWS):
+            total.add(list(cells[:, : min(BLOCK_ROWS, count - start)]))
+        _wait(place)
+
+    for name, work in (("on_device", on_device), ("from_memory", from_memory)):
+        work(BLOCK_ROWS)
+        start = time.perf_counter()
+        work(rows)
+        seconds = time.perf_counter() - start
+        result[name] = {"seconds": seconds, "rate": 2.0 * rows * dimension**2 / seconds}
+        result[name]["of_matrix_rate"] = result[name]["rate"] / result["matrix_rate"]
+        step()
+    result["same_bits"] = _same_bits(schema, grid, place, compared_rows)
+    result["compared_rows"] = compared_rows
+    step()
+    result["decompositions"] = [_decomposition(place, d) for d in (784, 2048, 4096) if d <= dimension]
+    step()
+    return result
+
+
+def render(result: dict[str, Any]) -> str:
+    """The rates in words."""
+    if "skipped" in result:
+        return f"skipped: {result['skipped']}"
+    lines = [
+        [what, f"{made['seconds']:.2f} s", f"{made['rate'] / 1e12:.1f}", f"{made['of_matrix_rate']:.2f}"]
+        for what, made in (("on the device", result["on_device"]), ("from memory", result["from_memory"]))
+    ]
+    head = (
+        f"{result.get('called', result['device'])}: float64 matrix product {result['matrix_rate'] / 1e12:.1f} TFLOP/s\n"
+        f"Gram matrix of {result['rows']:,} rows × {result['dimension']:,} columns:"
+    )
+    same = "the same integers as NumPy" if result["same_bits"] else "DIFFERENT INTEGERS"
+    turned = [
+        [
+            str(d["dimension"]),
+            f"{d['eigh']:.2f}",
+            f"{d['eigh_here']:.2f}",
+            f"{d['chain']:.2f}",
+            f"{d['chain_here']:.2f}",
+        ]
+        for d in result["decompositions"]
+    ]
+    return "\n".join(
+        [
+            head,
+            table(["cells", "time", "TFLOP/s", "of matrix rate"], lines),
+            f"On {result['compared_rows']:,} rows: {same}.",
+            table(["columns", "eigh, s", "here", "10 eigenvectors sampled, s", "here"], turned),
+        ]
+    )
+
+
+def _matrix_rate(device: Device, size: int) -> float:
+    torch = device.torch
+    made = torch.from_numpy(rehearsal(1).normals(size, size)).to(device.place)
+    made @ made
+    _wait(device)
+    rounds, start = 5, time.perf_counter()
+    for _ in range(rounds):
+        made @ made
+    _wait(device)
+    return rounds * 2.0 * size**3 / (time.perf_counter() - start)
+
+
+def _same_bits(schema: Schema, grid: Grid, device: Device, rows: int) -> bool:
+    bounding, here, there = Bounding.of(schema, grid), Gram(grid), DeviceSum(schema, grid, device)
+    for number, start in enumerate(range(0, rows, BLOCK_ROWS)):
+        cells = _cells(grid.dimension, number + 1)[:, : min(BLOCK_ROWS, rows - start)]
+        here.add(bounding.rows(list(cells)))
+        there.add(list(cells))
+    ours, theirs = (gram.words_for_transport()[0] for gram in (here, there.gram()))
+    return bool(np.array_equal(ours, theirs))
+
+
+def _decomposition(device: Device, dimension: int) -> dict[str, float]:
+    """Seconds for one eigendecomposition, and for ten eigenvectors of a noisy matrix, there and here."""
+    matrix = WishartDifference(dimension=dimension, scale=1.0).simulate(rehearsal(2))
+    matrix += np.diag(np.linspace(0, 40 * dimension, dimension))
+    told: dict[str, float] = {"dimension": dimension}
+    for name, place in (("", device), ("_here", Device.named("cpu"))):
+        with using(place):
+            eigh(matrix)
+            told["eigh" + name] = _seconds(lambda: eigh(matrix))
+            told["chain" + name] = _seconds(lambda: sample_chain(rehearsal(3), matrix, [1e-3] * 10, rank=10))
+    return told
+
+
+def _seconds(work: Callable[[], object]) -> float:
+    start = time.perf_counter()
+    work()
+    return time.perf_counter() - start
+
+
+def _schema(dimension: int) -> tuple[Schema, Grid]:
+    """Columns in [-4, 5], rows clipped; wider than a release may be, so the check of a schema is passed by."""
+    columns = tuple(
+        Numeric(name=f"x{place}", lower=-4, upper=5) for place in range(min(dimension, MAX_DIMENSION))
+    )
+    schema = Schema(columns=columns, intercept=False, row_norm_bound=Fraction(2))
+    if dimension > MAX_DIMENSION:
+        more = tuple(Numeric(name=f"x{place}", lower=-4, upper=5) for place in range(dimension))
+        object.__setattr__(schema, "columns", more)
+    return schema, Grid.of(schema)
+
+
+def _cells(dimension: int, seed: int) -> Any:
+    return rehearsal(seed).normals(dimension, BLOCK_ROWS)
+
+
+def _wait(device: Device) -> None:
+    if device.place.type == "cuda":
+        device.torch.cuda.synchronize()

@@ -1,0 +1,193 @@
+"""Bounded rows and their Gram matrix on a device: the same integers as ``Bounding`` and ``Gram``, bit for bit.
+
+Every operation is the one ``Bounding`` does, on one element, rounded once; products are of whole numbers that float64
+holds exactly, whatever the order; sums of products are int64. PyTorch turns a division by a number, or of a number,
+into a product with a reciprocal, which rounds twice: here both sides of a division are tensors. Freivalds' check
+confirms the sum. Proof: docs/proofs/exact-gram.md.
+"""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from privcov.bounding import Block, Bounding, Clip
+from privcov.devices import Device, cores
+from privcov.errors import InternalError
+from privcov.freivalds import Check, exactness_probe
+from privcov.gram import WORD, Gram
+from privcov.grid import BLOCK_ROWS, Grid
+from privcov.schema import Categorical, Schema
+
+_HALF = 2**16
+"""Freivalds' numbers of 32 bits go in halves, whose products with rows float64 holds exactly."""
+
+
+class DeviceSum:
+    """A running sum of qqᵀ that stays on its device until it is asked for."""
+
+    def __init__(self, schema: Schema, grid: Grid, device: Device) -> None:
+        check_device(device)
+        self._torch, self._place = device.torch, device.place
+        self._bounding, self._grid = Bounding.of(schema, grid), grid
+        self._numbers = [
+            (numbers.features, _run(numbers.places), self._column(numbers.middles), self._sent(numbers.steps))
+            for numbers in self._bounding.numbers
+        ]
+        self._levels = list(_levels(schema))
+        self._total, self._rows, self._reach = Gram(grid), 0, 0
+        shape = (grid.dimension, grid.dimension)
+        self._low = self._torch.zeros(shape, dtype=self._torch.int64, device=self._place)
+        self._check = Check(grid.dimension)
+        weights = self._check.weights.view(np.uint32).astype(np.int64)
+        self._halves = self._sent(np.stack([weights % _HALF, weights // _HALF], axis=1).astype(np.float64))
+        self._expected = self._torch.zeros(grid.dimension, dtype=self._torch.int64, device=self._place)
+        self._staging: list[list[Any]] = []
+
+    def add(self, block: Block) -> None:
+        """Bound the rows of a block and add them."""
+        for start in range(0, len(block[0]), BLOCK_ROWS):
+            self.add_cells(self._cells(block, start, min(start + BLOCK_ROWS, len(block[0]))))
+
+    def add_cells(self, cells: Any) -> None:
+        """The same for at most ``BLOCK_ROWS`` rows whose cells are a tensor, one row of it for each column."""
+        rows = self.bounded(cells)
+        reach = rows.shape[1] * self._grid.squared_norm_bound
+        if self._reach + reach > WORD:
+            self._carry()
+        self._reach += reach
+        self._rows += rows.shape[1]
+        self._low += (rows @ rows.T).to(self._torch.int64)
+        self._see(rows)
+
+    def bounded(self, cells: Any) -> Any:
+        """Whole-number rows, one for each column of the result: ``Bounding.rows``, step by step."""
+        torch, bounding, schema = self._torch, self._bounding, self._bounding.schema
+        one = bounding.one
+        made = torch.empty((self._grid.dimension, cells.shape[1]), dtype=torch.float64, device=self._place)
+        missing = ~torch.isfinite(cells)
+        for features, places, middles, steps in self._numbers:
+            scaled = torch.sub(cells[places], middles, out=made[features])
+            scaled.div_(steps).clamp_(-one, one).round_().masked_fill_(missing[places], 0.0)
+        made[: int(schema.intercept)] = one
+        for at, place, count in self._levels:
+            for position in range(count):
+                torch.mul(cells[place] == position, one, out=made[at + position])
+        if schema.missing == "zero-row":
+            made.masked_fill_(missing.any(dim=0), 0.0)
+        if bounding.clip is not None:
+            self._shrink(made, bounding.clip)
+        # Unreachable, and cheap to check on every row, as in ``Bounding``.
+        return made.masked_fill_(~(_squares(made) <= self._grid.squared_norm_bound), 0.0)
+
+    def gram(self) -> Gram:
+        """The sum, back in this process, if Freivalds' check confirms it."""
+        self._carry()
+        self._check.expect(self._expected.cpu().numpy())
+        if not self._check.passes(self._total):
+            raise InternalError()
+        return self._total
+
+    def _see(self, rows: Any) -> None:
+        """Add Σ q(q·v) modulo 2^32, in halves of 16 bits: sums below 2^20 · 2^16 · max(rows, columns) < 2^53."""
+        low, high = (rows.T @ self._halves).to(self._torch.int64).unbind(dim=1)
+        seen = (low + (high % _HALF) * _HALF) % _HALF**2
+        halves = self._torch.stack([seen % _HALF, seen // _HALF], dim=1).to(self._torch.float64)
+        low, high = (rows @ halves).to(self._torch.int64).unbind(dim=1)
+        self._expected += low + (high % _HALF) * _HALF
+
+    def _carry(self) -> None:
+        """Hand what is summed so far to the process, whose sum never overflows."""
+        upper = np.triu_indices(self._grid.dimension)
+        part = Gram.from_transport(
+            self._grid, self._low.cpu().numpy()[upper], None, rows=self._rows, reach=self._reach
+        )
+        self._total.merge(part)
+        self._low.zero_()
+        self._reach = self._rows = 0
+
+    def _shrink(self, made: Any, clip: Clip) -> None:
+        torch = self._torch
+        squared = sum(_squares(made[run]) for run in clip.features)
+        radius = torch.full_like(squared, float(clip.radius))
+        factor = torch.where(squared > clip.available, radius / torch.sqrt(squared), torch.ones_like(squared))
+        for run in clip.features:
+            made[run].mul_(factor).round_()
+
+    def _cells(self, block: Block, start: int, stop: int) -> Any:
+        """The cells of some rows on the device. Threads copy them into memory that a GPU reads by itself, while it is
+        still busy with the rows before."""
+        gpu = self._place.type == "cuda"
+        if not self._staging:
+            shape = (len(block), BLOCK_ROWS)
+            self._staging = [
+                [self._torch.empty(shape, dtype=self._torch.float64, pin_memory=gpu), None]
+                for _ in range(1 + gpu)
+            ]
+        self._staging.reverse()
+        staged, sent = self._staging[0]
+        if sent is not None:
+            sent.synchronize()
+        here = staged.numpy()[:, : stop - start]
+        copiers = min(cores(), 1 + len(block) // 64)
+
+        def copy(first: int) -> None:
+            for place in range(first, len(block), copiers):
+                here[place] = block[place][start:stop]
+
+        if copiers == 1:
+            copy(0)
+        else:
+            with ThreadPoolExecutor(copiers) as pool:
+                list(pool.map(copy, range(copiers)))
+        part = staged[:, : stop - start]
+        if not gpu:
+            return part.clone()
+        cells = part.to(self._place, non_blocking=True)
+        self._staging[0][1] = self._torch.cuda.Event()
+        self._staging[0][1].record()
+        return cells
+
+    def _column(self, values: Any) -> Any:
+        return self._sent(np.array(values, dtype=np.float64)[:, None])
+
+    def _sent(self, values: Any) -> Any:
+        return self._torch.from_numpy(np.array(values)).to(self._place)
+
+
+def _squares(rows: Any) -> Any:
+    """Σ q² over the first axis: whole numbers up to 2^52, exact in any order."""
+    return (rows * rows).sum(dim=0)
+
+
+def _run(places: tuple[int, ...]) -> slice | list[int]:
+    """Places as a slice where they stand side by side: a view instead of a copy."""
+    run = slice(places[0], places[-1] + 1)
+    return run if places == tuple(range(run.start, run.stop)) else list(places)
+
+
+def _levels(schema: Schema) -> Any:
+    """Where the indicators of each categorical column begin, which column it is, and how many there are."""
+    at = int(schema.intercept)
+    for place, column in enumerate(schema.columns):
+        count = len(column.levels) if isinstance(column, Categorical) else 1
+        if isinstance(column, Categorical):
+            yield at, place, count
+        at += count
+
+
+@cache
+def check_device(device: Device) -> None:
+    """Once for every device: a product at the bound of exactness, compared with integers.
+
+    A library may compute float64 products from smaller ones; one that loses a bit anywhere is refused here.
+    """
+    rows, expected = exactness_probe()
+    torch = device.torch
+    sent = torch.from_numpy(rows).to(device.place)
+    made = (sent.T @ sent).to(torch.int64).cpu().numpy()
+    if made[np.triu_indices(rows.shape[1])].tolist() != expected:
+        raise InternalError()

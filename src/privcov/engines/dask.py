@@ -1,0 +1,83 @@
+"""Dask: one task per fragment, on a running cluster or on processes started here for one job.
+
+A worker that dies takes its task with it; Dask gives the task to another. Partial sums come to this process as
+they are done and are released there at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from privcov.devices import cores
+from privcov.engines.base import AnyFragment, Engine, Work, attempt, check_workers, missing
+from privcov.errors import InputError
+from privcov.table import Table
+from privcov.table.base import Answer
+
+
+@dataclass(frozen=True, kw_only=True)
+class Dask(Engine):
+    """``scheduler`` is the address of a cluster, such as ``tcp://host:8786``; without one, ``workers`` processes here.
+
+    A ``client`` that is open already may be given instead.
+    """
+
+    scheduler: str | None = None
+    workers: int | None = None
+    client: Any = None
+
+    name = "dask"
+
+    def __post_init__(self) -> None:
+        check_workers(self.workers)
+
+    def check(self, table: Table) -> None:
+        super().check(table)
+        try:
+            import distributed  # noqa: F401
+        except ImportError:
+            raise missing("distributed", "dask") from None
+        if self.client is None and self.scheduler is not None:
+            with self._connected():  # a wrong address must not cost the budget
+                pass
+
+    def answers(self, work: Work, fragments: Sequence[AnyFragment]) -> Generator[Answer, None, None]:
+        if not fragments:
+            return
+        from distributed import as_completed
+
+        with self._connected() as client:
+            # Not pure: a result of an earlier job must not be taken for one of this job.
+            waiting = client.map(partial(attempt, work), fragments, pure=False, retries=3)
+            for future, answer in as_completed(waiting, loop=client.loop, with_results=True):
+                yield answer
+                future.release()
+
+    @contextmanager
+    def _connected(self) -> Iterator[Any]:
+        from distributed import Client, LocalCluster
+
+        if self.client is not None:
+            yield self.client
+        elif self.scheduler is not None:
+            try:
+                client = Client(self.scheduler, set_as_default=False, timeout="20s")
+            except (OSError, ValueError):
+                raise InputError(
+                    "E126", f"no Dask scheduler answers at {self.scheduler}.", "Check the address."
+                ) from None
+            with client:
+                yield client
+        else:
+            count = self.workers or cores()
+            with (
+                LocalCluster(
+                    n_workers=count, threads_per_worker=1, processes=True, dashboard_address=None
+                ) as cluster,
+                Client(cluster, set_as_default=False) as client,
+            ):
+                yield client

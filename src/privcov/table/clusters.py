@@ -1,0 +1,124 @@
+"""Tables that live in a cluster: Spark and Dask data frames. Their rows are summed where they are, never brought here.
+
+The driver sees column names and types, and then one partial result per partition.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Generator, Iterator
+from functools import partial
+from typing import Any, Never
+
+import pyarrow as pa
+
+from privcov.bounding import Block
+from privcov.errors import InputError
+from privcov.schema import Schema
+from privcov.table.arrow import check_columns
+from privcov.table.base import Answer, Table
+from privcov.table.fragments import Arrived
+from privcov.table.frames import PandasTable
+
+_Attempt = Callable[[Arrived], Answer]
+
+
+class _ClusterTable(Table):
+    def _blocks(self) -> Iterator[Block]:
+        _stays(self.home)
+
+
+class SparkTable(_ClusterTable):
+    """A Spark data frame, read by ``mapInArrow``; a table that is also in files is read faster from those."""
+
+    home = "spark"
+
+    def __init__(self, frame: Any, schema: Schema) -> None:
+        super().__init__(schema)
+        from pyspark.sql.pandas.types import to_arrow_schema
+
+        try:
+            found = to_arrow_schema(frame.schema)
+        except Exception:
+            raise InputError(
+                "E110",
+                "the Spark frame has a column that Arrow has no type for.",
+                "Select numbers and texts.",
+            ) from None
+        places = check_columns(found, schema, "the Spark frame")
+        names = [found.field(place).name for place in places]
+        self._frame = frame.select(*("`" + name.replace("`", "``") + "`" for name in names))
+        self._kinds = pa.schema([found.field(place) for place in places])
+
+    def answers_at_home(self, attempt: _Attempt) -> Generator[Answer, None, None]:
+        part = partial(_spark_part, attempt=attempt, kinds=self._kinds)
+        answers = self._frame.mapInArrow(part, "place int, rows long, answer binary").collect()
+        for row in answers:
+            yield row["place"], row["rows"], bytes(row["answer"])
+
+
+class DaskTable(_ClusterTable):
+    """A Dask data frame of pandas partitions, on the client that is open, or else in this process."""
+
+    home = "dask"
+
+    def __init__(self, frame: Any, schema: Schema) -> None:
+        super().__init__(schema)
+        PandasTable(frame._meta, schema)  # its names and types, without a row
+        self._frame = frame[[column.name for column in schema.columns]]
+        self.parts = int(frame.npartitions)
+
+    def answers_at_home(self, attempt: _Attempt) -> Generator[Answer, None, None]:
+        import dask
+
+        parts = self._frame.to_delayed()
+        work = dask.delayed(partial(_dask_part, attempt=attempt), pure=False)
+        tasks = [work(part, place) for place, part in enumerate(parts)]
+        client = _dask_client()
+        if client is None:
+            for task in tasks:
+                yield task.compute(scheduler="sync")
+            return
+        from distributed import as_completed
+
+        for future, answer in as_completed(client.compute(tasks, retries=3), with_results=True):
+            yield answer
+            future.release()
+
+
+def _spark_part(
+    batches: Iterator[pa.RecordBatch], *, attempt: _Attempt, kinds: pa.Schema
+) -> Iterator[pa.RecordBatch]:
+    """What a Spark task does with its partition, which may have no batch at all."""
+    from pyspark import TaskContext
+
+    context = TaskContext.get()
+    assert context is not None
+    first = next(batches, None)
+    if first is not None:
+        kinds, batches = first.schema, itertools.chain([first], batches)
+    reader = pa.RecordBatchReader.from_batches(kinds, batches)
+    place, rows, answer = attempt(Arrived(place=context.partitionId(), data=reader))
+    kind = pa.schema([("place", pa.int32()), ("rows", pa.int64()), ("answer", pa.binary())])
+    yield pa.record_batch([[place], [rows], [answer]], schema=kind)
+
+
+def _dask_part(frame: Any, place: int, *, attempt: _Attempt) -> Answer:
+    return attempt(Arrived(place=place, data=frame))
+
+
+def _dask_client() -> Any:
+    try:
+        from distributed import default_client
+
+        return default_client()
+    except (ImportError, ValueError):
+        return None
+
+
+def _stays(home: str | None) -> Never:
+    raise InputError(
+        "E125",
+        f"this table lives in {home}, and this command reads rows in its own process.",
+        "Give it as files, or collect it first.",
+    )

@@ -1,0 +1,195 @@
+"""Sums on a device are the same integers as here. PyTorch on this processor runs the code that a GPU runs."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import pytest
+
+import privcov as pc
+from privcov import devices
+from privcov.devices import Device
+from privcov.engines import Local, engine_named
+from privcov.errors import InternalError, ParameterError
+from privcov.grid import Grid
+from privcov.randomness import rehearsal
+from privcov.repair import METHODS
+from privcov.sphere.chain import sample_chain
+from privcov.summing import HostSum, sum_rows
+from privcov.table import open_table
+
+torch = pytest.importorskip("torch", reason="the extra torch is not installed")
+
+from privcov.device_sum import DeviceSum, check_device  # noqa: E402 - needs PyTorch
+
+TORCH = Device.named("torch")
+DEVICES = [TORCH, *([Device.named("cuda")] if torch.cuda.is_available() else [])]
+COLUMNS = {
+    "a": {"lower": 0, "upper": 10},
+    "s": {"levels": [0, 1, 2]},
+    "b": {"lower": -3, "upper": 7.7},
+    "t": {"levels": [5, 6]},
+    "c": {"lower": -1e300, "upper": 1e300},
+}
+SCHEMAS = [
+    {},
+    {"row_norm_bound": 1.3},
+    {"missing": "zero-row", "row_norm_bound": 2},
+    {"intercept": False, "row_norm_bound": 0.9},
+]
+
+
+def table(rows: int, seed: int = 0) -> np.ndarray:
+    rng = np.random.default_rng(seed)
+    x = np.column_stack(
+        [
+            rng.normal(5, 4, rows),
+            rng.integers(0, 5, rows),
+            rng.normal(0, 4, rows),
+            rng.integers(4, 8, rows),
+            rng.normal(0, 1e300, rows),
+        ]
+    )
+    x[::7, 0], x[::11, 2], x[5::97, 1], x[3::31, 4] = np.nan, np.inf, np.nan, 1.7e308
+    x[2::53, 0] = -np.inf
+    return x
+
+
+@pytest.mark.parametrize("device", DEVICES, ids=lambda device: device.name)
+@pytest.mark.parametrize("extra", SCHEMAS)
+@pytest.mark.parametrize("rows", [1, 100, 8192, 20_001])
+def test_the_sum_is_the_same_integers(extra, rows, device):
+    schema = pc.Schema.from_dict({"columns": COLUMNS, **extra})
+    grid = Grid.of(schema)
+    here = sum_rows(open_table(table(rows), schema), schema, grid)
+    there = sum_rows(open_table(table(rows), schema), schema, grid, engine=Local(device=device))
+    assert here.rows == there.rows == rows
+    assert here.reveal_to_mechanism().tolist() == there.reveal_to_mechanism().tolist()
+
+
+def test_a_sum_that_outgrows_one_word_is_carried(monkeypatch):
+    schema = pc.Schema.from_dict({"columns": COLUMNS})
+    grid = Grid.of(schema)
+    monkeypatch.setattr("privcov.device_sum.WORD", 300 * grid.squared_norm_bound)
+    here, there = HostSum(schema, grid), DeviceSum(schema, grid, TORCH)
+    for start in range(0, 2000, 250):
+        block = [np.ascontiguousarray(c) for c in table(2000)[start : start + 250].T]
+        here.add(block)
+        there.add(block)
+    assert here.gram().reveal_to_mechanism().tolist() == there.gram().reveal_to_mechanism().tolist()
+
+
+def test_one_wrong_entry_is_found_by_freivalds_check():
+    """An odd error passes with probability 2^-32."""
+    schema = pc.Schema.from_dict({"columns": COLUMNS})
+    grid = Grid.of(schema)
+    for place in ((0, 0), (2, 5), (7, 7)):
+        broken = DeviceSum(schema, grid, TORCH)
+        broken.add([np.ascontiguousarray(c) for c in table(500).T])
+        broken._low[place] += 1
+        broken._low[place[::-1]] = broken._low[place]
+        with pytest.raises(InternalError):
+            broken.gram()
+
+
+def test_a_device_that_multiplies_in_less_than_float64_is_refused(monkeypatch):
+    check_device(TORCH)
+    check_device.cache_clear()
+
+    class Reduced:
+        def __getattr__(self, name):
+            return getattr(torch, name)
+
+        def from_numpy(self, values):
+            return torch.from_numpy(values).to(torch.float32)
+
+    monkeypatch.setattr(Device, "torch", property(lambda self: Reduced()))
+    with pytest.raises(InternalError):
+        check_device(TORCH)
+    check_device.cache_clear()
+
+
+def test_a_release_by_way_of_a_device_is_the_same_release(people, schema):
+    loss = pc.PureDP(epsilon=1, neighbours="replace-one")
+    made = [
+        pc.release(people, schema=schema, loss=loss, engine=Local(device=place), randomness=rehearsal(4))
+        for place in (devices.CPU, TORCH)
+    ]
+    assert made[0].upper == made[1].upper
+
+
+def test_decompositions_on_a_device_agree_with_those_here():
+    matrix = rehearsal(1).normals(devices.SMALL, devices.SMALL)
+    matrix = matrix + matrix.T
+    with devices.using(TORCH):
+        assert devices.elsewhere(matrix)
+        there = devices.eigh(matrix)
+        values = devices.eigvalsh(matrix)
+    assert not devices.elsewhere(matrix)
+    assert there.eigenvalues == pytest.approx(np.linalg.eigvalsh(matrix), abs=1e-9)
+    assert values == pytest.approx(there.eigenvalues, abs=1e-9)
+    assert there.eigenvectors @ np.diag(there.eigenvalues) @ there.eigenvectors.T == pytest.approx(matrix, abs=1e-9)
+
+
+def test_small_matrices_stay_here():
+    with devices.using(TORCH):
+        assert not devices.elsewhere(np.eye(devices.SMALL - 1))
+
+
+def test_a_chain_on_a_device_is_an_orthonormal_basis_of_the_same_law():
+    """At a huge concentration the vectors are the eigenvectors, whatever decomposed the matrix."""
+    d = devices.SMALL
+    matrix = np.diag(np.linspace(1, 0, d)) + 0.0
+    with devices.using(TORCH):
+        vectors, _ = sample_chain(rehearsal(2), matrix, [1e12] * 3, rank=3)
+    assert np.abs(vectors[:3]) == pytest.approx(np.eye(3), abs=1e-3)
+    assert vectors.T @ vectors == pytest.approx(np.eye(3), abs=1e-12)
+
+
+def test_every_repair_runs_where_it_is_asked_to(monkeypatch):
+    monkeypatch.setattr(devices, "SMALL", 2)
+    schema = pc.Schema.from_dict({"columns": {n: {"lower": 0, "upper": 1} for n in "abc"}})
+    made = pc.release(
+        np.random.default_rng(1).uniform(size=(300, 3)),
+        schema=schema,
+        loss=pc.PureDP(epsilon=1, neighbours="replace-one"),
+        randomness=rehearsal(1),
+    )
+    for method in METHODS:
+        here = made.second_moment(repair=method, scaled=True)
+        fresh = pc.Release(
+            schema=made.schema, rows=made.rows, upper=made.upper, certificate=made.certificate
+        )
+        with devices.using("torch"):
+            assert fresh.second_moment(repair=method, scaled=True) == pytest.approx(here, abs=1e-6), method
+
+
+@pytest.mark.parametrize("word", ["gpu", "", "cuda:", "cuda:x", "CUDA", None, 3])
+def test_a_device_nobody_knows_is_refused(word):
+    with pytest.raises(ParameterError, match="E215"):
+        Device.named(word)
+
+
+def test_without_a_gpu_the_processor_is_used_and_says_so():
+    if torch.cuda.is_available():
+        pytest.skip("there is a GPU here")
+    told = []
+    assert Device.named("cuda", tell=told.append) == devices.CPU
+    assert "becomes cpu" in told[0]
+    with pytest.warns(UserWarning, match="becomes cpu"):
+        Device.named("cuda")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        Device.named("cpu")
+
+
+def test_without_pytorch_the_extra_is_named(monkeypatch):
+    monkeypatch.setattr(devices, "find_spec", lambda name: None)
+    with pytest.raises(ParameterError, match=r"E215 .*privcov\[torch\]"):
+        Device.named("cuda")
+
+
+def test_a_device_belongs_to_the_local_engine():
+    with pytest.raises(ParameterError, match="E213"):
+        engine_named("spark", device=TORCH)
