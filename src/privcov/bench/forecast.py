@@ -37,7 +37,7 @@ def run(
     """Ratios of measured to predicted, for every mechanism of the registry and both relations' promises."""
     results = []
     for d in dimensions:
-        grid = Grid(dimension=d, exponent=18, squared_norm_bound=2**36)
+        grid = Grid(dimension=d, exponent=17, squared_norm_bound=2**36, intercept=True)
         for epsilon in epsilons:
             for loss in (
                 PureDP(epsilon=epsilon, neighbours="replace-one"),

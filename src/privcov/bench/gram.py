@@ -1,7 +1,7 @@
-"""How much the exact integer Gram matrix costs, against an ordinary float one from the same Parquet file.
+"""How much the exact integer Gram matrix costs, against an ordinary float one from the same files.
 
-Everything is single-threaded CPU time, interleaved in one process, least of several rounds; the peak memory
-is that of a process of its own which does nothing but open the file and sum it.
+CPU time, interleaved in one process, least of several rounds; wall time where workers are compared. Every part
+runs in a process of its own, with BLAS on one thread, on invented files that are removed afterwards.
 """
 
 from __future__ import annotations
@@ -21,111 +21,140 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from privcov.engines import Local
 from privcov.grid import Grid
 from privcov.randomness import rehearsal
 from privcov.schema import Schema
 from privcov.summing import sum_rows
 from privcov.table import open_table
 
+PARTS = ("parquet", "memory", "csv", "workers", "engines", "wide", "growth")
 _BATCH, _BLOCK, _BUFFER = 65_536, 4_096, 2**16
+_PIECE = 500_000
 _LOWER, _UPPER = -4.0, 5.0
 _ONE_THREAD = {f"{library}_NUM_THREADS": "1" for library in ("OPENBLAS", "OMP", "MKL", "BLIS")}
 
 
 def run(
-    rows: int = 5_000_000, columns: int = 20, *, row_norm_bound: float = 2.0, rounds: int = 6
+    rows: int = 10_000_000,
+    columns: int = 20,
+    *,
+    parts: tuple[str, ...] = ("parquet",),
+    row_norm_bound: float = 2.0,
+    rounds: int = 4,
+    largest: int = 10_000_000,
 ) -> dict[str, Any]:
-    """Write a Parquet file of normal numbers, then time decoding, the float floor, and the exact path."""
+    """Write invented files, then time what was asked for. ``largest`` is where the growth is followed to."""
+    result: dict[str, Any] = {"rows": rows, "columns": columns}
     with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder, "numbers.parquet")
-        _write(path, rows, columns)
-        settings = {"path": str(path), "columns": columns, "row_norm_bound": row_norm_bound, "rounds": rounds}
-        timed = _in_child("timing", settings)
-        peak = _in_child("memory", settings)["peak_bytes"]
-        size = path.stat().st_size
-    return {
-        "rows": rows,
-        "columns": columns,
-        "file_bytes": size,
-        "cpu_seconds": timed,
-        "exact_over_floor": timed["exact"] / timed["floor"],
-        "exact_over_decode": timed["exact"] / timed["decode"],
-        "rows_per_cpu_second": rows / timed["exact"],
-        "peak_bytes": peak,
-    }
+        settings = {
+            "folder": folder,
+            "rows": rows,
+            "columns": columns,
+            "row_norm_bound": row_norm_bound,
+            "rounds": rounds,
+            "largest": largest,
+        }
+        for part in parts:
+            result[part] = _in_child(part, settings)
+            for made in Path(folder).iterdir():
+                made.unlink()
+    return result
 
 
-def render(result: dict[str, Any]) -> str:
-    """The result in words and figures."""
-    cpu, ratio, megabytes = result["cpu_seconds"], result["exact_over_floor"], result["file_bytes"] / 1e6
-    return "\n".join(
-        [
-            f"{result['rows']:,} rows × {result['columns']} columns, {megabytes:.0f} MB of Parquet",
-            f"  decode only                     {cpu['decode']:8.2f} CPU-s",
-            f"  decode + float clip + product   {cpu['floor']:8.2f} CPU-s   (floor)",
-            f"  exact integer Gram matrix       {cpu['exact']:8.2f} CPU-s   {ratio:.2f} × floor",
-            f"  rows per CPU second             {result['rows_per_cpu_second'] / 1e6:8.2f} million",
-            f"  peak memory of the process      {result['peak_bytes'] / 1e6:8.0f} MB",
-        ]
-    )
+def write_parquet(path: Path, rows: int, columns: int) -> int:
+    """Normal numbers in row groups of half a million; returns the size of the file.
 
-
-def _write(path: Path, rows: int, columns: int) -> None:
+    After two million rows the same ones come again: what is measured does not depend on it, and drawing does
+    not take longer than reading.
+    """
     randomness = rehearsal(0)
     kinds = pa.schema([(f"x{place}", pa.float64()) for place in range(columns)])
+    drawn: list[pa.RecordBatch] = []
     with pq.ParquetWriter(path, kinds, use_dictionary=False) as file:
-        for start in range(0, rows, 500_000):
-            count = min(500_000, rows - start)
-            arrays = [pa.array(randomness.normals(count)) for _ in range(columns)]
-            file.write_batch(pa.record_batch(arrays, schema=kinds), row_group_size=500_000)
+        for place, start in enumerate(range(0, rows, _PIECE)):
+            if place < 4:
+                arrays = [pa.array(randomness.normals(min(rows, _PIECE))) for _ in range(columns)]
+                drawn.append(pa.record_batch(arrays, schema=kinds))
+            file.write_batch(drawn[place % 4].slice(0, rows - start), row_group_size=_PIECE)
+    return path.stat().st_size
 
 
-def _schema(columns: int, row_norm_bound: float) -> Schema:
+def schema_of(columns: int, row_norm_bound: float) -> Schema:
     bounds = {f"x{place}": {"lower": _LOWER, "upper": _UPPER} for place in range(columns)}
     return Schema.from_dict({"columns": bounds, "row_norm_bound": row_norm_bound})
 
 
-def _in_child(what: str, settings: dict[str, Any]) -> dict[str, Any]:
-    done = subprocess.run(
-        [sys.executable, "-m", "privcov.bench.gram", what, json.dumps(settings)],
-        env=os.environ | _ONE_THREAD,
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    answer: dict[str, Any] = json.loads(done.stdout)
-    return answer
+def summed(data: Any, schema: Schema, *, workers: int = 1) -> int:
+    """Open and sum, as a release does; returns the rows."""
+    return sum_rows(open_table(data, schema), schema, Grid.of(schema), engine=Local(workers=workers)).rows
 
 
-def _timing(path: str, columns: int, row_norm_bound: float, rounds: int) -> dict[str, float]:
-    schema = _schema(columns, row_norm_bound)
-    ways: dict[str, Callable[[], object]] = {
-        "decode": lambda: [batch.num_rows for batch in _batches(path)],
-        "floor": lambda: _float_gram(path, columns, row_norm_bound),
-        "exact": lambda: sum_rows(open_table(path, schema), schema, Grid.of(schema)),
-    }
+def least(
+    ways: dict[str, Callable[[], object]], rounds: int, clock: Callable[[], float] = time.process_time
+) -> dict[str, float]:
+    """The least time of each way, in rounds that take them in turn."""
     best = dict.fromkeys(ways, float("inf"))
     order = list(ways)
     for _ in range(rounds):
         for name in order:
-            start = time.process_time()
+            start = clock()
             ways[name]()
-            best[name] = min(best[name], time.process_time() - start)
+            best[name] = min(best[name], clock() - start)
         order.append(order.pop(0))  # what ran before leaves the allocator in a better or worse state
     return best
 
 
-def _memory(path: str, columns: int, row_norm_bound: float, rounds: int) -> dict[str, int]:
-    schema = _schema(columns, row_norm_bound)
-    sum_rows(open_table(path, schema), schema, Grid.of(schema))
-    return {"peak_bytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024}
+def _in_child(part: str, settings: dict[str, Any]) -> Any:
+    done = subprocess.run(
+        [sys.executable, "-m", "privcov.bench.gram", part, json.dumps(settings)],
+        env=os.environ | _ONE_THREAD,
+        stdout=subprocess.PIPE,
+        text=True,
+        check=True,
+    )
+    return json.loads(done.stdout.splitlines()[-1])
 
 
-def _batches(path: str) -> Any:
+def _parquet(folder: str, rows: int, columns: int, row_norm_bound: float, rounds: int, **_: Any) -> Any:
+    path, schema = Path(folder, "numbers.parquet"), schema_of(columns, row_norm_bound)
+    size = write_parquet(path, rows, columns)
+    ways: dict[str, Callable[[], object]] = {
+        "decode": lambda: [batch.num_rows for batch in _batches(path)],
+        "floor": lambda: _float_gram(path, columns, row_norm_bound),
+        "exact": lambda: summed(path, schema),
+    }
+    return {"file_bytes": size, "cpu_seconds": least(ways, rounds)}
+
+
+def _memory(folder: str, rows: int, columns: int, row_norm_bound: float, **_: Any) -> Any:
+    path, found = Path(folder, "numbers.parquet"), {}
+    for factor in (1, 5):
+        write_parquet(path, factor * rows, columns)
+        settings = {"path": str(path), "columns": columns, "row_norm_bound": row_norm_bound}
+        found[str(factor * rows)] = _in_child("peak", settings)
+    return found
+
+
+def _peak(path: str, columns: int, row_norm_bound: float) -> int:
+    summed(path, schema_of(columns, row_norm_bound))
+    return peak_bytes()
+
+
+def peak_bytes() -> int:
+    """The most memory this process has held; what Linux reports through ``getrusage`` begins with the parent's."""
+    try:
+        status = Path("/proc/self/status").read_text()
+        return int(status.partition("VmHWM:")[2].split()[0]) * 1024
+    except (OSError, IndexError):
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+
+
+def _batches(path: Path) -> Any:
     return pq.ParquetFile(path, buffer_size=_BUFFER).iter_batches(_BATCH, use_threads=False)
 
 
-def _float_gram(path: str, columns: int, row_norm_bound: float) -> Any:
+def _float_gram(path: Path, columns: int, row_norm_bound: float) -> Any:
     """The same work without exactness, as fast as NumPy does it: scale, clamp, clip, multiply, add."""
     total = np.zeros((columns + 1, columns + 1))
     for batch in _batches(path):
@@ -144,4 +173,12 @@ def _float_gram(path: str, columns: int, row_norm_bound: float) -> Any:
 
 
 if __name__ == "__main__":
-    print(json.dumps({"timing": _timing, "memory": _memory}[sys.argv[1]](**json.loads(sys.argv[2]))))
+    from privcov.bench import scaling
+
+    ways: dict[str, Callable[..., Any]] = {
+        "parquet": _parquet,
+        "memory": _memory,
+        "peak": _peak,
+        **scaling.PARTS,
+    }
+    print(json.dumps(ways[sys.argv[1]](**json.loads(sys.argv[2]))))

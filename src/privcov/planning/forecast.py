@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Literal
 
 import numpy as np
@@ -56,6 +57,7 @@ class Forecast:
     loss: Loss
     basis: Basis
     rows: int
+    dimension: int
     frobenius: Spread
     spectral: Spread
     entry: Spread
@@ -66,6 +68,18 @@ class Forecast:
     def errors(self) -> dict[str, Spread]:
         """The spreads by name."""
         return {name: getattr(self, name) for name in NORMS}
+
+    @cached_property
+    def entry_highs(self) -> Floats:
+        """For each entry of the matrix, the size its error stays below 95 times in 100."""
+        d, law = self.dimension, self.law
+        highs = np.full((d, d), self.entry.high)
+        np.fill_diagonal(highs, self.diagonal.high)
+        if law is None:
+            return highs
+        typical = np.full((d, d), law.offdiagonal_variance)
+        np.fill_diagonal(typical, law.diagonal_variance)
+        return np.asarray(highs * np.sqrt(law.entry_variances / typical))
 
 
 def forecast(
@@ -102,7 +116,9 @@ def forecast(
         name: Spread(mean=mean, high=high)
         for name, mean, high in zip(NORMS, numbers[::2], numbers[1::2], strict=True)
     }
-    return Forecast(mechanism=mechanism, loss=loss, basis=basis, rows=rows, law=law, **spreads)
+    return Forecast(
+        mechanism=mechanism, loss=loss, basis=basis, rows=rows, dimension=grid.dimension, law=law, **spreads
+    )
 
 
 def steps(mechanism: Mechanism, *, loss: Loss, grid: Grid, surrogate: bool = False) -> int:

@@ -13,7 +13,6 @@ from privcov.planning.invert import loss_values, pick
 from privcov.planning.moments import PublicMoments
 from privcov.planning.purpose import Purpose
 from privcov.planning.signal import SignalRange, Verdict
-from privcov.planning.targets import entry_high
 from privcov.planning.words import as_text, reason
 from privcov.privacy import Loss
 from privcov.schema import Schema
@@ -58,8 +57,8 @@ class Plan:
         return tuple(
             ColumnError(
                 column=feature.name,
-                mean=feature.half_width * entry_high(shown, 0, j) if self.schema.intercept else None,
-                variance=feature.half_width**2 * entry_high(shown, j, j),
+                mean=feature.half_width * float(shown.entry_highs[0, j]) if self.schema.intercept else None,
+                variance=feature.half_width**2 * float(shown.entry_highs[j, j]),
             )
             for j, feature in enumerate(self.schema.features)
             if feature.kind != "intercept"
@@ -72,6 +71,7 @@ class Plan:
             "loss": loss_values(self.loss),
             "for": str(self.purpose),
             "auto": {"mechanism": self.choice.mechanism.name, "reason": self.reason},
+            "covariance_95": self._covariances(),
             "signal": {"low": self.signal.low, "high": self.signal.high},
             "mechanisms": [
                 {
@@ -93,6 +93,17 @@ class Plan:
                 for made in self.forecasts
             ],
             "refused": [{"mechanism": no.name, "reason": no.reason} for no in self.refusals],
+        }
+
+    def _covariances(self) -> dict[str, dict[str, float]]:
+        """Noise on every covariance in original units, 95 times in 100, of the mechanism ``auto`` takes."""
+        features = [(j, f) for j, f in enumerate(self.schema.features) if f.kind != "intercept"]
+        return {
+            one.name: {
+                other.name: one.half_width * other.half_width * float(self.choice.entry_highs[i, j])
+                for j, other in features
+            }
+            for i, one in features
         }
 
     def __str__(self) -> str:

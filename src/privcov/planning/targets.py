@@ -100,9 +100,9 @@ class Target:
         features = schema.features
         if len(self.places) == 1:
             (j,) = self.places
-            return features[j].half_width * entry_high(forecast, 0, j)
+            return features[j].half_width * float(forecast.entry_highs[0, j])
         i, j = self.places
-        return features[i].half_width * features[j].half_width * entry_high(forecast, i, j)
+        return features[i].half_width * features[j].half_width * float(forecast.entry_highs[i, j])
 
     def _standard_error(self, forecast: Forecast, schema: Schema, moments: PublicMoments | None) -> float:
         check_moments(self.formula, schema, moments)
@@ -129,16 +129,6 @@ def check_moments(formula: str, schema: Schema, moments: PublicMoments | None) -
             f"the error of a model depends on the table, and nothing public is said about {missing[0]}.",
             f"Add [planning.columns.{missing[0]}] with mean and std to the schema, or give a public --surrogate.",
         )
-
-
-def entry_high(forecast: Forecast, i: int, j: int) -> float:
-    """The size one entry's error stays below 95 times in 100, per row and in scaled units."""
-    typical = forecast.diagonal if i == j else forecast.entry
-    if forecast.law is None:
-        return typical.high
-    law = forecast.law
-    mean = law.diagonal_variance if i == j else law.offdiagonal_variance
-    return typical.high * math.sqrt(law.entry_variances[i, j] / mean)
 
 
 def _place(name: str, schema: Schema) -> int:

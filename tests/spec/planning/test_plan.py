@@ -74,6 +74,8 @@ def test_the_json_of_a_plan_holds_every_number_of_its_text(plan):
     assert first["mechanism"] == "symmetric-wishart"
     assert f"{first['error']['frobenius']['expected']:.3g}" in str(plan)
     assert first["columns"][0]["mean_95"] == plan.columns()[0].mean
+    assert values["covariance_95"]["age"]["age"] == plan.columns()[0].variance
+    assert values["covariance_95"]["age"]["income"] == values["covariance_95"]["income"]["age"] > 0
     assert {line["mechanism"] for line in values["refused"]} == {no.name for no in plan.refusals}
 
 
