@@ -20,11 +20,16 @@ if TYPE_CHECKING:
     from privcov.estimators import PrivateLinearRegression as PrivateLinearRegression
     from privcov.estimators import PrivatePCA as PrivatePCA
     from privcov.estimators import PrivateRidge as PrivateRidge
+    from privcov.ledger import Ledger as Ledger
     from privcov.models.directional import directional_variance as directional_variance
     from privcov.models.ols import ols as ols
     from privcov.models.pca import pca as pca
     from privcov.models.ridge import ridge as ridge
     from privcov.models.ridge import ridge_path as ridge_path
+    from privcov.planning.invert import required_loss as required_loss
+    from privcov.planning.invert import required_rows as required_rows
+    from privcov.planning.plan import accuracy as accuracy
+    from privcov.planning.plan import plan as plan
     from privcov.privacy import ZCDP as ZCDP
     from privcov.privacy import ApproxDP as ApproxDP
     from privcov.privacy import Neighbours as Neighbours
@@ -33,7 +38,9 @@ if TYPE_CHECKING:
     from privcov.released import Release as Release
     from privcov.released import load as load
     from privcov.schema import Schema as Schema
+    from privcov.surrogates import surrogate as surrogate
     from privcov.unbounded.entry import estimate_gaussian as estimate_gaussian
+    from privcov.verifying import verify as verify
 
 # Imported on first use: `privcov --help` must answer before NumPy could have been loaded.
 _HOMES = {
@@ -42,6 +49,7 @@ _HOMES = {
     "ApproxDP": "privcov.privacy",
     "ZCDP": "privcov.privacy",
     "Neighbours": "privcov.privacy",
+    "Ledger": "privcov.ledger",
     "release": "privcov.publish",
     "Release": "privcov.released",
     "load": "privcov.released",
@@ -51,6 +59,12 @@ _HOMES = {
     "ridge_path": "privcov.models.ridge",
     "pca": "privcov.models.pca",
     "estimate_gaussian": "privcov.unbounded.entry",
+    "plan": "privcov.planning.plan",
+    "accuracy": "privcov.planning.plan",
+    "required_loss": "privcov.planning.invert",
+    "required_rows": "privcov.planning.invert",
+    "surrogate": "privcov.surrogates",
+    "verify": "privcov.verifying",
     "PrivateCovariance": "privcov.estimators",
     "PrivateLinearRegression": "privcov.estimators",
     "PrivatePCA": "privcov.estimators",

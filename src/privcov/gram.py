@@ -78,7 +78,9 @@ class Gram:
         for start in range(0, len(rows), BLOCK_ROWS):
             part = rows[start : start + BLOCK_ROWS]
             self._make_room(len(part) * self.grid.squared_norm_bound)
-            self._low += np.dot(part.T, part).astype(np.int64)  # unlike @, it lets other threads of Python run
+            self._low += np.dot(part.T, part).astype(
+                np.int64
+            )  # unlike @, it lets other threads of Python run
             self._rows += len(part)
 
     def merge(self, other: Gram) -> None:

@@ -24,7 +24,7 @@ from privcov.partial import decode_sensitive_sum, encode_sensitive_sum
 from privcov.schema import Schema
 from privcov.table import Table
 
-_MOST_ROWS, _MOST_CELLS = BLOCK_ROWS // 2, 2**22
+_MOST_ROWS, _MOST_CELLS = BLOCK_ROWS, 2**22
 """Blocks that fit a core's cache for few columns, and stay small in memory for many."""
 
 

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pyarrow as pa
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -21,7 +22,9 @@ from privcov.bounding import Bounding
 from privcov.gram import Gram
 from privcov.grid import ROW_BITS, Grid
 from privcov.schema import Schema
-from privcov.table import open_table
+from privcov.table import Table, open_table
+from privcov.table.opening import open_pieces
+from privcov.table.quick import quick_batches
 
 WILD = st.floats(allow_nan=True, allow_infinity=True, width=64)
 BOUNDS = st.tuples(st.floats(-1e100, 1e100), st.floats(1e-3, 1e100)).filter(lambda b: b[0] + b[1] > b[0])
@@ -194,3 +197,73 @@ def test_any_bytes_after_the_header_are_a_table_with_one_record_per_line(body: b
         assert sum(len(block[0]) for block in table.blocks()) == table.rows
     kept = body.replace(b"\r\n", b"\n").rstrip(b"\n")
     assert table.rows == (kept.count(b"\n") + 1 if kept else 0)
+
+
+def rows_of(table: Table) -> Counter[str]:
+    return Counter(
+        repr([float(c) if math.isfinite(c) else None for c in row])
+        for block in table.blocks()
+        for row in zip(*block, strict=True)
+    )
+
+
+@given(st.one_of(st.binary(max_size=60), st.lists(LINE, max_size=9).map(b"\n".join)), st.integers(1, 12))
+@settings(max_examples=150, deadline=None)
+def test_parts_of_a_csv_file_have_the_records_of_the_whole(body: bytes, step: int) -> None:
+    before = csv_module.FRAGMENT_BYTES, csv_module.CHUNK_BYTES, csv_module.LONGEST_LINE
+    csv_module.FRAGMENT_BYTES, csv_module.CHUNK_BYTES, csv_module.LONGEST_LINE = step, 7, 12
+    try:
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder, "x.csv")
+            for end in (b"\n", b"\r", b"\r\n"):
+                path.write_bytes(b"a,s" + end + body.replace(b"\n", end))
+                pieces = open_table(path, AB).pieces()
+                assert pieces is not None
+                parts = sum((rows_of(open_pieces([piece], AB)) for piece in pieces), Counter())
+                assert parts == rows_of(open_table(path, AB))
+    finally:
+        csv_module.FRAGMENT_BYTES, csv_module.CHUNK_BYTES, csv_module.LONGEST_LINE = before
+
+
+CELL = st.one_of(NUMERIC_TEXT, st.floats(-100, 100).map(repr), st.floats(-100, 100).map(repr))
+SHORT_LINE = st.lists(CELL, min_size=1, max_size=4).map(
+    lambda cells: ",".join(cells).encode("utf-8", "ignore")
+)
+WIDE = Schema.from_dict(
+    {"columns": {"a": {"lower": 0, "upper": 1}, "b": {"lower": 0, "upper": 1}, "k": {"levels": [1, 2]}}}
+)
+
+
+@given(st.lists(SHORT_LINE.filter(lambda line: b"\n" not in line and b"\r" not in line), max_size=6))
+@settings(max_examples=400, deadline=None)
+def test_the_quick_reader_of_csv_lines_changes_no_cell(lines: list[bytes]) -> None:
+    quick = csv_module.quick_batches
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "x.csv")
+        path.write_bytes(b"\n".join([b"k,a,b", *lines, b"1,2,3", b""]))
+        fast = rows_of(open_table(path, WIDE))
+        csv_module.quick_batches = lambda *_: None
+        try:
+            assert fast == rows_of(open_table(path, WIDE))
+        finally:
+            csv_module.quick_batches = quick
+
+
+@given(st.lists(st.tuples(NUMERIC_TEXT, NUMERIC_TEXT, st.floats()), min_size=1, max_size=4))
+@settings(max_examples=300, deadline=None)
+def test_what_the_quick_reader_takes_for_a_number_is_one(rows: list[tuple[str, str, float]]) -> None:
+    lines = "".join(f"{a},{b},{c!r}\n" for a, b, c in rows).encode("utf-8", "ignore")
+    found = quick_batches(lines, 3, [0, 1, 2], [True] * 3) if lines.count(b"\n") == len(rows) else None
+    for line, row in zip(lines.split(b"\n"), rows_of_batches(found), strict=False):
+        taken = [cell if cell is not None and math.isfinite(cell) else math.nan for cell in row]
+        assert repr(taken) == repr([meant(cell) for cell in line.split(b",")])
+
+
+def rows_of_batches(batches: list[pa.RecordBatch] | None) -> list[list[float | None]]:
+    return [list(row.values()) for batch in batches or [] for row in batch.to_pylist()]
+
+
+def test_plain_numbers_are_read_the_quick_way() -> None:
+    pytest.importorskip("polars")
+    made = quick_batches(b"1,2.5\n-3e2,\n", 2, [1, 0], [True, True])
+    assert rows_of_batches(made) == [[2.5, 1.0], [None, -300.0]]

@@ -176,7 +176,7 @@ def test_sum_rows_reports_progress_and_counts_rows() -> None:
     schema = Schema.from_dict({"columns": {"x": {"lower": 0, "upper": 1}}})
     seen: list[tuple[int, int | None]] = []
     table = open_table(np.zeros((200_000, 1)), schema)
-    gram = sum_rows(table, schema, Grid.of(schema), progress=lambda rows, read: seen.append((rows, read)))
+    gram = sum_rows(table, schema, Grid.of(schema), progress=lambda rows, read, _: seen.append((rows, read)))
     assert table.rows == gram.rows == 200_000
     assert seen[-1] == (200_000, None)
     assert [rows for rows, _ in seen] == sorted(rows for rows, _ in seen)

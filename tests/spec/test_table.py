@@ -578,7 +578,7 @@ BAD: dict[str, tuple[str, Schema, Callable[[Path], Any]]] = {
     "24 text levels for integers in pandas": ("E110", SEX, lambda f: pd.DataFrame({"s": [1, 2]})),
     "24 not a table": ("E110", AB, lambda f: {"a": [1], "b": [2]}),
     "24 list of numbers": ("E110", AB, lambda f: [[1, 2]]),
-    "24 lazy frame": ("E110", ONE, lambda f: pl.LazyFrame({"a": [1]})),
+    "24 lazy frame of dates": ("E110", ONE, lambda f: pl.LazyFrame({"a": [datetime.date(2020, 1, 1)]})),
     "26 one dimension": ("E111", AB, lambda f: np.zeros(3)),
     "26 three dimensions": ("E111", AB, lambda f: np.zeros((3, 2, 1))),
     "26 no dimension": ("E111", AB, lambda f: np.zeros(())),

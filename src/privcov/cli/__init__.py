@@ -19,12 +19,18 @@ from privcov.version import __version__
 COMMANDS = {
     "demo": ("privcov.cli.demo", "Release an invented table and show what came out."),
     "schema": ("privcov.cli.schema", "Draft and check the public facts about a table."),
+    "plan": ("privcov.cli.plan", "Know the accuracy before you spend, or the budget it needs."),
     "release": ("privcov.cli.release", "Release a private second-moment matrix of a table."),
+    "estimate": ("privcov.cli.estimate", "Estimate a private covariance of data without bounds."),
+    "keygen": ("privcov.cli.keygen", "Make a key pair to sign releases with."),
+    "verify": ("privcov.cli.verify", "Check a file: its signature, and that its certificate follows."),
+    "ledger": ("privcov.cli.ledger", "Keep a budget that cannot be overspent."),
     "show": ("privcov.cli.show", "Read a release: its matrix, its certificate, in plain words."),
     "ols": ("privcov.cli.ols", "Fit a regression from a release, with honest standard errors."),
     "ridge": ("privcov.cli.ridge", "Fit ridge regression from a release, with a bound on its error."),
     "pca": ("privcov.cli.pca", "Principal components of a release, with intervals."),
     "mechanisms": ("privcov.cli.mechanisms", "List every mechanism, its guarantee and its proof."),
+    "audit": ("privcov.cli.audit", "Try to refute what a mechanism promises."),
     "bench": ("privcov.cli.bench", "Measure accuracy and speed as ratios."),
 }
 

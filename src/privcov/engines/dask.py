@@ -14,7 +14,7 @@ from typing import Any
 
 from privcov.devices import cores
 from privcov.engines.base import AnyFragment, Engine, Work, attempt, check_workers, missing
-from privcov.errors import InputError
+from privcov.errors import InputError, ParameterError
 from privcov.table import Table
 from privcov.table.base import Answer
 
@@ -34,6 +34,8 @@ class Dask(Engine):
 
     def __post_init__(self) -> None:
         check_workers(self.workers)
+        if self.workers is not None and (self.scheduler is not None or self.client is not None):
+            raise ParameterError("E213", "workers are those of a Dask started here; a cluster has its own.")
 
     def check(self, table: Table) -> None:
         super().check(table)

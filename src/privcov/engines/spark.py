@@ -41,6 +41,8 @@ class Spark(Engine):
 
     def __post_init__(self) -> None:
         check_workers(self.workers)
+        if self.workers is not None and (self.master is not None or self.session is not None):
+            raise ParameterError("E213", "workers are those of a Spark started here; a cluster has its own.")
 
     def check(self, table: Table) -> None:
         super().check(table)
@@ -48,13 +50,18 @@ class Spark(Engine):
             import pyspark  # noqa: F401
         except ImportError:
             raise missing("pyspark", "spark") from None
-        if self.session is None and _java() is None:
+        running = self._running()
+        if self.master is not None and running is not None and running.sparkContext.master != self.master:
+            raise ParameterError(
+                "E213", f"a Spark session of another master is active, not {self.master}.", "Stop it first."
+            )
+        if running is None and _java() is None:
             raise ParameterError(
                 "E214",
                 "the engine spark needs Java, and there is none.",
                 "On Debian, install openjdk-17-jre-headless; elsewhere a Java 17, and set JAVA_HOME.",
             )
-        if self.session is None and (address := re.fullmatch(r"spark://([^:/,]+):(\d+)", self.master or "")):
+        if running is None and (address := re.fullmatch(r"spark://([^:/,]+):(\d+)", self.master or "")):
             try:  # a wrong address must not cost the budget
                 socket.create_connection((address[1], int(address[2])), timeout=20).close()
             except OSError:
@@ -73,12 +80,16 @@ class Spark(Engine):
                 places = list(range(start, min(start + wave, len(fragments))))
                 yield from context.runJob(tasks, list, places)
 
+    def _running(self) -> Any:
+        from pyspark.sql import SparkSession
+
+        return SparkSession.getActiveSession() if self.session is None else self.session
+
     @contextmanager
     def _session(self) -> Iterator[Any]:
         from pyspark.sql import SparkSession
 
-        running = SparkSession.getActiveSession() if self.session is None else self.session
-        if running is not None:
+        if (running := self._running()) is not None:
             yield running
             return
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
