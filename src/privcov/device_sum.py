@@ -34,7 +34,7 @@ class DeviceSum:
         self._torch, self._place = device.torch, device.place
         self._bounding, self._grid = Bounding.of(schema, grid), grid
         self._numbers = [
-            (numbers.features, _run(numbers.places), self._column(numbers.middles), self._sent(numbers.steps))
+            (numbers.features, _run(numbers.places), self._sent(numbers.middles), self._sent(numbers.steps))
             for numbers in self._bounding.numbers
         ]
         self._levels = list(_levels(schema))
@@ -150,9 +150,6 @@ class DeviceSum:
         self._staging[0][1] = self._torch.cuda.Event()
         self._staging[0][1].record()
         return cells
-
-    def _column(self, values: Any) -> Any:
-        return self._sent(np.array(values, dtype=np.float64)[:, None])
 
     def _sent(self, values: Any) -> Any:
         return self._torch.from_numpy(np.array(values)).to(self._place)

@@ -102,7 +102,10 @@ def test_the_default_relation_is_announced(home, capsys):
     [
         (["--epsilon", "0.5"], "pure"),
         (["--epsilon", "0.5", "--delta", "1e-6", "--mechanism", "gaussian"], "approximate"),
-        (["--epsilon", "0.5", "--delta", "1e-6"], "pure"),  # auto: less noise with four columns, and promises more
+        (
+            ["--epsilon", "0.5", "--delta", "1e-6"],
+            "pure",
+        ),  # auto: less noise with four columns, and promises more
         (["--rho", "0.1"], "zcdp"),
         (["--epsilon", "1/3", "--mechanism", "laplace"], "pure"),
         (["--epsilon", "1", "--mechanism", "frobenius", "--arithmetic", "idealized"], "pure"),

@@ -16,7 +16,7 @@ _SMALL = """
 import json
 from privcov.bench.reliability import run
 from privcov.cli import main
-print(json.dumps(run(main, processes=4, spends=12, kills=6, inputs=100, sizes=(0, 500, 40_000), seed=SEED)))
+print(json.dumps(run(main, processes=4, spends=12, kills=4, inputs=60, sizes=(0, 40_000), seed=SEED)))
 """
 
 
@@ -74,6 +74,6 @@ def test_a_message_that_depends_on_one_row_is_counted(tmp_path, monkeypatch):
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", [11, 12])
 def test_more_kills_and_more_damage(seed):
-    code = _SMALL.replace("kills=6, inputs=100", "kills=60, inputs=3000").replace("SEED", str(seed))
+    code = _SMALL.replace("kills=4, inputs=60", "kills=60, inputs=3000").replace("SEED", str(seed))
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert json.loads(done.stdout)["faults"] == 0, done.stdout

@@ -125,7 +125,7 @@ def first_column(data: Any) -> list[float]:
 
 
 @given(st.lists(NUMERIC_TEXT, min_size=1, max_size=8))
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=150, deadline=None)
 def test_text_is_a_number_by_the_rule_alone(cells: list[str]) -> None:
     expected = [meant(cell.encode("utf-8", "surrogatepass")) for cell in cells]
     sources: list[Any] = [pd.DataFrame({"a": pd.Series(cells, dtype=object)})]
@@ -170,7 +170,7 @@ def records(lines: list[bytes], end: bytes = b"\n") -> Counter[str]:
 
 
 @given(st.lists(LINE, max_size=7), st.sampled_from([4, 11, 64, 2**22]), st.sampled_from([8, 2**20]))
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 def test_a_csv_line_means_the_same_whatever_stands_around_it(
     lines: list[bytes], chunk: int, cap: int
 ) -> None:
@@ -188,7 +188,7 @@ def test_a_csv_line_means_the_same_whatever_stands_around_it(
 
 
 @given(st.binary(max_size=60))
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 def test_any_bytes_after_the_header_are_a_table_with_one_record_per_line(body: bytes) -> None:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "x.csv")
@@ -208,7 +208,7 @@ def rows_of(table: Table) -> Counter[str]:
 
 
 @given(st.one_of(st.binary(max_size=60), st.lists(LINE, max_size=9).map(b"\n".join)), st.integers(1, 12))
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=80, deadline=None)
 def test_parts_of_a_csv_file_have_the_records_of_the_whole(body: bytes, step: int) -> None:
     before = csv_module.FRAGMENT_BYTES, csv_module.CHUNK_BYTES, csv_module.LONGEST_LINE
     csv_module.FRAGMENT_BYTES, csv_module.CHUNK_BYTES, csv_module.LONGEST_LINE = step, 7, 12
@@ -235,7 +235,7 @@ WIDE = Schema.from_dict(
 
 
 @given(st.lists(SHORT_LINE.filter(lambda line: b"\n" not in line and b"\r" not in line), max_size=6))
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=200, deadline=None)
 def test_the_quick_reader_of_csv_lines_changes_no_cell(lines: list[bytes]) -> None:
     quick = csv_module.quick_batches
     with tempfile.TemporaryDirectory() as folder:
@@ -250,7 +250,7 @@ def test_the_quick_reader_of_csv_lines_changes_no_cell(lines: list[bytes]) -> No
 
 
 @given(st.lists(st.tuples(NUMERIC_TEXT, NUMERIC_TEXT, st.floats()), min_size=1, max_size=4))
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=150, deadline=None)
 def test_what_the_quick_reader_takes_for_a_number_is_one(rows: list[tuple[str, str, float]]) -> None:
     lines = "".join(f"{a},{b},{c!r}\n" for a, b, c in rows).encode("utf-8", "ignore")
     found = quick_batches(lines, 3, [0, 1, 2], [True] * 3) if lines.count(b"\n") == len(rows) else None

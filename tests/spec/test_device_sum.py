@@ -20,6 +20,9 @@ from privcov.summing import HostSum, sum_rows
 from privcov.table import open_table
 
 torch = pytest.importorskip("torch", reason="the extra torch is not installed")
+pytestmark = pytest.mark.filterwarnings(
+    "error"
+)  # PyTorch warns where shapes or memory are not what they seem
 
 from privcov.device_sum import DeviceSum, check_device  # noqa: E402 - needs PyTorch
 
@@ -27,6 +30,7 @@ TORCH = Device.named("torch")
 DEVICES = [TORCH, *([Device.named("cuda")] if torch.cuda.is_available() else [])]
 COLUMNS = {
     "a": {"lower": 0, "upper": 10},
+    "d": {"lower": -1, "upper": 2},  # beside another number: they share their passes
     "s": {"levels": [0, 1, 2]},
     "b": {"lower": -3, "upper": 7.7},
     "t": {"levels": [5, 6]},
@@ -45,13 +49,14 @@ def table(rows: int, seed: int = 0) -> np.ndarray:
     x = np.column_stack(
         [
             rng.normal(5, 4, rows),
+            rng.normal(0, 1, rows),
             rng.integers(0, 5, rows),
             rng.normal(0, 4, rows),
             rng.integers(4, 8, rows),
             rng.normal(0, 1e300, rows),
         ]
     )
-    x[::7, 0], x[::11, 2], x[5::97, 1], x[3::31, 4] = np.nan, np.inf, np.nan, 1.7e308
+    x[::7, 0], x[::11, 3], x[5::97, 2], x[3::31, 5] = np.nan, np.inf, np.nan, 1.7e308
     x[2::53, 0] = -np.inf
     return x
 
@@ -84,7 +89,7 @@ def test_one_wrong_entry_is_found_by_freivalds_check():
     """An odd error passes with probability 2^-32."""
     schema = pc.Schema.from_dict({"columns": COLUMNS})
     grid = Grid.of(schema)
-    for place in ((0, 0), (2, 5), (7, 7)):
+    for place in ((0, 0), (2, 5), (8, 8)):
         broken = DeviceSum(schema, grid, TORCH)
         broken.add([np.ascontiguousarray(c) for c in table(500).T])
         broken._low[place] += 1
@@ -129,7 +134,9 @@ def test_decompositions_on_a_device_agree_with_those_here():
     assert not devices.elsewhere(matrix)
     assert there.eigenvalues == pytest.approx(np.linalg.eigvalsh(matrix), abs=1e-9)
     assert values == pytest.approx(there.eigenvalues, abs=1e-9)
-    assert there.eigenvectors @ np.diag(there.eigenvalues) @ there.eigenvectors.T == pytest.approx(matrix, abs=1e-9)
+    assert there.eigenvectors @ np.diag(there.eigenvalues) @ there.eigenvectors.T == pytest.approx(
+        matrix, abs=1e-9
+    )
 
 
 def test_small_matrices_stay_here():
@@ -158,9 +165,7 @@ def test_every_repair_runs_where_it_is_asked_to(monkeypatch):
     )
     for method in METHODS:
         here = made.second_moment(repair=method, scaled=True)
-        fresh = pc.Release(
-            schema=made.schema, rows=made.rows, upper=made.upper, certificate=made.certificate
-        )
+        fresh = pc.Release(schema=made.schema, rows=made.rows, upper=made.upper, certificate=made.certificate)
         with devices.using("torch"):
             assert fresh.second_moment(repair=method, scaled=True) == pytest.approx(here, abs=1e-6), method
 

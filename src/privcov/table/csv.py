@@ -113,9 +113,12 @@ class CsvTable(Table):
                     continue
                 data, skipping = data[end + 1 :], False
             cut = data.rfind(b"\n") + 1
-            lines, rest = (
-                (b"".join((rest, memoryview(data)[:cut])), data[cut:]) if cut else (b"", rest + data)
-            )
+            if not cut:
+                lines, rest = b"", rest + data
+            elif rest or cut < len(data):
+                lines, rest = b"".join((rest, memoryview(data)[:cut])), data[cut:]
+            else:
+                lines = data
             if len(rest) > LONGEST_LINE + 1:  # one more, because the last byte may be the CR of a CRLF
                 rest, skipping = b"", True
             if lines:
@@ -148,7 +151,7 @@ class CsvTable(Table):
         at = file.seek(start - inside)
         last = b""
         while at < stop:
-            data = read_bytes(file, min(CHUNK_BYTES, stop - at))
+            data = read_bytes(file, self._up_to_a_line_end(file, at, stop))
             if not data:
                 changed(self._path)
             at += len(data)
@@ -164,6 +167,17 @@ class CsvTable(Table):
             whole = data[: data.find(self._line_end) + 1] or data
             last = whole[-1:]
             yield whole
+
+    def _up_to_a_line_end(self, file: io.FileIO, at: int, stop: int) -> int:
+        """How many bytes to read: a chunk that ends with a line, where one ends nearby, need not be put together."""
+        count = min(CHUNK_BYTES, stop - at)
+        if count == stop - at:
+            return count
+        window = min(_PIECE_BYTES, count)
+        file.seek(at + count - window)
+        end = read_bytes(file, window).rfind(self._line_end)
+        file.seek(at)
+        return count if end < 0 else count - window + end + 1
 
     @property
     def _line_end(self) -> bytes:

@@ -34,7 +34,8 @@ def open_table(data: Any, schema: Schema) -> Table:
 
     ``data`` is a NumPy array (columns in schema order), a pandas, polars, Spark or Dask frame, an Arrow table,
     batch, stream or dataset, anything with ``__arrow_c_stream__``, the path of a CSV or Parquet file, a list of
-    such paths, or a pattern such as ``"people/*.parquet"``. Raises ``InputError`` where names, types or files do not fit.
+    such paths, or a pattern such as ``"people/*.parquet"``. Raises ``InputError`` where names, types or files do not
+    fit.
     """
     if isinstance(data, str | os.PathLike):
         return _open_paths(_matching(data), schema)

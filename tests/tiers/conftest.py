@@ -1,0 +1,122 @@
+"""What the tiers share: a table in many fragments, and workers that fail once in a chosen way.
+
+These tests need more than the ``test`` extra and say so when they are skipped; continuous integration installs it.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow.parquet as pq
+import pytest
+
+import privcov.table.csv as csv_module
+from privcov.engines import AnyFragment, Engine, gather
+from privcov.gram import Gram
+from privcov.grid import Grid
+from privcov.partial import decode_sensitive_sum
+from privcov.schema import Schema
+from privcov.summing import sum_fragment, sum_rows
+from privcov.table import fragments as plan
+from privcov.table import open_table
+
+SCHEMA = Schema.from_dict(
+    {
+        "columns": {
+            "a": {"lower": 0, "upper": 10},
+            "s": {"levels": ["F", "M"]},
+            "b": {"lower": -1, "upper": 1},
+        },
+        "row_norm_bound": 1.9,
+    }
+)
+GRID = Grid.of(SCHEMA)
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """A cluster for every test process would be many: these tests run by themselves."""
+    if hasattr(config, "workerinput"):
+        for item in items:
+            if "tiers" in item.path.parts:
+                item.add_marker(pytest.mark.skip(reason="run alone: pytest tests/tiers -n 0"))
+
+
+class Job:
+    """A table in files, its exact sum, and ways to sum it."""
+
+    def __init__(self, folder: Path) -> None:
+        random = np.random.default_rng(0)
+        n = 9_000
+        self.folder = folder
+        self.frame = pd.DataFrame(
+            {"a": random.normal(5, 4, n), "s": random.choice(["F", "M", "x"], n), "b": random.normal(0, 1, n)}
+        )
+        for part in range(3):
+            piece = self.frame.iloc[part::3]
+            piece.to_parquet(folder / f"part{part}.parquet", row_group_size=600)
+            piece.to_csv(folder / f"part{part}.csv", index=False)
+        self.expected = self.exact(sum_rows(open_table(self.frame, SCHEMA), SCHEMA, GRID))
+        self.parquet, self.csv = str(folder / "*.parquet"), str(folder / "*.csv")
+        self.marker = str(folder / "failed-once")
+
+    def exact(self, gram: Gram) -> tuple[int, list[int]]:
+        return gram.rows, list(gram.reveal_to_mechanism())
+
+    def sum(self, data: Any, engine: Engine) -> tuple[int, list[int]]:
+        table = open_table(data, SCHEMA)
+        engine.check(table)
+        return self.exact(sum_rows(table, SCHEMA, GRID, engine=engine))
+
+    def sum_failing(self, engine: Engine, how: str) -> tuple[int, list[int]]:
+        """As ``sum``, with one worker that fails in the middle of its first attempt at the fourth fragment."""
+        work = partial(failing_once, how=how, marker=self.marker, schema=SCHEMA, grid=GRID)
+        table = open_table(self.parquet, SCHEMA)
+        assert len(table.fragments()) > 8
+        total = Gram(GRID)
+        for sent in gather(table, work, engine, None):
+            total.merge(decode_sensitive_sum(sent, GRID))
+        assert Path(self.marker).exists()
+        return self.exact(total)
+
+    def damage(self) -> None:
+        """Spoil the pages of one row group; the metadata stays whole."""
+        path = self.folder / "part1.parquet"
+        content = bytearray(path.read_bytes())
+        at = pq.ParquetFile(path).metadata.row_group(3).column(0).data_page_offset
+        content[at : at + 1500] = b"\xff" * 1500
+        path.write_bytes(content)
+
+
+@pytest.fixture
+def job(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Job:
+    monkeypatch.setattr(plan, "FRAGMENT_BYTES", 15_000)
+    monkeypatch.setattr(csv_module, "FRAGMENT_BYTES", 40_000)
+    return Job(tmp_path)
+
+
+def failing_once(
+    fragment: AnyFragment, *, how: str, marker: str, schema: Schema, grid: Grid, report: Any = None
+) -> tuple[int, bytes]:
+    made = sum_fragment(fragment, schema=schema, grid=grid)
+    if fragment.place != 3:
+        return made
+    try:
+        os.close(os.open(marker, os.O_CREAT | os.O_EXCL))
+    except FileExistsError:
+        return made
+    if how == "kill worker":
+        os.kill(os.getpid(), signal.SIGKILL)
+    if how == "kill executor":  # of Spark: the Java process above this Python process
+        parent = os.getppid()
+        while "java" not in Path(f"/proc/{parent}/comm").read_text():
+            parent = int(Path(f"/proc/{parent}/stat").read_text().rpartition(")")[2].split()[1])
+        os.kill(parent, signal.SIGKILL)
+    time.sleep(240 if how == "straggle" else 0)
+    return made

@@ -1,0 +1,96 @@
+"""A real Dask cluster of two processes: the bits of one process, also when a worker dies."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from privcov.engines import Dask
+from privcov.errors import InputError
+from privcov.radii import candidates, cut_off
+from privcov.table import open_table
+
+distributed = pytest.importorskip("distributed", reason="needs pip install 'privcov[dask]'")
+
+
+@pytest.fixture(scope="module")
+def client() -> Iterator[Any]:
+    import cloudpickle
+
+    sys_conftest = next(module for name, module in sys.modules.items() if name.endswith("tiers.conftest"))
+    cloudpickle.register_pickle_by_value(sys_conftest)
+    with (
+        distributed.LocalCluster(
+            n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None
+        ) as cluster,
+        distributed.Client(cluster) as client,
+    ):
+        yield client
+
+
+@pytest.mark.parametrize("source", ["parquet", "csv"])
+def test_two_processes_give_the_bits_of_one(job: Any, client: Any, source: str) -> None:
+    assert job.sum(getattr(job, source), Dask(client=client)) == job.expected
+
+
+def test_a_worker_killed_in_the_middle_changes_no_bit(job: Any, client: Any) -> None:
+    assert job.sum_failing(Dask(client=client), "kill worker") == job.expected
+
+
+def test_a_dask_frame_is_summed_where_it_is(job: Any, client: Any) -> None:
+    frames = pytest.importorskip("dask.dataframe")
+    frame = frames.from_pandas(job.frame, npartitions=5)
+    assert job.sum(frame, Dask(client=client)) == job.expected
+    with pytest.raises(InputError, match="E102"):
+        open_table(frame[["a", "b"]], open_table(job.parquet, _schema(job)).schema)
+    with pytest.raises(InputError, match="E125"):
+        next(open_table(frame, _schema(job)).blocks())
+
+
+def test_what_a_bound_would_cut_off_is_the_same_on_dask(job: Any, client: Any) -> None:
+    options = candidates(_schema(job))
+    expected = cut_off(job.frame, _schema(job), options)
+    assert cut_off(job.parquet, _schema(job), options, engine=Dask(client=client)) == expected
+
+
+def test_a_file_that_vanishes_or_is_damaged_is_told_from_a_worker(job: Any, client: Any) -> None:
+    job.damage()
+    with pytest.raises(InputError, match=r"E115 part1\.parquet"):
+        job.sum(job.parquet, Dask(client=client))
+    table = open_table(job.csv, _schema(job))
+    (job.folder / "part1.csv").unlink()
+    from privcov.grid import Grid
+    from privcov.summing import sum_rows
+
+    with pytest.raises(InputError, match="E119"):
+        sum_rows(table, _schema(job), Grid.of(_schema(job)), engine=Dask(client=client))
+
+
+def test_a_scheduler_that_does_not_answer_is_refused_before_anything_is_paid(job: Any) -> None:
+    engine = Dask(scheduler="tcp://127.0.0.1:1")
+    with pytest.raises(InputError, match="E126"):
+        engine.check(open_table(job.parquet, _schema(job)))
+
+
+def test_the_command_releases_through_a_running_cluster(job: Any, client: Any, tmp_path: Path) -> None:
+    _schema(job)
+    (tmp_path / "people.toml").write_text(_schema(job).to_toml())
+    words = ["release", job.parquet, "--schema", "people.toml", "--epsilon", "1", "--engine", "dask"]
+    done = subprocess.run(
+        [sys.executable, "-m", "privcov", *words, "--scheduler", client.scheduler.address],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert json.loads(done.stdout)["rows"] == {"kind": "public", "count": len(job.frame)}
+
+
+def _schema(job: Any) -> Any:
+    return sys.modules[type(job).__module__].SCHEMA

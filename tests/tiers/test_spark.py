@@ -1,0 +1,153 @@
+"""A real Spark cluster, a master and two workers, speculation on: the bits of one process, also when a worker dies."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from privcov.engines import Spark
+from privcov.errors import InputError, ParameterError
+from privcov.table import open_table
+
+pyspark = pytest.importorskip("pyspark", reason="needs pip install 'privcov[spark]'")
+STRAGGLE_SECONDS = 240
+HOSTS = ["127.0.0.1", "127.0.0.2"]
+java = pytest.mark.skipif(shutil.which("java") is None, reason="needs Java (openjdk-17-jre-headless)")
+
+
+@pytest.fixture(scope="module")
+def master(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The address of a cluster. Its workers are at two addresses, because Spark starts no twin on the same host."""
+    folder = tmp_path_factory.mktemp("spark")
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    address = f"spark://127.0.0.1:{port}"
+    base = [Path(pyspark.__file__).parent / "bin" / "spark-class"]
+    deploy = "org.apache.spark.deploy"
+    shared = ["--cores", "1", "--memory", "1g", "--webui-port", "0", "--work-dir", str(folder)]
+    commands = [
+        [*base, f"{deploy}.master.Master", "--host", "127.0.0.1", "--port", str(port), "--webui-port", "0"],
+        *([*base, f"{deploy}.worker.Worker", "--host", host, *shared, address] for host in HOSTS),
+    ]
+    environment = os.environ | {"SPARK_LOCAL_DIRS": str(folder)}
+    started = [
+        subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        for command in commands
+    ]
+    yield address
+    for process in reversed(started):
+        process.terminate()
+    for process in started:
+        process.wait(30)
+
+
+@pytest.fixture(scope="module")
+def session(master: str) -> Iterator[Any]:
+    from pyspark import cloudpickle
+    from pyspark.sql import SparkSession
+
+    shared = next(module for name, module in sys.modules.items() if name.endswith("tiers.conftest"))
+    cloudpickle.register_pickle_by_value(shared)
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    settings = {
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.executor.memory": "600m",
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.log.level": "ERROR",
+        "spark.speculation": "true",
+        "spark.speculation.interval": "200ms",
+        "spark.speculation.quantile": "0.5",
+        "spark.speculation.multiplier": "1.5",
+        "spark.locality.wait": "0s",
+    }
+    builder = SparkSession.builder.master(master).appName("privcov tests")
+    for name, value in settings.items():
+        builder = builder.config(name, value)
+    session = builder.getOrCreate()
+    yield session
+    session.stop()
+
+
+@java
+@pytest.mark.parametrize("source", ["parquet", "csv"])
+def test_two_executors_give_the_bits_of_one_process(job: Any, session: Any, source: str) -> None:
+    assert job.sum(getattr(job, source), Spark(session=session)) == job.expected
+
+
+@java
+@pytest.mark.parametrize("how", ["straggle", "kill worker", "kill executor"])
+def test_a_task_that_dies_or_is_run_twice_changes_no_bit(job: Any, session: Any, how: str) -> None:
+    """A straggler sleeps for minutes: its twin, which speculation starts on the other host, delivers first."""
+    began = time.monotonic()
+    assert job.sum_failing(Spark(session=session), how) == job.expected
+    assert time.monotonic() - began < 0.5 * STRAGGLE_SECONDS
+
+
+@java
+def test_a_spark_frame_is_summed_where_it_is(job: Any, session: Any) -> None:
+    schema = sys.modules[type(job).__module__].SCHEMA
+    frame = session.read.parquet(*map(str, sorted(job.folder.glob("*.parquet")))).repartition(5)
+    assert job.sum(frame, Spark(session=session)) == job.expected
+    with pytest.raises(InputError, match="E110"):
+        open_table(session.sql("select 1D as a, date'2020-01-01' as s, 2D as b"), schema)
+    with pytest.raises(InputError, match="E102"):
+        open_table(frame.drop("b"), schema)
+
+
+@java
+def test_a_session_of_another_master_is_not_taken_for_the_one_asked_for(job: Any, session: Any) -> None:
+    schema = sys.modules[type(job).__module__].SCHEMA
+    with pytest.raises(ParameterError, match="E213"):
+        Spark(master="spark://127.0.0.1:1").check(open_table(job.parquet, schema))
+
+
+@java
+def test_a_damaged_file_is_told_from_an_executor(job: Any, session: Any) -> None:
+    job.damage()
+    with pytest.raises(InputError, match=r"E115 part1\.parquet"):
+        job.sum(job.parquet, Spark(session=session))
+
+
+@java
+def test_the_command_starts_a_spark_of_its_own(job: Any, tmp_path: Path) -> None:
+    (tmp_path / "people.toml").write_text(sys.modules[type(job).__module__].SCHEMA.to_toml())
+    words = ["release", job.parquet, "--schema", "people.toml", "--epsilon", "1", "--engine", "spark"]
+    done = subprocess.run(
+        [sys.executable, "-m", "privcov", *words, "--workers", "2"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert json.loads(done.stdout)["rows"] == {"kind": "public", "count": len(job.frame)}
+
+
+def test_without_java_the_package_to_install_is_named(job: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Spark, "_running", lambda self: None)
+    monkeypatch.setenv("PATH", "/nowhere")
+    monkeypatch.delenv("JAVA_HOME", raising=False)
+    schema = sys.modules[type(job).__module__].SCHEMA
+    with pytest.raises(ParameterError, match=r"E214 .*openjdk-17-jre-headless"):
+        Spark().check(open_table(job.parquet, schema))
+
+
+def test_a_master_that_does_not_answer_is_refused_before_anything_is_paid(
+    job: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Spark, "_running", lambda self: None)
+    schema = sys.modules[type(job).__module__].SCHEMA
+    with pytest.raises(InputError, match="E126"):
+        Spark(master="spark://127.0.0.1:1").check(open_table(job.parquet, schema))
