@@ -102,13 +102,12 @@ def _point(grid: Grid, loss: Loss, runs: int, laws_only: bool) -> list[dict[str,
     return results
 
 
-def kept(basis: str, mean: dict[str, float], high: dict[str, float]) -> bool:
-    """Whether the forecast kept its word."""
+def kept(basis: str, mean: dict[str, float], high: dict[str, float], *, slack: float = 0.0) -> bool:
+    """Whether the forecast kept its word, give or take what so few runs cannot tell."""
     if basis == "law":
-        return all(abs(r - 1) <= 0.05 for r in mean.values()) and all(
-            abs(r - 1) <= 0.1 for r in high.values()
-        )
-    return mean["frobenius"] <= 1.05 and high["frobenius"] <= 1.1
+        near = all(abs(ratio - 1) <= 0.05 + slack for ratio in mean.values())
+        return near and all(abs(ratio - 1) <= 0.1 + slack for ratio in high.values())
+    return mean["frobenius"] <= 1 + slack and high["frobenius"] <= 1 + 2 * slack
 
 
 def _measured(mechanism: Any, loss: Loss, grid: Grid, runs: int) -> tuple[list[float], int]:

@@ -76,15 +76,17 @@ def test_a_law_predicts_every_norm_to_five_and_ten_percent(d, neighbours):
 @pytest.mark.parametrize("d", [2, 6, 13, 50, 108])
 def test_no_forecast_of_the_registry_breaks_its_word(d, epsilon):
     grid = grid_of(d)
-    runs = max(int(SAMPLE * 30_000 / d), 20 if d > 20 else 1500)
+    runs = max(int(SAMPLE * 30_000 / d), 20 if d > 20 else 300)
     for loss in losses(epsilon):
         for one in candidates(loss=loss, grid=grid)[0]:
             if loss.kind == "approximate" and one.loss.kind == "pure":
                 continue
             lawful = one.mechanism.law(loss=one.loss, grid=grid) is not None
-            predicted, mean, high = compare(one, grid, runs if lawful else min(runs, 40))
-            if lawful or min(runs, 40) >= 20:
-                assert kept(predicted.basis, mean, high), (one.mechanism.name, mean, high)
+            count = runs if lawful else min(runs, 40)
+            predicted, mean, high = compare(one, grid, count)
+            # Four standard errors of a mean whose spread is at most its size; many points are looked at.
+            slack = 0.0 if SAMPLE >= 1 and lawful else 4 / (count * (d if lawful else 1)) ** 0.5
+            assert kept(predicted.basis, mean, high, slack=slack), (one.mechanism.name, mean, high)
 
 
 @pytest.mark.parametrize("name", [n for n, kind in MECHANISMS.items() if n != "adaptive"])
