@@ -24,7 +24,8 @@ from privcov.released import Release
 from privcov.schema import Schema
 
 GENEROUS = 100
-"""The budget is this many times the claimed one, so that values clipped at zero do not look like a repetition."""
+"""The budget is this many times the claimed one, and the table has this many times a few rows, so that no value is
+clipped at zero: two answers of nothing but zeros would look like a repetition."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,7 +41,7 @@ def repeats(
     pipeline: Pipeline, mechanism: Mechanism, *, schema: Schema, loss: Loss, fresh: bool
 ) -> list[Repeats]:
     """Compare releases of one made-up table; ``fresh`` starts new interpreters too, for the registry's mechanisms."""
-    table = np.vstack([0.3 * np.eye(len(schema.columns)), np.full((2, len(schema.columns)), 0.1)])
+    table = _table(len(schema.columns))
 
     def once() -> Any:
         return _noisy(pipeline(table, schema=schema, loss=GENEROUS * loss, mechanism=mechanism))
@@ -58,6 +59,11 @@ def repeats(
     if fresh and type(mechanism) is MECHANISMS.get(mechanism.name):
         found.append(_compare("fresh processes", [_fresh(mechanism, loss, schema) for _ in range(2)]))
     return found
+
+
+def _table(columns: int) -> Any:
+    few = np.vstack([0.3 * np.eye(columns), np.full((2, columns), 0.1)])
+    return np.tile(few, (GENEROUS, 1))
 
 
 def _noisy(result: Any) -> Any:
@@ -81,8 +87,8 @@ def _fresh(mechanism: Mechanism, loss: Loss, schema: Schema) -> str:
         "kind, amounts, relation, schema, mechanism, options = json.loads(sys.argv[1])\n"
         "schema = pc.Schema.from_dict(schema)\n"
         "loss = getattr(pc, kind)(**{n: Fraction(a) for n, a in amounts.items()}, neighbours=relation)\n"
-        "d = len(schema.columns)\n"
-        "table = np.vstack([0.3 * np.eye(d), np.full((2, d), 0.1)])\n"
+        "from privcov.audit.repeats import _table\n"
+        "table = _table(len(schema.columns))\n"
         "print(pc.release(table, schema=schema, loss=loss, mechanism=mechanism, **options).upper)\n"
     )
     facts = [
