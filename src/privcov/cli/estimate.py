@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import sys
 from typing import TYPE_CHECKING
 
 import click
 
+from privcov.cli.delivery import Delivery
 from privcov.cli.ledger import left_words
 from privcov.cli.output import json_option, note, print_json
-from privcov.cli.passphrases import passphrase, passphrase_option
+from privcov.cli.passphrases import passphrase_option
 
 if TYPE_CHECKING:
-    from privcov.unbounded import GaussianEstimate
+    pass
 
 
 @click.command(name="estimate")
@@ -65,29 +65,19 @@ def command(
 
     Example: privcov estimate people.csv --columns height,weight --rho 0.5 --largest-variance 9999 -o people.json
     """
-    from privcov import files, keyfiles
-    from privcov.ledger import Ledger
     from privcov.privacy import ZCDP
     from privcov.unbounded import estimate_gaussian
     from privcov.unbounded.words import as_text
 
-    key = None
-    if key_path is not None:
-        key = keyfiles.read_private(key_path, passphrase=passphrase(passphrase_file))
-    if output is not None:
-        files.check_writable(output, force=force)
-    book = None if ledger is None else Ledger.open(ledger)
-    if request_id is not None:
-        if book is None:
-            raise click.UsageError("--request-id needs --ledger.")
-        book = book.once(request_id)
-
-    def deliver(made: GaussianEstimate) -> None:
-        if output is None:
-            sys.stdout.write(made.to_json(key=key))
-            sys.stdout.flush()
-        else:
-            made.save(output, key=key, force=force)
+    delivery = Delivery.of(
+        output=output,
+        force=force,
+        key_path=key_path,
+        passphrase_file=passphrase_file,
+        ledger=ledger,
+        request_id=request_id,
+    )
+    key, book = delivery.key, delivery.book
 
     made = estimate_gaussian(
         data,
@@ -102,7 +92,7 @@ def command(
         tail=tail,
         as_published=as_published,
         ledger=book,
-        deliver=deliver,
+        deliver=delivery.deliver,
     )
     if book is not None:
         note(left_words(book))

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import sys
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from privcov.cli.delivery import Delivery
 from privcov.cli.engines import as_engine, engine_options
 from privcov.cli.ledger import left_words
 from privcov.cli.losses import as_loss, loss_options
 from privcov.cli.output import json_option, note, print_json, reading
-from privcov.cli.passphrases import passphrase, passphrase_option
+from privcov.cli.passphrases import passphrase_option
 
 if TYPE_CHECKING:
-    from privcov.released import Release
+    pass
 
 
 @click.command(name="release")
@@ -70,31 +70,21 @@ def command(
 
     Example: privcov release people.csv --schema people.toml --epsilon 1 -o people.release.json
     """
-    from privcov import files, keyfiles
-    from privcov.ledger import Ledger
     from privcov.publish import release
     from privcov.schema import Schema
 
     engine = as_engine(words)
     loss = as_loss(**words)
     schema = Schema.read(schema_path)
-    key = None
-    if key_path is not None:
-        key = keyfiles.read_private(key_path, passphrase=passphrase(passphrase_file))
-    if output is not None:
-        files.check_writable(output, force=force)
-    book = None if ledger is None else Ledger.open(ledger)
-    if request_id is not None:
-        if book is None:
-            raise click.UsageError("--request-id needs --ledger.")
-        book = book.once(request_id)
-
-    def deliver(made: Release) -> None:
-        if output is None:
-            sys.stdout.write(made.to_json(key=key))
-            sys.stdout.flush()
-        else:
-            made.save(output, key=key, force=force)
+    delivery = Delivery.of(
+        output=output,
+        force=force,
+        key_path=key_path,
+        passphrase_file=passphrase_file,
+        ledger=ledger,
+        request_id=request_id,
+    )
+    key, book = delivery.key, delivery.book
 
     with reading(count=loss.neighbours == "replace-one") as progress:
         made = release(
@@ -107,7 +97,7 @@ def command(
             row_norm=row_norm,  # type: ignore[arg-type]  # checked there
             row_norm_share=row_norm_share,
             ledger=book,
-            deliver=deliver,
+            deliver=delivery.deliver,
             engine=engine,
             progress=progress,
             arithmetic=arithmetic,

@@ -1,0 +1,68 @@
+"""Where a result goes and who pays for it: shared by every command that makes something private to keep."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+import click
+
+from privcov.cli.passphrases import passphrase
+
+if TYPE_CHECKING:
+    from privcov.ledger import Ledger
+    from privcov.signing import PrivateKey
+
+
+class Deliverable(Protocol):
+    """A release or an estimate."""
+
+    def to_json(self, *, key: PrivateKey | None = None) -> str: ...
+
+    def save(self, path: str, *, key: PrivateKey | None = None, force: bool = False) -> None: ...
+
+
+@dataclass(frozen=True, kw_only=True)
+class Delivery:
+    """A key to sign with, a ledger to pay from, a file to write to: each of them may be missing."""
+
+    key: PrivateKey | None
+    book: Ledger | None
+    output: str | None
+    force: bool
+
+    @classmethod
+    def of(
+        cls,
+        *,
+        output: str | None,
+        force: bool,
+        key_path: str | None,
+        passphrase_file: str | None,
+        ledger: str | None,
+        request_id: str | None,
+    ) -> Delivery:
+        """What the options mean; everything is looked at before anything is paid or read."""
+        from privcov import files, keyfiles
+        from privcov.ledger import Ledger
+
+        key = None
+        if key_path is not None:
+            key = keyfiles.read_private(key_path, passphrase=passphrase(passphrase_file))
+        if output is not None:
+            files.check_writable(output, force=force)
+        book = None if ledger is None else Ledger.open(ledger)
+        if request_id is not None:
+            if book is None:
+                raise click.UsageError("--request-id needs --ledger.")
+            book = book.once(request_id)
+        return cls(key=key, book=book, output=output, force=force)
+
+    def deliver(self, made: Deliverable) -> None:
+        """Write the result, signed if there is a key, to its file or to stdout."""
+        if self.output is None:
+            sys.stdout.write(made.to_json(key=self.key))
+            sys.stdout.flush()
+        else:
+            made.save(self.output, key=self.key, force=self.force)
