@@ -93,4 +93,6 @@ def test_a_terminal_sees_rows_bytes_and_rate_where_the_count_is_public_and_no_am
     private = on_a_terminal([*words, "add-remove"])
     assert "reading" in private
     assert not re.search(r"rows,|MB|million", private)
-    assert "246" not in private
+    assert not re.search(r"246\D?912", private), (
+        private
+    )  # three digits alone turn up in times and percentages
