@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from privcov.bench.utility import EPSILONS, TABLES, scaled
+from privcov.bench.utility import EPSILONS, scaled_tables
 from privcov.certificate import Certificate
 from privcov.grid import Grid
 from privcov.mechanisms.base import Mechanism, answer
@@ -45,14 +45,9 @@ def run(
 ) -> dict[str, Any]:
     """Errors per table, ε and kind of promise; a missing file is skipped with a reason."""
     results: list[dict[str, Any]] = []
-    skipped: list[dict[str, str]] = []
-    for name in datasets:
-        filename, read = TABLES[name]
-        path = Path(data_directory) / filename
-        if not path.is_file():
-            skipped.append({"dataset": name, "reason": f"there is no file {path}"})
-            continue
-        place = _Place(scaled(read(path)))
+    tables, skipped = scaled_tables(data_directory, datasets)
+    for name, rows in tables:
+        place = _Place(rows)
         for epsilon in epsilons:
             for loss in (
                 PureDP(epsilon=epsilon, neighbours="replace-one"),

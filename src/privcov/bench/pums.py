@@ -5,19 +5,19 @@ The file is the public 10,000-row extract of the Census 2000 sample; bounds are 
 
 from __future__ import annotations
 
-import gzip
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from privcov.errors import InputError
 from privcov.models.ols import ols
 from privcov.privacy import ApproxDP, Loss, PureDP
 from privcov.publish import release
 from privcov.report.tables import number, table
+from privcov.reproduce.datasets import Datasets
 from privcov.schema import Schema
 
-FILE = "pums_california_10000.csv.gz"
 BOUNDS = {"age": (0, 100), "educ": (1, 16), "income": (0, 500_000)}
 LOSSES: dict[str, Loss] = {
     "symmetric-wishart": PureDP(epsilon=1, neighbours="replace-one"),
@@ -27,13 +27,11 @@ LOSSES: dict[str, Loss] = {
 
 def run(directory: str | Path) -> dict[str, Any]:
     """One release per mechanism at ε = 1, its intervals, and ordinary least squares on the rows."""
-    path = Path(directory, FILE)
-    if not path.exists():
-        return {"skipped": f"{FILE} is not there"}
-    with gzip.open(path, "rt", encoding="ascii") as file:
-        names = file.readline().strip().replace('"', "").split(",")
-        every = np.loadtxt(file, delimiter=",")
-    rows = np.column_stack([every[:, names.index(name)] for name in BOUNDS])
+    try:
+        census = Datasets(Path(directory), online=False).load("pums")
+    except InputError as reason:
+        return {"skipped": reason.sentence}
+    rows = census.rows[:, [census.columns.index(name) for name in BOUNDS]]
     clipped = np.column_stack([rows[:, i].clip(*BOUNDS[name]) for i, name in enumerate(BOUNDS)])
     design = np.column_stack([np.ones(len(rows)), clipped[:, :2]])
     plain = np.linalg.lstsq(design, clipped[:, 2], rcond=None)[0]

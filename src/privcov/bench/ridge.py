@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from privcov.bench.utility import EPSILONS, TABLES, scaled
+from privcov.bench.utility import EPSILONS, scaled_tables
 from privcov.models.ridge_problem import solve
 from privcov.noise import WishartDifference
 from privcov.randomness import rehearsal
@@ -40,14 +40,8 @@ def run(
 ) -> dict[str, Any]:
     """Mean errors per table and ε; ``step`` is called after each. A missing file is skipped with a reason."""
     results: list[dict[str, Any]] = []
-    skipped: list[dict[str, str]] = []
-    for name in datasets:
-        filename, read = TABLES[name]
-        path = Path(data_directory) / filename
-        if not path.is_file():
-            skipped.append({"dataset": name, "reason": f"there is no file {path}"})
-            continue
-        rows = scaled(read(path))
+    tables, skipped = scaled_tables(data_directory, datasets)
+    for name, rows in tables:
         truth, penalty = rows.T @ rows, 2 * regularisation * len(rows)
         exact = _every_target(truth, penalty)
         for epsilon in epsilons:

@@ -16,10 +16,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from privcov.errors import InputError
 from privcov.noise import WishartDifference
 from privcov.randomness import rehearsal
 from privcov.repair import METHODS, PublicFacts
 from privcov.report.tables import table
+from privcov.reproduce.datasets import Datasets, scaled
 
 Floats = NDArray[np.float64]
 EPSILONS = (0.01, 0.1, 0.2, 0.5, 1.0, 2.0, 4.0)
@@ -48,14 +50,8 @@ def run(
 ) -> dict[str, Any]:
     """Mean errors per table and ε; ``step`` is called after each. A missing file is skipped with a reason."""
     results: list[dict[str, Any]] = []
-    skipped: list[dict[str, str]] = []
-    for name in datasets:
-        filename, read = TABLES[name]
-        path = Path(data_directory) / filename
-        if not path.is_file():
-            skipped.append({"dataset": name, "reason": f"there is no file {path}"})
-            continue
-        rows = scaled(read(path))
+    tables, skipped = scaled_tables(data_directory, datasets)
+    for name, rows in tables:
         for epsilon in epsilons:
             errors = _errors(rows.T @ rows, len(rows), epsilon, runs, seed)
             results.append(_line(name, epsilon, runs, errors))
@@ -125,27 +121,15 @@ def _line(dataset: str, epsilon: float, runs: int, errors: dict[str, float]) -> 
     }
 
 
-def scaled(rows: Floats) -> Floats:
-    low, high = rows.min(axis=0), rows.max(axis=0)
-    unit = (rows - low) / np.where(high > low, high - low, 1.0)
-    return np.asarray(unit / np.sqrt((unit**2).sum(axis=1).max()))
-
-
-def _csv(path: Path) -> Floats:
-    return np.loadtxt(path, delimiter=",", skiprows=1)
-
-
-def _csv_without_class(path: Path) -> Floats:
-    return _csv(path)[:, 1:]
-
-
-def _one_hot(path: Path) -> Floats:
-    with np.load(path, allow_pickle=False) as arrays:
-        return np.hstack([arrays["X_num"], arrays["X_bin"]]).astype(np.float64)
-
-
-TABLES: dict[str, tuple[str, Callable[[Path], Floats]]] = {
-    "wine": ("wine.csv", _csv_without_class),
-    "airfoil": ("airfoil.csv", _csv),
-    "adult": ("adult_onehot108.npz", _one_hot),
-}
+def scaled_tables(
+    directory: str | Path, names: Sequence[str]
+) -> tuple[list[tuple[str, Floats]], list[dict[str, str]]]:
+    """The papers' tables that are there, scaled as in the papers, and why the others are skipped."""
+    data = Datasets(Path(directory), online=False)
+    found, skipped = [], []
+    for name in names:
+        try:
+            found.append((name, scaled(data.load(name).rows)))
+        except InputError as reason:
+            skipped.append({"dataset": name, "reason": reason.sentence})
+    return found, skipped

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import os
-
 import click
 
-from privcov.cli.output import counting, json_option, print_json
+from privcov.cli.output import counting, json_option, one_thread, print_json
 
 
 @click.group(name="bench")
@@ -15,8 +13,7 @@ def command() -> None:
 
     Example: privcov bench noise --quick
     """
-    for library in ("OPENBLAS", "OMP", "MKL", "BLIS"):  # read when NumPy is first imported, below
-        os.environ.setdefault(f"{library}_NUM_THREADS", "1")
+    one_thread()
 
 
 @command.command(name="noise")
@@ -207,14 +204,33 @@ def reliability(quick: bool, seed: int, as_json: bool) -> int:
 @click.option(
     "--compare", default=16_384, show_default=True, type=click.IntRange(1), help="Rows compared with NumPy."
 )
+@click.option(
+    "--part",
+    type=click.Choice(["sum", "eigenvectors"]),
+    default="sum",
+    show_default=True,
+    help="The Gram matrix, or eigenvectors sampled there and here.",
+)
+@click.option(
+    "--rank", default=0, type=click.IntRange(0), help="How many eigenvectors; all where it is not given."
+)
 @json_option
-def device(device: str, rows: int, columns: int, compare: int, as_json: bool) -> None:
+def device(device: str, rows: int, columns: int, compare: int, part: str, rank: int, as_json: bool) -> None:
     """A wide table's Gram matrix on a GPU: rate against its float64 matrix product, bits against NumPy.
+
+    With --part eigenvectors, the time to sample eigenvectors there and here from the same random words.
 
     Example: privcov bench device --device torch --rows 20000 --columns 600
     """
     from privcov.bench import device as bench
 
+    if part == "eigenvectors":
+        with counting(2, "sampling") as step:
+            found = bench.run_eigenvectors(
+                device=device, dimension=columns, rank=min(rank, columns), step=step
+            )
+        print_json(found) if as_json else print(bench.render_eigenvectors(found))
+        return
     with counting(5, "computing") as step:
         result = bench.run(device=device, rows=rows, dimension=columns, compared_rows=compare, step=step)
     print_json(result) if as_json else print(bench.render(result))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -14,6 +15,12 @@ import click
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON instead of text.")
 
 Progress = Callable[[int, int | None, int | None], None]
+
+
+def one_thread() -> None:
+    """Let BLAS use one thread, unless told otherwise: called before NumPy is first imported, which is when it asks."""
+    for library in ("OPENBLAS", "OMP", "MKL", "BLIS"):
+        os.environ.setdefault(f"{library}_NUM_THREADS", "1")
 
 
 def note(text: str) -> None:
@@ -89,6 +96,23 @@ def counting(total: int, what: str) -> Iterator[Callable[[], None]]:
     with Bar(console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task(what, total=total)
         yield lambda: bar.advance(task)
+
+
+@contextmanager
+def counting_from(what: str) -> Iterator[tuple[Callable[[int], None], Callable[[], None]]]:
+    """A bar whose length is told when it is known, with the time left, on a terminal; nothing in a pipe."""
+    if not sys.stderr.isatty():
+        yield (lambda total: None), (lambda: None)
+        return
+    from rich.console import Console
+    from rich.progress import MofNCompleteColumn
+    from rich.progress import Progress as Bar
+
+    with Bar(
+        *Bar.get_default_columns(), MofNCompleteColumn(), console=Console(stderr=True), transient=True
+    ) as bar:
+        task = bar.add_task(what, total=None)
+        yield (lambda total: bar.update(task, total=total)), (lambda: bar.advance(task))
 
 
 def _plain(value: Any) -> Any:

@@ -56,11 +56,12 @@ def clear(axes: Any) -> None:
         axes.spines[side].set_visible(False)
 
 
-def save(figure: Any, path: str | Path, *, force: bool) -> None:
-    """Write the figure, whole or not at all, the same bytes each time, and forget it."""
+def save(figure: Any, *paths: str | Path, force: bool) -> None:
+    """Write the figure to each path, whole or not at all, the same bytes each time, and forget it."""
     import matplotlib.pyplot
 
-    suffix, made = Path(path).suffix, io.BytesIO()
-    figure.savefig(made, format=suffix[1:], dpi=150, metadata=_SAME_BYTES[suffix])
+    for path in paths:
+        suffix, made = Path(path).suffix, io.BytesIO()
+        figure.savefig(made, format=suffix[1:], dpi=150, metadata=_SAME_BYTES[suffix])
+        files.write(path, made.getvalue(), force=force)
     matplotlib.pyplot.close(figure)
-    files.write(path, made.getvalue(), force=force)

@@ -1,0 +1,1 @@
+"""One file per paper: what is measured, and what the paper said about it."""
