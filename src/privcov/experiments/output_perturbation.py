@@ -36,10 +36,16 @@ def output_perturbation(
     x, y = unit_rows(rows), np.clip(targets, -1.0, 1.0)
     n, d = x.shape
     best = np.linalg.solve(x.T @ x / n + penalty * np.eye(d), x.T @ y / n)
-    scale = answer_sensitivity(rows=n, penalty=penalty) / float(loss.epsilon)
-    length = -scale * np.log(randomness.uniforms(d)).sum()
-    direction = randomness.normals(d)
-    return PrivateFit(coefficients=best + length * direction / np.linalg.norm(direction), loss=loss)
+    noise = answer_noise(randomness, count=d, rows=n, penalty=penalty, epsilon=float(loss.epsilon))
+    return PrivateFit(coefficients=best + noise, loss=loss)
+
+
+def answer_noise(randomness: Randomness, *, count: int, rows: int, penalty: float, epsilon: float) -> Floats:
+    """What is added to ``count`` coefficients: a Gamma-distributed length in a uniform direction."""
+    scale = answer_sensitivity(rows=rows, penalty=penalty) / epsilon
+    length = -scale * np.log(randomness.uniforms(count)).sum()
+    direction = randomness.normals(count)
+    return np.asarray(length * direction / np.linalg.norm(direction))
 
 
 def answer_sensitivity(*, rows: int, penalty: float) -> float:
