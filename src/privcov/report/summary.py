@@ -10,6 +10,10 @@ import numpy as np
 from privcov.released import Release
 from privcov.report.tables import matrix, number, table
 from privcov.report.words import promise
+from privcov.triangle import Triangle
+
+_SOME = 2_000
+"""Columns of a wide release that its typical noise is read off."""
 
 
 def as_text(
@@ -26,14 +30,14 @@ def as_text(
         scaled = scaled or _needs_scaled(release)
         values = release.second_moment(raw=what == "raw", scaled=scaled, repair=repair)
         title = ("Raw (unrepaired)" if what == "raw" else "Repaired") + " sums of products over all rows"
-        body = matrix(names, values)
+        body = matrix(names, values, all_of_it=_all_of_it(release))
     else:
         values = (
             release.correlation(repair=repair)
             if what == "correlation"
             else release.covariance(scaled=scaled, repair=repair)
         )
-        body = matrix(names[1:], values)
+        body = matrix(names[1:], values, all_of_it=_all_of_it(release))
     units = "" if what == "correlation" else (" (scaled units)" if scaled else " (original units)")
     return "\n".join([title + units, "", body, "", signal(release), "", promise(release)])
 
@@ -43,7 +47,8 @@ def signal(release: Release) -> str:
     law = release.certificate.law
     if law is None:
         return "The error of this mechanism depends on the data, so the release cannot tell it."
-    size = float(np.linalg.norm(release.second_moment(scaled=True)))
+    # A wide matrix is not decomposed for a remark: raw, it is a little too large.
+    size = float(np.linalg.norm(release.second_moment(scaled=True, raw=_is_wide(release))))
     expected = law.rms_frobenius
     share = expected / size if size > 0 else math.inf
     verdict = (
@@ -65,32 +70,49 @@ def correlation_noise(release: Release) -> float | None:
     law = release.certificate.law
     if law is None or not release.schema.intercept or len(release.columns) < 3:
         return None
-    spread = np.sqrt(np.clip(np.diag(release.covariance(scaled=True)) * release.count(), 0, None))
+    if _is_wide(release):
+        raw = release.second_moment(scaled=True, raw=True)
+        sums = np.diag(raw)[1:] - raw[0, 1:] ** 2 / max(1.0, raw[0, 0])
+        spread = np.sqrt(np.clip(sums[:: max(1, len(sums) // _SOME)], 0, None))
+    else:
+        spread = np.sqrt(np.clip(np.diag(release.covariance(scaled=True)) * release.count(), 0, None))
     typical = float(np.median(np.outer(spread, spread)[np.triu_indices(len(spread), 1)]))
     return math.sqrt(law.offdiagonal_variance) / typical if typical > 0 else None
 
 
 def as_json_values(release: Release, *, repair: str = "auto", scaled: bool = False) -> dict[str, Any]:
-    """Everything ``as_text`` can show, for programs."""
+    """Everything ``as_text`` can show, for programs; matrices of a wide release are null (docs/explain/wide.md)."""
     document = release.to_dict()
     values: dict[str, Any] = {
         "columns": list(release.columns),
         "rows": document["rows"],
         "repair": repair,
         "scaled": scaled or _needs_scaled(release),
-        "second_moment": release.second_moment(scaled=scaled or _needs_scaled(release), repair=repair),
-        "raw_second_moment": release.second_moment(raw=True, scaled=scaled or _needs_scaled(release)),
+        "second_moment": None,
+        "raw_second_moment": None,
         "expected_error": None if release.certificate.law is None else release.certificate.law.rms_frobenius,
         "certificate": document["certificate"],
     }
+    if not _is_wide(release):
+        units = {"scaled": values["scaled"]}
+        values["second_moment"] = release.second_moment(repair=repair, **units)
+        values["raw_second_moment"] = release.second_moment(raw=True, **units)
     if release.schema.intercept:
         values |= {
             "count": release.count(repair=repair),
             "mean": release.mean(scaled=scaled, repair=repair),
-            "covariance": release.covariance(scaled=scaled, repair=repair),
-            "correlation": release.correlation(repair=repair),
+            "covariance": None if _is_wide(release) else release.covariance(scaled=scaled, repair=repair),
+            "correlation": None if _is_wide(release) else release.correlation(repair=repair),
         }
     return values
+
+
+def _is_wide(release: Release) -> bool:
+    return isinstance(release.upper, Triangle)
+
+
+def _all_of_it(release: Release) -> str:
+    return "privcov.load reads all, in Python" if _is_wide(release) else "--json prints all"
 
 
 def _means(release: Release, *, repair: str, scaled: bool) -> str:

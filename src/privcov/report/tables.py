@@ -29,7 +29,14 @@ def table(headings: Sequence[str], rows: Sequence[Sequence[str]], *, left: int =
     return "\n".join([line(headings), " ".join("─" * width for width in widths), *map(line, rows)])
 
 
-def matrix(names: Sequence[str], values: NDArray[np.float64], *, digits: int = 2, most: int = 12) -> str:
+def matrix(
+    names: Sequence[str],
+    values: NDArray[np.float64],
+    *,
+    digits: int = 2,
+    most: int = 12,
+    all_of_it: str = "--json prints all",
+) -> str:
     """A symmetric matrix with its names; a wide one shows its first columns and says so."""
     shown = names[:most]
     cells = [
@@ -37,7 +44,7 @@ def matrix(names: Sequence[str], values: NDArray[np.float64], *, digits: int = 2
     ]
     text = table(["", *(_short(name) for name in shown)], cells)
     hidden = len(names) - len(shown)
-    return text + (f"\n… and {hidden} more columns (--json prints all)" if hidden else "")
+    return text + (f"\n… and {hidden} more columns ({all_of_it})" if hidden else "")
 
 
 def number(value: float, digits: int = 2) -> str:

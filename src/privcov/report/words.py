@@ -9,23 +9,31 @@ from privcov.privacy import Neighbours, display
 from privcov.released import Release
 from privcov.schema import Numeric
 
+REHEARSAL = "THIS IS A REHEARSAL with repeatable noise: it protects nobody and cannot be saved."
+
 
 def promise(release: Release) -> str:
     """The certificate as sentences a person can defend."""
-    certificate, loss = release.certificate, release.certificate.loss
-    one = (
-        "one person's row"
-        if release.schema.max_rows_per_person == 1
-        else (f"one person's rows, up to {release.schema.max_rows_per_person} of them,")
+    lines = [f"The promise: {change(release)} {effect(release)}."]
+    if release.certificate.randomness == "rehearsal":
+        lines.append(REHEARSAL)
+    return "\n".join(
+        fill(line, width=100, subsequent_indent="  ") for line in [*lines, *particulars(release)]
     )
-    change = (
-        f"replacing {one} by any other"
-        if loss.neighbours is Neighbours.REPLACE_ONE
-        else f"adding or removing {one}"
-    )
-    lines = [f"The promise: {change} {_effect(release)}."]
-    if certificate.randomness == "rehearsal":
-        lines.append("THIS IS A REHEARSAL with repeatable noise: it protects nobody and cannot be saved.")
+
+
+def change(release: Release) -> str:
+    """What may happen to one person's data without anyone noticing."""
+    most = release.schema.max_rows_per_person
+    one = "one person's row" if most == 1 else f"one person's rows, up to {most} of them,"
+    if release.certificate.loss.neighbours is Neighbours.REPLACE_ONE:
+        return f"replacing {one} by any other"
+    return f"adding or removing {one}"
+
+
+def particulars(release: Release) -> list[str]:
+    """What the promise rests on: rows, mechanism, arithmetic, noise, bounds, timing; a sentence each."""
+    certificate = release.certificate
     rows = (
         f"The number of rows, {release.rows:,}, is public."
         if release.rows is not None
@@ -35,7 +43,7 @@ def promise(release: Release) -> str:
         "exact": "Noise is exact: integers drawn from the kernel's randomness, no floating-point trace.",
         "idealized": "Noise is IDEALIZED: drawn in floating point, the promise holds for real numbers only.",
     }[certificate.arithmetic]
-    lines += [
+    return [
         rows,
         f"Mechanism: {certificate.mechanism}; proof: {certificate.proof}.",
         exact,
@@ -43,7 +51,32 @@ def promise(release: Release) -> str:
         f"Declared public: {_bounds(release)}.",
         f"Timing: {certificate.timing}.",
     ]
-    return "\n".join(fill(line, width=100, subsequent_indent="  ") for line in lines)
+
+
+def uncovered(release: Release) -> list[str]:
+    """What the promise does not cover, a sentence each; a reader who skips these believes too much."""
+    schema, loss = release.schema, release.certificate.loss
+    public = "the names, bounds and levels of the columns" + (
+        ", and the number of rows" if release.rows is not None else ""
+    )
+    most = "one row" if schema.max_rows_per_person == 1 else f"{schema.max_rows_per_person} rows"
+    sentences = [
+        f"What was declared public: {public}. If a bound was read off the data, the promise does not cover it.",
+        "What is true of many people. A release that shows that income rises with age tells something about "
+        "everyone whose age is known, in the table or not.",
+        f"Anyone with more than {most} in the table: each further row weakens the promise for that person.",
+        "Other publications from the same people. Their losses add up; a ledger keeps the sum.",
+        "Whoever watches the machine while it works: its memory, its power, its run time "
+        f"({release.certificate.timing}).",
+    ]
+    if loss.kind == "approximate":
+        delta = display(loss.amounts["delta"])
+        sentences.insert(0, f"An outcome of probability {delta}, in which the factor above may fail.")
+    if release.certificate.arithmetic == "idealized":
+        sentences.append(
+            "The last digits: the noise was drawn in floating point, the proof is about real numbers."
+        )
+    return sentences
 
 
 def origin(release: Release) -> str:
@@ -56,7 +89,8 @@ def origin(release: Release) -> str:
     return fill(words, width=100, subsequent_indent="  ")
 
 
-def _effect(release: Release) -> str:
+def effect(release: Release) -> str:
+    """How little that changes what anyone can see."""
     loss = release.certificate.loss
     amounts = {name: display(value) for name, value in loss.amounts.items()}
     if loss.kind == "zcdp":

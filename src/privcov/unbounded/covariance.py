@@ -94,10 +94,20 @@ def truncated(rows: Floats, facts: Facts, loss: ZCDP, randomness: Randomness) ->
 
 def preconditioned(rows: Floats, facts: Facts, loss: ZCDP, randomness: Randomness) -> Found:
     """The lecture's recursion for I ⪯ Σ/s ⪯ κI, s the smallest variance: half of ρ brings κ down to 1000."""
-    dimension = rows.shape[1]
+    found, spent = well_conditioned(rows, facts, loss, randomness)
+    kappa = facts.largest_variance / facts.smallest_variance
+    left = ZCDP(rho=loss.rho / 2 if spent else loss.rho, neighbours=loss.neighbours)
+    goal = float(_GOAL if spent else kappa)
+    return _last_round(rows, found, goal, facts, left, randomness, spent)
+
+
+def well_conditioned(
+    rows: Floats, facts: Facts, loss: ZCDP, randomness: Randomness
+) -> tuple[Preconditioner, tuple[Spent, ...]]:
+    """The P that the lecture wants with I ⪯ PΣPᵀ ⪯ 1000·I, for half of ρ, or for nothing where κ ≤ 1000."""
     kappa = facts.largest_variance / facts.smallest_variance
     rounds = precondition_rounds(kappa)
-    found = Preconditioner.scaling(dimension, 1 / math.sqrt(facts.smallest_variance))
+    found = Preconditioner.scaling(rows.shape[1], 1 / math.sqrt(facts.smallest_variance))
     spent: list[Spent] = []
     for number in range(rounds):
         share = ZCDP(rho=loss.rho / (2 * rounds), neighbours=loss.neighbours)
@@ -108,9 +118,7 @@ def preconditioned(rows: Floats, facts: Facts, loss: ZCDP, randomness: Randomnes
         factors = _INFLATE * np.where(values >= float(kappa) / 2, 0.5, 1.0)
         found = found.then((vectors * factors) @ vectors.T, (vectors / factors) @ vectors.T)
         kappa *= _SHRINK
-    left = ZCDP(rho=loss.rho / 2 if rounds else loss.rho, neighbours=loss.neighbours)
-    goal = float(_GOAL if rounds else kappa)
-    return _last_round(rows, found, goal, facts, left, randomness, tuple(spent))
+    return found, tuple(spent)
 
 
 def precondition_rounds(kappa: Fraction) -> int:

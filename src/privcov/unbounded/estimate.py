@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from fractions import Fraction
@@ -74,9 +74,18 @@ class GaussianEstimate:
             )
         return to_text(self.to_dict(key=key))
 
+    def file_bytes(self, *, key: PrivateKey | None = None) -> Iterator[bytes]:
+        """The file in pieces, of which there is one."""
+        yield self.to_json(key=key).encode("ascii")
+
     def save(self, path: str | Path, *, key: PrivateKey | None = None, force: bool = False) -> None:
         """Write the file, whole or not at all. Without a key it is unsigned, even if it was loaded signed."""
-        files.write(path, self.to_json(key=key), force=force)
+        files.write(path, self.file_bytes(key=key), force=force)
+
+    def _repr_html_(self) -> str:
+        from privcov.unbounded.page import shown  # on use, as everything that draws
+
+        return shown(self)
 
     def __repr__(self) -> str:
         made = self.certificate

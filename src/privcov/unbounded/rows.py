@@ -19,6 +19,9 @@ from privcov.errors import InputError
 from privcov.schema import Numeric, Schema
 from privcov.table import Table, open_table
 
+MOST_COLUMNS = 4_096
+"""What docs/proofs/unbounded.md is for; a release may have more."""
+
 
 def column_names(data: Any, columns: Sequence[str] | None) -> tuple[str, ...]:
     """The columns to use: as given, or x1, x2, … for an array, whose columns have no names."""
@@ -39,6 +42,12 @@ def column_names(data: Any, columns: Sequence[str] | None) -> tuple[str, ...]:
 
 def open_rows(data: Any, columns: Sequence[str]) -> Table:
     """A table that has these columns, as numbers; its values still unread."""
+    if len(columns) > MOST_COLUMNS:
+        raise InputError(
+            "E127",
+            f"an estimate is of at most {MOST_COLUMNS:,} columns, got {len(columns):,}.",
+            "Name fewer.",
+        )
     schema = Schema(
         columns=tuple(Numeric(name=name, lower=-1, upper=1) for name in columns),
         intercept=False,

@@ -13,7 +13,7 @@ from privcov.unbounded.estimate import GaussianEstimate
 
 def as_text(estimate: GaussianEstimate) -> str:
     """Means and standard deviations, correlations, the budget, and what is promised of them."""
-    made, names = estimate.certificate, estimate.columns
+    names = estimate.columns
     stds = np.sqrt(np.diag(estimate.covariance))
     with np.errstate(divide="ignore", invalid="ignore"):
         correlation = estimate.covariance / np.outer(stds, stds)
@@ -21,15 +21,6 @@ def as_text(estimate: GaussianEstimate) -> str:
     rows = [
         [name, "–" if mean is None else f"{mean:.6g}", f"{std:.6g}"]
         for name, mean, std in zip(names, means, stds, strict=True)
-    ]
-    facts = ", ".join(f"{name} = {value}" for name, value in made.options.items())
-    spent = ", ".join(f"{step} {display(rho)}" for step, rho in made.budget)
-    words = [
-        f"The promise: {made.loss}, for every table of {made.rows} rows; the number of rows is public.",
-        f"Mechanism: {made.mechanism}; proof: {made.proof}.",
-        f"Public facts it rests on: {facts}.",
-        f"Spent of rho: {spent}.",
-        "How good it is depends on how Gaussian the rows are, and on the public facts: this file cannot tell.",
     ]
     return "\n".join(
         [
@@ -41,6 +32,20 @@ def as_text(estimate: GaussianEstimate) -> str:
             "",
             matrix(names, correlation),
             "",
-            *(fill(line, width=100, subsequent_indent="  ") for line in words),
+            *(fill(line, width=100, subsequent_indent="  ") for line in promised(estimate)),
         ]
     )
+
+
+def promised(estimate: GaussianEstimate) -> list[str]:
+    """What is promised of an estimate, what it rests on, what it cost; a sentence each."""
+    made = estimate.certificate
+    facts = ", ".join(f"{name} = {value}" for name, value in made.options.items())
+    spent = ", ".join(f"{step} {display(rho)}" for step, rho in made.budget)
+    return [
+        f"The promise: {made.loss}, for every table of {made.rows} rows; the number of rows is public.",
+        f"Mechanism: {made.mechanism}; proof: {made.proof}.",
+        f"Public facts it rests on: {facts}.",
+        f"Spent of rho: {spent}.",
+        "How good it is depends on how Gaussian the rows are, and on the public facts: this file cannot tell.",
+    ]

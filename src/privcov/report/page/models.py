@@ -1,0 +1,143 @@
+"""Regressions from the release: a picture on one scale, the table people know, and how much of it is privacy."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from privcov.models.ols import Fit
+from privcov.report.drawing import Estimate, Markup, coefficients, join
+from privcov.report.page.elements import Section, facts, figure, number, share, side_by_side, table, warning
+
+_MOST = 40
+
+
+def model(fit: Fit, *, place: int = 1, level: float = 0.95) -> Section:
+    """One model: coefficients with intervals, drawn and in figures."""
+    values = fit.to_dict(level)
+    refused = values.get("refused")
+    body: list[Markup] = [warning(words) for words in values["labels"]]
+    if refused:
+        body.append(warning(str(refused)))
+    for words in _cautions(fit):
+        body.append(warning(words))
+    picture = coefficient_figure(fit, values)
+    body.append(side_by_side(*([picture] if picture else []), overall(values)))
+    body.append(coefficient_table(values))
+    return Section(name=f"model-{place}", heading=values["formula"], body=join(body))
+
+
+def coefficient_figure(fit: Fit, values: dict[str, Any]) -> Markup | None:
+    """Every slope as what it does over the whole declared range of its column, so that one axis serves all."""
+    schema = fit.release.schema
+    widths = {
+        feature.name: 1.0 if feature.kind == "level" else 2 * feature.half_width
+        for feature in schema.features
+        if feature.kind != "intercept"
+    }
+    rows = [row for row in values["coefficients"] if row["name"] in widths]
+    if not rows:
+        return None
+    shown = [_estimate(row, widths[row["name"]]) for row in rows[:_MOST]]
+    clear = [
+        one.name
+        for one in shown
+        if one.low is not None and one.high is not None and not one.low <= 0 <= one.high
+    ]
+    told = f"Clear of zero: {', '.join(clear[:12])}." if clear else "No interval is clear of zero."
+    if "refused" in values:
+        told = "Estimates only: there are no intervals."
+    picture = coefficients(
+        shown,
+        title=f"Slopes of {values['formula']}",
+        description=told,
+        x_label=f"change in {fit.formula.target}",
+    )
+    more = f" The first {_MOST} of {len(rows)}." if len(rows) > _MOST else ""
+    return figure(
+        picture,
+        f"What each column does to {fit.formula.target}, in its own units, from the lower to the upper bound of the "
+        f"column (a level: against the first one). {told} An arrow is an interval without an end.{more}",
+    )
+
+
+def coefficient_table(values: dict[str, Any]) -> Markup:
+    """Estimates, standard errors, intervals, p-values, and the share of each variance that is privacy."""
+    if "refused" in values:
+        return table(
+            ["", "estimate"], [[row["name"], number(row["estimate"])] for row in values["coefficients"]]
+        )
+    heads = ["", "estimate", "std. error", f"{100 * values['level']:g} % interval", "p-value", "privacy"]
+    rows = [
+        [
+            row["name"],
+            number(row["estimate"]),
+            number(row["std_error"], 3),
+            _span(row["lower"], row["upper"]),
+            _probability(row["p_value"]),
+            share(row["privacy_share"]),
+        ]
+        for row in values["coefficients"]
+    ]
+    said = f"Intervals: {_METHODS[values['method']]}. Privacy: the share of the squared standard error that is noise."
+    return table(heads, rows, caption=said)
+
+
+def overall(values: dict[str, Any]) -> Markup:
+    """What the whole model says."""
+    count = f"{values['rows']:,.0f}"
+    known: list[tuple[str, object]] = [
+        ("Rows", count if values["rows_public"] else f"about {count} (a noisy count)")
+    ]
+    if "refused" not in values:
+        low, high = values["r_squared_interval"]
+        known = [
+            ("R²", f"{number(values['r_squared'], 3)} [{number(low, 3)}, {number(high, 3)}]"),
+            ("Residual standard error", number(values["residual_std_error"], 3)),
+            *known,
+        ]
+        if (test := values["f_test"]) is not None:
+            told = f"{number(test['statistic'], 3)}, p-value {_probability(test['p_value'])}"
+            known.insert(1, ("F, every slope zero", told))
+    return facts(known)
+
+
+_METHODS = {
+    "wald": "Wald, counting sampling and the noise",
+    "score": "score inversion, right however large the noise is",
+    "bootstrap": "bootstrap of sampling and the noise",
+    "naive": "NAIVE, the noise ignored: too short",
+    "none": "none",
+}
+
+
+def _cautions(fit: Fit) -> list[str]:
+    if fit.method in ("none", "naive"):
+        return []
+    if drowned := fit.uncertainty.drowned:
+        return [
+            f"The noise drowns the design: {', '.join(drowned)} cannot be told from a singular column. Estimates and "
+            "standard errors mean little; the intervals say what can be said."
+        ]
+    if fit.method != "score" and not fit.uncertainty.wald_is_sound:
+        return [f"Do not trust these intervals: the noise is too large for {fit.method}."]
+    return []
+
+
+def _estimate(row: dict[str, Any], width: float) -> Estimate:
+    if "lower" not in row:
+        return Estimate(name=row["name"], value=width * row["estimate"])
+    low = -math.inf if row["lower"] is None else width * row["lower"]
+    high = math.inf if row["upper"] is None else width * row["upper"]
+    return Estimate(name=row["name"], value=width * row["estimate"], low=low, high=high)
+
+
+def _span(low: float | None, high: float | None) -> str:
+    start = "(−∞" if low is None else f"[{number(low, 3)}"
+    return f"{start}, " + ("∞)" if high is None else f"{number(high, 3)}]")
+
+
+def _probability(value: float | None) -> str:
+    if value is None:
+        return "–"
+    return "< 0.0001" if value < 1e-4 else f"{value:.4f}"

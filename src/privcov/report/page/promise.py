@@ -1,0 +1,83 @@
+"""The certificate in plain words: who is protected against what, on what terms, and what is not covered."""
+
+from __future__ import annotations
+
+from privcov.privacy import Loss, display
+from privcov.released import Release
+from privcov.report import words
+from privcov.report.drawing import Markup, join, tag
+from privcov.report.page.elements import Section, facts, listed, paragraphs, side_by_side, warning
+from privcov.report.summary import correlation_noise, signal
+
+
+def overview(release: Release) -> Section:
+    """The first thing to know: how much, how private, how noisy."""
+    typical = correlation_noise(release)
+    columns = len(release.schema.columns)
+    known = [
+        ("Columns", f"{columns:,}" + _levels(release)),
+        ("Rows", "private" if release.rows is None else f"{release.rows:,}"),
+        ("Promise", amounts(release.certificate.loss)),
+        ("Neighbours", str(release.certificate.loss.neighbours)),
+        ("Mechanism", release.certificate.mechanism),
+        ("Made", release.certificate.created.replace("T", " ").replace("Z", " UTC")),
+    ]
+    if typical is not None:
+        known.insert(4, ("Noise on a typical correlation", f"± {typical:.2g}"))
+    body = [facts(known)]
+    if release.certificate.randomness == "rehearsal":
+        body.insert(0, warning(words.REHEARSAL))
+    if release.sketch is not None:
+        body += [tag("p", _sketch(release))]
+    return Section(
+        name="overview", heading="In short", body=join([*body, *map(_line, signal(release).split("\n"))])
+    )
+
+
+def promise(release: Release) -> Section:
+    """Who is protected, against whom, how far; what it rests on; what it does not cover."""
+    most, change = release.schema.max_rows_per_person, words.change(release)
+    rows = "one row" if most == 1 else f"at most {most} rows"
+    body = [
+        tag("h3", "Who is protected against what"),
+        paragraphs(
+            f"Every person with {rows} in the table, against anyone who reads this release, however clever they "
+            "are and whatever else they know.",
+            f"{change[0].upper()}{change[1:]} {words.effect(release)}. So nobody can tell much about a person "
+            "from it that they could not have told had that person's data been different.",
+        ),
+        side_by_side(
+            tag("div", tag("h3", "What it rests on"), listed(words.particulars(release))),
+            tag("div", tag("h3", "What it does not cover"), listed(words.uncovered(release))),
+        ),
+    ]
+    return Section(name="promise", heading="The promise", body=join(body))
+
+
+def _line(sentence: str) -> Markup:
+    return warning(sentence) if "LARGE" in sentence else tag("p", sentence)
+
+
+def amounts(loss: Loss) -> str:
+    """A loss as people write it.
+
+    >>> from privcov.privacy import PureDP
+    >>> amounts(PureDP(epsilon=1, neighbours="replace-one"))
+    'ε = 1 (pure)'
+    """
+    letters = {"epsilon": "ε", "delta": "δ", "rho": "ρ"}
+    said = ", ".join(f"{letters[name]} = {display(value)}" for name, value in loss.amounts.items())
+    return f"{said} ({'zCDP' if loss.kind == 'zcdp' else loss.kind})"
+
+
+def _levels(release: Release) -> str:
+    made = len(release.columns) - release.schema.intercept
+    return "" if made == len(release.schema.columns) else f" ({made:,} with levels apart)"
+
+
+def _sketch(release: Release) -> str:
+    count = len(release.sketch or ())
+    return (
+        f"This release is {count:,} sketched rows, and the matrix that follows from them. Each is a random mixture of "
+        f"the whole table with a ridge of {release.sketch_ridge:.4g} (scaled units) added; none is a person."
+    )

@@ -1,0 +1,104 @@
+"""An estimate as a page, in the same hand as a release."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from privcov.privacy import display
+from privcov.report import words
+from privcov.report.drawing import heat_map, join, tag
+from privcov.report.notebook import card
+from privcov.report.page import using
+from privcov.report.page.elements import Section, facts, figure, listed, number, side_by_side, table, warning
+from privcov.report.page.shell import page
+from privcov.unbounded.estimate import GaussianEstimate
+from privcov.unbounded.words import promised
+
+
+def html(estimate: GaussianEstimate, *, title: str | None = None, source: using.Source | None = None) -> str:
+    """The whole page; what ``privcov.report.page.html`` is for a release."""
+    made = estimate.certificate
+    heading = title or f"A private estimate of {len(estimate.columns):,} columns"
+    return page(
+        sections(estimate, title=heading, source=source),
+        title=heading,
+        lead=f"A private estimate of mean and covariance: {made.loss}.",
+        rehearsal=made.randomness == "rehearsal",
+    )
+
+
+def shown(estimate: GaussianEstimate) -> str:
+    """What a notebook shows of an estimate."""
+    heading = f"Private estimate of {len(estimate.columns):,} columns, {estimate.certificate.rows:,} rows"
+    return card(heading, overview(estimate).body)
+
+
+def sections(estimate: GaussianEstimate, *, title: str, source: using.Source | None) -> list[Section]:
+    """Numbers, promise and budget, and how to cite, verify and use them."""
+    made = estimate.certificate
+    about = (
+        f"Mean and covariance of {len(estimate.columns):,} columns and {made.rows:,} rows under {made.loss}, by "
+        f"{made.mechanism}, made with privcov {made.version} on {made.created[:10]}"
+    )
+    name = "people.json" if source is None else source.name
+    signer = estimate.signer
+    origin = (
+        "Not signed: anyone could have written this file."
+        if signer is None
+        else f"Signed with the key {signer.fingerprint}; compare it with the steward's (privcov verify)."
+    )
+    read = [overview(estimate), _promise(estimate)]
+    if made.randomness != "kernel":
+        return [*read, using.rehearsed()]
+    return [
+        *read,
+        using.citing(title=title, about=about, created=made.created, source=source),
+        using.verifying(origin=origin, signed=signer is not None, source=source),
+        using.loading(
+            "from privcov.unbounded.estimate import load",
+            "",
+            f"estimate = load({name!r})",
+            "estimate.mean, estimate.covariance",
+        ),
+    ]
+
+
+def overview(estimate: GaussianEstimate) -> Section:
+    """Means, standard deviations and correlations."""
+    made, names = estimate.certificate, estimate.columns
+    spreads = np.sqrt(np.diag(estimate.covariance))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        correlation = estimate.covariance / np.outer(spreads, spreads)
+    means = [None] * len(names) if estimate.mean is None else estimate.mean.tolist()
+    rows = [
+        [name, number(mean), number(spread)]
+        for name, mean, spread in zip(names, means, spreads.tolist(), strict=True)
+    ]
+    known = facts(
+        [
+            ("Columns", f"{len(names):,}"),
+            ("Rows", f"{made.rows:,}"),
+            ("Promise", f"ρ = {display(made.loss.rho)} (zCDP)"),
+            ("Mechanism", made.mechanism),
+            ("Made", made.created.replace("T", " ").replace("Z", " UTC")),
+        ]
+    )
+    picture = figure(
+        heat_map(names, correlation.tolist(), title=f"Correlation of {len(names)} columns"),
+        "Correlation. Full colour is ±1; a stroke marks what is negative.",
+    )
+    heads = ["column", "mean", "std. dev."]
+    marked = [warning(words.REHEARSAL)] if made.randomness == "rehearsal" else []
+    return Section(
+        name="overview",
+        heading="The estimate",
+        body=join(
+            [*marked, known, side_by_side(picture, table(heads, rows[:400], caption="Original units."))]
+        ),
+    )
+
+
+def _promise(estimate: GaussianEstimate) -> Section:
+    rounds = table(["round", "ρ"], [[step, display(rho)] for step, rho in estimate.certificate.budget])
+    body = [listed(promised(estimate)), tag("h3", "What each round cost"), rounds]
+    return Section(name="promise", heading="The promise", body=join(body))
