@@ -229,13 +229,3 @@ def test_an_estimate_is_verified_by_the_same_command(home, run):
     assert code == 0
     assert "add up to rho = 0.5" in out
     assert run("verify", "e.json", "--key", "mallory.pub")[0] == 4
-
-
-def test_the_commands_of_the_page_on_signing_run_in_their_order(people, tmp_path, monkeypatch, capsys):
-    page = (ROOT / "docs" / "explain" / "signing.md").read_text()
-    commands = re.findall(r"^(privcov .*?)(?:\s{2,}#.*)?$", page, re.MULTILINE)
-    assert len(commands) >= 5
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "people.toml").write_text(SCHEMA)
-    for command in commands:
-        assert main(command.split()[1:]) == 0, (command, capsys.readouterr().err)

@@ -17,10 +17,12 @@ import privcov
 from privcov.cli import main
 
 ROOT = Path(__file__).parents[2]
-PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
-SNIPPETS = [
+PAGES = [
+    page for page in sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")]) if "_build" not in page.parts
+]
+SNIPPETS = [  # those under docs/ are run by test_transcripts.py, page by page
     pytest.param(code, id=f"{page.relative_to(ROOT)}-{number}")
-    for page in PAGES
+    for page in sorted(ROOT.glob("*.md"))
     for number, code in enumerate(re.findall(r"```python\n(.*?)```", page.read_text(), re.DOTALL))
 ]
 MODULES = [

@@ -1,0 +1,128 @@
+"""How the documentation is built: Sphinx, MyST and Furo, with nothing loaded from elsewhere.
+
+``docs/build.py`` runs this. Pages are plain Markdown that reads as well in a file browser: there are no
+directives in them. What a page cannot say by itself is put in when it is read: the pages of a section, in the
+order in which its README links them, and parts that follow from the source (``generated.py``).
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+import generated
+from pygments.lexer import RegexLexer
+from pygments.token import Comment, Generic, String, Text
+
+from privcov.version import __version__
+
+DOCS = Path(__file__).parents[1]
+SECTIONS = ("learn", "do", "explain", "proofs", "refuted", "reproduced", "reference", "decisions")
+
+project = "privcov"
+author = "The privcov authors"
+release = version = __version__
+extensions = ["myst_parser", "sphinx.ext.autodoc"]
+root_doc = "index"
+source_suffix = {".md": "markdown"}
+exclude_patterns = ["_build", "site", "**/.ipynb_checkpoints", "reproduced/*/tables"]
+myst_heading_anchors = 3
+pygments_style = "tango"
+pygments_dark_style = "monokai"
+
+html_theme = "furo"
+html_title = "privcov"
+html_static_path = ["static"]
+html_css_files = ["privcov.css"]
+html_copy_source = False
+html_use_index = False
+html_show_sphinx = False
+html_show_copyright = False
+html_theme_options = {"navigation_with_keys": True}
+
+autodoc_member_order = "bysource"
+autodoc_typehints = "signature"
+autodoc_preserve_defaults = True
+autodoc_class_signature = "mixed"
+toc_object_entries = False
+python_maximum_signature_line_length = 80
+
+
+class Transcript(RegexLexer):
+    """A console block as our pages have it: ``$`` and a command, and below it what was printed."""
+
+    name = "transcript"
+    tokens = {  # noqa: RUF012  (a class attribute by the rules of Pygments)
+        "root": [
+            (r"^\$ ", Generic.Prompt, "command"),
+            (r"^# not run here: .*\n", Comment),
+            (r".*\n", Generic.Output),
+        ],
+        "command": [
+            (r"\\\n", Text),
+            (r"\n", Text, "#pop"),
+            (r"#.*$", Comment),
+            (r"\"[^\"\n]*\"|'[^'\n]*'", String),
+            (r"[^#\"'\\\n]+|.", Text),
+        ],
+    }
+
+
+def sections() -> list[str]:
+    """The first page of every section that exists; one that has none yet shows its pages instead."""
+    found = []
+    for section in SECTIONS:
+        pages = sorted((DOCS / section).rglob("*.md"))
+        first = DOCS / section / "README.md"
+        shown = [first] if first in pages else pages
+        found += [str(page.relative_to(DOCS).with_suffix("")) for page in shown]
+    return found
+
+
+def contents(name: str, text: str) -> list[str]:
+    """The pages that stand under this one: for the index all sections, for a section what its README links."""
+    if name == root_doc:
+        return sections()
+    if not name.endswith("/README"):
+        return []
+    linked = re.findall(r"\]\((\w[\w./-]*)\.md(?:#[\w-]*)?\)", text)
+    return [page for page in dict.fromkeys(linked) if page != "README"]
+
+
+def complete(_: Any, name: str, source: list[str]) -> None:
+    """Put in what follows from the source, then the list of pages that stand under this one."""
+    text = re.sub(
+        r"^<!-- generated: ([\w-]+) -->$",
+        lambda found: generated.PARTS[found[1]](),
+        source[0],
+        flags=re.MULTILINE,
+    )
+    if pages := contents(name, text):
+        text += "\n\n```{toctree}\n:hidden:\n:maxdepth: 2\n\n" + "\n".join(pages) + "\n```\n"
+    source[0] = text
+
+
+def outdated(_app: Any, env: Any, _added: set[str], _changed: set[str], _removed: set[str]) -> list[str]:
+    """Pages with generated parts are read again at every build: what they follow from is not theirs."""
+    return [
+        name
+        for name in env.all_docs
+        if "<!-- generated:" in Path(env.doc2path(name)).read_text(encoding="utf-8")
+    ]
+
+
+def bars(_app: Any, _what: str, _name: str, _thing: Any, _options: Any, lines: list[str]) -> None:
+    """|mean| in a docstring is an absolute value; to Sphinx it would be a substitution."""
+    lines[:] = [re.sub(r"\|(\w+)\|", r"\\|\1\\|", line) if ">>>" not in line else line for line in lines]
+
+
+def setup(app: Any) -> None:
+    """Called by Sphinx."""
+    app.add_lexer("console", Transcript)
+    app.connect("source-read", complete)
+    app.connect("env-get-outdated", outdated)
+    app.connect("autodoc-process-docstring", bars)
