@@ -10,11 +10,9 @@ import sys
 from pathlib import Path
 
 import pytest
+from reading import read
 
 from privcov.cli import main
-
-sys.path.insert(0, str(Path(__file__).parents[1] / "spec" / "report"))
-from reading import read
 
 SCHEMA = """
 [columns.age]

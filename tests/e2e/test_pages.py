@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import re
-import sys
 from pathlib import Path
 
 import pytest
+from transcripts import blocks
 
 from privcov.mechanisms import MECHANISMS
-
-sys.path.insert(0, str(Path(__file__).parent))
-from transcripts import blocks
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"

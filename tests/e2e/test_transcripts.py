@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import re
 import shlex
-import sys
 from pathlib import Path
 
 import click
 import pytest
+from transcripts import blocks, compare, inside, walk
 
 from privcov import cli
-
-sys.path.insert(0, str(Path(__file__).parent))
-from transcripts import blocks, compare, inside, walk
 
 ROOT = Path(__file__).parents[2]
 DOCS = [page for page in sorted(ROOT.glob("docs/**/*.md")) if "_build" not in page.parts]
