@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import math
 import re
-import sys
-from pathlib import Path
 
 import pytest
+from reading import read
 
 from privcov.report.drawing import (
     THEME,
@@ -23,9 +22,6 @@ from privcov.report.drawing import (
 from privcov.report.drawing.frame import fitted, text_width
 from privcov.report.drawing.scales import Scale, readable
 from privcov.report.drawing.theme import line_style
-
-sys.path.insert(0, str(Path(__file__).parent))
-from reading import read
 
 INF, NAN = math.inf, math.nan
 NAMES = [

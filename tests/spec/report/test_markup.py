@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import sys
 from html import unescape
-from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from reading import read
 
 from privcov.report.drawing import Markup, heat_map, join, tag, text
-
-sys.path.insert(0, str(Path(__file__).parent))
-from reading import read
 
 HOSTILE = [
     "<script>alert(1)</script>",

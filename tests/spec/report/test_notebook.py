@@ -9,15 +9,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from reading import read
 
 import privcov as pc
 from privcov.models.association import correlation, partial_correlation, precision
 from privcov.report.notebook import shown
 from privcov.shown import Shown
 from privcov.unbounded.entry import estimate_gaussian
-
-sys.path.insert(0, str(Path(__file__).parent))
-from reading import read
 
 ROOT = Path(__file__).parents[3]
 NOTEBOOK = ROOT / "docs" / "learn" / "regression-from-a-release.ipynb"

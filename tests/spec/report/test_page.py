@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import re
-import sys
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
+from reading import read
 
 import privcov as pc
 from privcov.errors import ParameterError
@@ -17,9 +16,6 @@ from privcov.report.page import Source, html, sections
 from privcov.report.page.elements import number, plus_minus
 from privcov.unbounded.entry import estimate_gaussian
 from privcov.unbounded.page import html as estimate_html
-
-sys.path.insert(0, str(Path(__file__).parent))
-from reading import read
 
 PURE = pc.PureDP(epsilon=1, neighbours="replace-one")
 ADD = pc.PureDP(epsilon=1, neighbours="add-remove")
