@@ -29,8 +29,14 @@ COMMANDS = {
     "ols": ("privcov.cli.ols", "Fit a regression from a release, with honest standard errors."),
     "ridge": ("privcov.cli.ridge", "Fit ridge regression from a release, with a bound on its error."),
     "pca": ("privcov.cli.pca", "Principal components of a release, with intervals."),
+    "report": ("privcov.cli.report", "Write a release as a page: promise, matrix, models, how to cite it."),
+    "serve": ("privcov.cli.serve", "Open the workbench: a page on this machine to plan, release and read."),
     "mechanisms": ("privcov.cli.mechanisms", "List every mechanism, its guarantee and its proof."),
     "audit": ("privcov.cli.audit", "Try to refute what a mechanism promises."),
+    "reproduce": (
+        "privcov.cli.reproduce",
+        "Run the papers' experiments again, with a verdict on every claim.",
+    ),
     "bench": ("privcov.cli.bench", "Measure accuracy and speed as ratios."),
 }
 

@@ -1,0 +1,101 @@
+"""``privcov serve``: the workbench, a page on this machine."""
+
+from __future__ import annotations
+
+import sys
+from contextlib import ExitStack
+from typing import TYPE_CHECKING
+
+import click
+
+from privcov.cli.output import json_option, note, print_json
+from privcov.cli.passphrases import passphrase, passphrase_option
+from privcov.errors import InputError
+
+if TYPE_CHECKING:
+    from privcov.web.places import Directory
+    from privcov.web.server import Address
+
+
+@click.command(name="serve")
+@click.option("--data", help="The table to start with (CSV or Parquet).")
+@click.option("--schema", help="The schema to start with (TOML).")
+@click.option("--ledger", help="The budget to start with: a file, or postgresql://….")
+@click.option("--sign", "key_path", help="Sign releases with this private key (see privcov keygen).")
+@passphrase_option
+@click.option("--directory", default=".", show_default=True, help="The page sees files below this one alone.")
+@click.option("--port", type=int, default=0, show_default=True, help="0 takes a free one.")
+@click.option("--no-browser", is_flag=True, help="Print the address and open nothing.")
+@json_option
+def command(
+    data: str | None,
+    schema: str | None,
+    ledger: str | None,
+    key_path: str | None,
+    passphrase_file: str | None,
+    directory: str,
+    port: int,
+    no_browser: bool,
+    as_json: bool,
+) -> None:
+    """Open the workbench: draft a schema, see errors before spending, release, read. Ctrl-C ends it.
+
+    The page answers on this machine only, and only to whoever has the address that is printed. Of the data
+    it shows column names, and what a release shows. Needs the extra web.
+
+    Example: privcov serve --data people.csv --ledger people.ledger
+    """
+    from privcov import keyfiles
+    from privcov.web.answers import Given
+    from privcov.web.doorway import doorway, open_browser
+    from privcov.web.places import Directory
+    from privcov.web.server import serve
+    from privcov.web.workbench import Workbench
+
+    place = Directory.of(directory)
+    key = (
+        None if key_path is None else keyfiles.read_private(key_path, passphrase=passphrase(passphrase_file))
+    )
+    given = Given(
+        data=_named(data, place),
+        schema=_named(schema, place),
+        **_ledger(ledger, place),
+    )
+
+    with ExitStack() as stack:
+
+        def ready(address: Address) -> None:
+            if as_json:
+                print_json({"url": address.url})
+            else:
+                print(address.url)
+            sys.stdout.flush()
+            note("Whoever has this address can spend the budget. Ctrl-C ends the workbench.")
+            if not no_browser and not open_browser(stack.enter_context(doorway(address.url))):
+                note("No browser could be opened: open the address yourself.")
+
+        serve(Workbench(directory=place, key=key, given=given), port=port, ready=ready)
+
+
+def _named(path: str | None, place: Directory) -> str:
+    """The name of a file that is there, below the directory that is served."""
+    if path is None:
+        return ""
+    name = place.name_of(path)
+    place.existing(name)
+    return name
+
+
+def _ledger(where: str | None, place: Directory) -> dict[str, str]:
+    """A ledger is opened before the page is: where it cannot be paid from, nothing starts."""
+    from privcov.ledger import Ledger
+    from privcov.ledger.store import store_for
+
+    if where is None:
+        return {}
+    Ledger.open(where)
+    try:
+        name = place.name_of(where)
+    except InputError:  # a database, or a file elsewhere that this command line may name and the page may not
+        name = store_for(where).name
+    return {"ledger": name, "ledger_place": where}

@@ -1,0 +1,104 @@
+"""What the page sends, taken apart: every value is checked to be what it must be, every refusal knows its field."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+from privcov.errors import BudgetError, ParameterError, PrivcovError
+
+Question = Mapping[str, Any]
+
+
+class Refused(Exception):
+    """One or more reasons, each with the field of the page that it belongs to; None where it belongs to none."""
+
+    def __init__(self, reasons: list[tuple[str | None, PrivcovError]]) -> None:
+        super().__init__("; ".join(str(reason) for _, reason in reasons))
+        self.reasons = reasons
+
+    @property
+    def status(self) -> int:
+        """409 where the ledger refuses, 422 for everything else."""
+        return 409 if any(isinstance(reason, BudgetError) for _, reason in self.reasons) else 422
+
+    def to_dict(self) -> dict[str, Any]:
+        """What the page shows."""
+        return {
+            "errors": [
+                {"field": field, "code": reason.code, "text": f"{reason.sentence} {reason.remedy}".rstrip()}
+                for field, reason in self.reasons
+            ]
+        }
+
+
+@contextmanager
+def at(field: str | None) -> Iterator[None]:
+    """What is refused inside belongs to this field."""
+    try:
+        yield
+    except PrivcovError as reason:
+        raise Refused([(field, reason)]) from None
+
+
+def all_of(*parts: Callable[[], Any]) -> list[Any]:
+    """The results of all parts; if any refuse, every refusal together, so that no field waits for another."""
+    made, reasons = [], []
+    for part in parts:
+        try:
+            made.append(part())
+        except Refused as refused:
+            reasons += refused.reasons
+    if reasons:
+        raise Refused(reasons)
+    return made
+
+
+def text(question: Question, word: str, *, longest: int = 1000) -> str:
+    """A text; what is missing is an empty one."""
+    value = question.get(word, "")
+    if not isinstance(value, str) or len(value) > longest:
+        raise ParameterError("E291", f"{word} must be a text of at most {longest} characters.")
+    return value.strip()
+
+
+def flag(question: Question, word: str, *, default: bool = False) -> bool:
+    """True or false."""
+    value = question.get(word, default)
+    if not isinstance(value, bool):
+        raise ParameterError("E291", f"{word} must be true or false.")
+    return value
+
+
+def part(question: Question, word: str) -> Question:
+    """A group of fields; what is missing is an empty one."""
+    value = question.get(word, {})
+    if not isinstance(value, dict):
+        raise ParameterError("E291", f"{word} must be a group of fields.")
+    return value
+
+
+def parts(question: Question, word: str, *, most: int = 5000) -> list[Question]:
+    """A list of groups of fields."""
+    value = question.get(word, [])
+    if not isinstance(value, list) or len(value) > most or not all(isinstance(one, dict) for one in value):
+        raise ParameterError("E291", f"{word} must be a list of at most {most} groups of fields.")
+    return value
+
+
+def width(question: Question) -> float:
+    """The room for a chart, in pixels, within reason."""
+    return float(min(1000, max(260, whole(text(question, "width") or "440", "width", "E291"))))
+
+
+def whole(given: str, what: str, code: str) -> int:
+    """A whole number as people write it; thousands may be set apart.
+
+    >>> whole("12,000", "rows", "E260")
+    12000
+    """
+    plain = given.replace(",", "").replace(" ", "").replace("_", "")
+    if not (plain.isascii() and plain.isdigit() and len(plain) <= 18):
+        raise ParameterError(code, f"{what} must be a whole number, got {given!r}.")
+    return int(plain)

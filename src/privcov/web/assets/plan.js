@@ -1,0 +1,254 @@
+// Step 2: what a budget buys, before it is spent. Every number here was computed by the server.
+
+import { ask, latest, Refused } from "./api.js";
+import { chart, clear, find, later, make, options, refuse, rows } from "./dom.js";
+import { keep, loss, state } from "./state.js";
+
+const form = find("plan-form");
+const regression = find("regression-form");
+const put = latest("plan");
+let stops = {};
+let summary = null;
+let again = 0;
+
+export function setUp(start) {
+  stops = start.stops;
+  for (const word of ["epsilon", "delta", "rho", "rows"]) slider(word);
+  for (const radio of form.querySelectorAll('input[type="radio"]')) {
+    radio.checked = state.loss[radio.name] === radio.value;
+    radio.addEventListener("change", () => {
+      state.loss[radio.name] = radio.value;
+      visible();
+      ask_plan();
+    });
+  }
+  for (const id of ["word", "one", "other"]) {
+    find(id).addEventListener("change", () => {
+      state.question[id] = find(id).value;
+      visible();
+      ask_plan();
+    });
+  }
+  find("purpose").value = state.purpose;
+  find("purpose").addEventListener("change", () => {
+    state.purpose = find("purpose").value;
+    ask_plan();
+  });
+  find("correlations").addEventListener("input", () => {
+    const lines = find("correlations").value.split("\n").filter((line) => line.trim());
+    state.draft.correlations = lines.map((line) => {
+      const [pair, value] = line.split("=");
+      return { pair: pair.trim(), value: (value || "").trim() };
+    });
+    keep();
+  });
+  form.addEventListener("submit", (event) => event.preventDefault());
+  document.addEventListener("visibilitychange", () => {
+    if (!document.hidden && location.hash === "#plan") ask_plan(); // what was simulated meanwhile
+  });
+  regression.addEventListener("submit", (event) => {
+    event.preventDefault();
+    ask_regression();
+  });
+  find("formula").value = state.formula;
+  find("formula").addEventListener("input", () => {
+    state.formula = find("formula").value;
+    keep();
+    guessSoon();
+  });
+  find("even").addEventListener("click", even);
+  find("guesses").addEventListener("input", guessed);
+  visible();
+}
+
+// A slider moves over exact decimal texts that the server sent; what is typed beside it may be any other.
+function slider(word) {
+  const text = find(word);
+  const range = find(`${word}-slider`);
+  const values = stops[word].map(Number);
+  const get = () => (word === "rows" ? state.rows : state.loss[word]);
+  const set = (value) => {
+    if (word === "rows") state.rows = value;
+    else state.loss[word] = value;
+    range.setAttribute("aria-valuetext", value);
+  };
+  const place = () => {
+    const wanted = Number(get().replaceAll(",", ""));
+    const above = values.findIndex((value) => value >= wanted);
+    range.value = above < 0 ? values.length - 1 : above;
+  };
+  range.min = 0;
+  range.max = values.length - 1;
+  range.step = 1;
+  text.value = get();
+  set(get());
+  place();
+  range.addEventListener("input", () => {
+    text.value = stops[word][Number(range.value)];
+    set(text.value);
+    ask_plan({ chart: word !== "delta" });
+  });
+  text.addEventListener("input", () => {
+    set(text.value.trim());
+    place();
+    ask_plan();
+  });
+}
+
+const drawSoon = later(() => ask_plan(), 200);
+
+function visible() {
+  const kind = state.loss.kind;
+  const shown = { epsilon: kind !== "zcdp", delta: kind === "approximate", rho: kind === "zcdp", rows: true };
+  for (const block of form.querySelectorAll(".slider")) block.hidden = !shown[block.dataset.amount];
+  find("one").parentElement.hidden = state.question.word === "frobenius";
+  find("other").parentElement.hidden = state.question.word !== "covariance";
+}
+
+// A schema that holds together, or null.
+export function schema(found) {
+  summary = found;
+  if (!found) return;
+  const names = found.features.filter((name) => name !== "(Intercept)");
+  const constant = found.features.length > names.length;
+  find("word").querySelector('[value="mean"]').disabled = !constant;
+  if (!constant && state.question.word === "mean") state.question.word = "variance";
+  find("word").value = state.question.word;
+  options(find("one"), names, { chosen: state.question.one });
+  options(find("other"), names, { chosen: state.question.other || names[1] });
+  state.question.one = find("one").value;
+  state.question.other = find("other").value;
+  visible();
+  drawGuesses();
+  warmSoon();
+}
+
+// Asked once before anyone looks, so that what must be simulated for this many columns has begun.
+const warmSoon = later(() => {
+  if (location.hash !== "#plan") ask_plan({ chart: false });
+}, 400);
+
+export function show() {
+  if (!summary) return;
+  ask_plan();
+  if (state.formula) ask_regression();
+}
+
+// The room a chart has, so that its text is drawn in its own size and not shrunk.
+function room(id) {
+  return String(Math.max(280, Math.min(780, find(id).clientWidth || 440)));
+}
+
+function wanted() {
+  return { draft: state.draft, rows: state.rows, loss: loss(), purpose: state.purpose, ...state.question };
+}
+
+function ask_plan({ chart: whole = true } = {}) {
+  keep();
+  clearTimeout(again);
+  if (!summary) return;
+  put({ ...wanted(), chart: whole, width: room("plan-chart") }, answered, refused);
+  if (state.formula && !find("regression-result").hidden) regressSoon();
+}
+
+function refused(error) {
+  if (!(error instanceof Refused)) throw error;
+  refuse(form, error.errors);
+  find("verdict").classList.add("stale");
+}
+
+function answered(found) {
+  clear(form);
+  const verdict = find("verdict");
+  verdict.classList.remove("stale");
+  if (found.ready) {
+    verdict.dataset.verdict = found.verdict;
+    find("error-size").textContent = found.headline;
+    find("error-unit").textContent = found.unit;
+    find("verdict-words").textContent = found.verdicts;
+    find("choice-words").textContent = found.words;
+    find("error-head").textContent = "Error";
+    rows(find("mechanisms"), found.mechanisms.map((line) => [
+      { text: line.mechanism + (line.exact ? "" : " †"), class: line.chosen ? "chosen" : null },
+      line.promise,
+      { text: line.error, class: "num" },
+      { text: line.frobenius, class: "num" },
+      { text: line.verdict, class: `tag ${line.verdict.split(" ")[0]}` },
+    ]).concat(found.pending.map((name) => [{ text: name, class: "soft" }, "", { text: "…", class: "num" }, { text: "…", class: "num" }, { text: "simulating", class: "soft" }])));
+    rows(find("column-errors"), found.columns.map((line) => [line.column, { text: line.mean, class: "num" }, { text: line.variance, class: "num" }]));
+    find("refused").replaceChildren(...found.refused.map((no) => make("li", {}, make("b", {}, no.mechanism), `: ${no.reason}`)));
+    find("mechanism-notes").textContent = found.notes;
+  } else {
+    find("error-size").textContent = "…";
+    find("error-unit").textContent = "";
+    find("verdict-words").textContent = found.words;
+    find("choice-words").textContent = "";
+  }
+  if (found.chart) chart(find("plan-chart"), found.chart);
+  else if (location.hash === "#plan") drawSoon(); // numbers came first; the picture follows once nothing moves
+  const open = found.pending.length + (found.unfinished || 0);
+  find("plan-pending").textContent = open ? `Some errors depend on the table and are being simulated: ${open} to go.` : "";
+  if (open && !document.hidden && location.hash === "#plan") again = setTimeout(() => ask_plan(), 1200);
+}
+
+// The regression: guesses for the columns that the formula names.
+function used() {
+  const words = state.formula.match(/[A-Za-z0-9_.-]+/g) || [];
+  const all = state.formula.includes(".") && words.includes(".");
+  return state.draft.columns.map((column, place) => [column, place]).filter(([column]) => column.use && (all || words.includes(column.name)));
+}
+
+function drawGuesses() {
+  const place = find("guesses");
+  if (!state.draft) return;
+  if (document.activeElement !== find("correlations")) {
+    find("correlations").value = state.draft.correlations.map((one) => `${one.pair} = ${one.value}`).join("\n");
+  }
+  const input = (column, at, word, label) =>
+    make("div", { class: "bound" }, make("label", { for: `g${at}-${word}` }, label),
+      make("input", { id: `g${at}-${word}`, "data-guess": `${at}.${word}`, value: column[word], inputmode: "decimal", spellcheck: "false" }));
+  place.replaceChildren(...used().map(([column, at]) =>
+    make("fieldset", { class: "guess" }, make("legend", {}, column.name),
+      ...(column.kind === "numeric" ? [input(column, at, "mean", "mean"), input(column, at, "std", "std. dev.")] : [input(column, at, "shares", "shares")]))));
+}
+
+const guessSoon = later(drawGuesses, 150);
+const regressSoon = later(() => ask_regression(), 250);
+
+function guessed(event) {
+  const [at, word] = event.target.dataset.guess.split(".");
+  state.draft.columns[Number(at)][word] = event.target.value;
+  keep();
+}
+
+async function even() {
+  const found = await ask("schema/guess", { draft: state.draft });
+  for (const guess of found.guesses) {
+    const column = state.draft.columns.find((one) => one.name === guess.name);
+    const isUsed = used().some(([one]) => one === column);
+    if (isUsed) for (const word of ["mean", "std", "shares"]) if (guess[word]) column[word] = column[word] || guess[word];
+  }
+  keep();
+  drawGuesses();
+  ask_regression();
+}
+
+async function ask_regression() {
+  try {
+    const found = await ask("regression", { ...wanted(), formula: state.formula, width: room("expected-curves") });
+    clear(regression);
+    if (!found.ready) {
+      setTimeout(ask_regression, 1000);
+      return;
+    }
+    find("regression-result").hidden = false;
+    rows(find("expected-terms"), found.terms.map((line) => [line.term, { text: line.half_width, class: "num" }, { text: line.error, class: "num" }, { text: line.privacy, class: "num" }]));
+    chart(find("expected-chart"), found.chart);
+    chart(find("expected-curves"), found.curves);
+    find("expected-words").textContent = found.words;
+  } catch (error) {
+    if (!(error instanceof Refused)) throw error;
+    find("regression-result").hidden = true;
+    refuse(regression, error.errors);
+  }
+}

@@ -1,0 +1,249 @@
+"""A schema while it is being written: text fields in, a ``Schema`` out, or every refusal beside its field.
+
+Names come from the header of a table, by the code of ``privcov schema init``; bounds and levels come from a person.
+"""
+
+from __future__ import annotations
+
+import math
+import tomllib
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from privcov.errors import InputError, ParameterError
+from privcov.grid import Grid
+from privcov.planning.moments import PublicMoments
+from privcov.privacy import decimal_text, exact
+from privcov.schema import Categorical, Numeric, Schema
+from privcov.table import column_types
+from privcov.template import template
+from privcov.web.asking import Question, all_of, at, flag, parts, text, whole
+from privcov.web.guessing import guess_of, plain, planning_toml
+
+_PUBLIC = "Fill it from public knowledge, never from the data."
+
+
+@dataclass(frozen=True, kw_only=True)
+class Draft:
+    """A schema that holds together, and what is publicly guessed about its columns."""
+
+    schema: Schema
+    guesses: dict[str, Any]
+
+    @property
+    def moments(self) -> PublicMoments | None:
+        """The guesses as moments; None where nothing was guessed."""
+        if not self.guesses.get("columns"):
+            return None
+        with at("guesses"):
+            return PublicMoments.guessed(self.schema, self.guesses)
+
+    def to_toml(self) -> str:
+        """The schema file; guesses go into its part for planning, which no release reads."""
+        return self.schema.to_toml() + planning_toml(self.guesses)
+
+
+def blank(path: Path) -> dict[str, Any]:
+    """A draft for a table: the names of its columns, and whether each looks like numbers; every bound is blank."""
+    types = column_types(path)
+    template(types)  # refuses a first line that looks like a row of data
+    columns = [
+        _fields(name, kind="numeric" if kind == "numeric" else "levels") for name, kind in types.items()
+    ]
+    return _settings() | {"columns": columns}
+
+
+def opened(path: Path) -> dict[str, Any]:
+    """A schema file as a draft."""
+    schema = Schema.read(path)
+    guesses = tomllib.loads(path.read_bytes().decode("utf-8-sig")).get("planning", {})
+    PublicMoments.guessed(schema, guesses)  # a file that the planner would refuse is refused here
+    columns = []
+    for column in schema.columns:
+        guess = guesses.get("columns", {}).get(column.name, {})
+        if isinstance(column, Numeric):
+            fields = _fields(
+                column.name, kind="numeric", lower=plain(column.lower), upper=plain(column.upper)
+            )
+        else:
+            levels = "\n".join(str(level) for level in column.levels)
+            fields = _fields(column.name, kind="levels", levels=levels, numbers=column.numeric_levels)
+        fields |= {"mean": plain(guess.get("mean")), "std": plain(guess.get("std"))}
+        fields["shares"] = ", ".join(plain(share) for share in guess.get("shares", []))
+        columns.append(fields)
+    bound = "" if schema.row_norm_bound is None else decimal_text(schema.row_norm_bound)
+    correlations = [
+        {"pair": pair, "value": plain(value)} for pair, value in guesses.get("correlations", {}).items()
+    ]
+    return {
+        "intercept": schema.intercept,
+        "missing": schema.missing,
+        "max_rows_per_person": str(schema.max_rows_per_person),
+        "row_norm_bound": bound,
+        "ignore_extra": schema.ignore_extra,
+        "columns": columns,
+        "correlations": correlations,
+    }
+
+
+def drafted(given: Question) -> Draft:
+    """The schema the fields mean, or every refusal beside its field.
+
+    >>> from privcov.web.asking import Refused
+    >>> age = {"name": "age", "kind": "numeric", "lower": "0", "upper": "100"}
+    >>> drafted({"columns": [age]}).schema.dimension
+    2
+    >>> try:
+    ...     drafted({"columns": [age | {"lower": ""}, {"name": "sex", "kind": "levels"}]})
+    ... except Refused as refused:
+    ...     print([field for field, _ in refused.reasons])
+    ['columns.0.lower', 'columns.1.levels']
+    """
+    with at(None):
+        rows = [
+            (place, row)
+            for place, row in enumerate(parts(given, "columns"))
+            if flag(row, "use", default=True)
+        ]
+        extra = flag(given, "ignore_extra") or len(rows) < len(parts(given, "columns"))
+    columns = all_of(
+        *(partial(_column, row, f"columns.{place}") for place, row in rows), partial(_checked, given)
+    )
+    about = columns.pop()
+    with at(None):
+        schema = Schema.from_dict({**about, "ignore_extra": extra, "columns": _by_name(columns)})
+        Grid.of(schema)
+    guesses: dict[str, Any] = {"columns": {}, "correlations": {}}
+    for place, row in rows:
+        with at(f"columns.{place}.guess"):
+            guess = guess_of(row)
+        if guess:
+            guesses["columns"][text(row, "name")] = guess
+    with at("correlations"):
+        for row in parts(given, "correlations"):
+            guesses["correlations"][text(row, "pair")] = text(row, "value")
+    return Draft(schema=schema, guesses=guesses)
+
+
+def summary(draft: Draft) -> dict[str, Any]:
+    """What a schema amounts to, in the words of ``privcov schema check``."""
+    schema = draft.schema
+    norm = float(schema.squared_norm_bound) ** 0.5
+    return {
+        "words": (
+            f"{len(schema.columns)} columns, {schema.dimension} after one-hot coding. Row norm at most {norm:.4g} in "
+            f"scaled units. Missing cells: {schema.missing}. Rows per person: at most {schema.max_rows_per_person}."
+        ),
+        "features": [feature.name for feature in schema.features],
+        "columns": [column.name for column in schema.columns],
+        "toml": draft.to_toml(),
+    }
+
+
+def _settings() -> dict[str, Any]:
+    return {
+        "intercept": True,
+        "missing": "midpoint",
+        "max_rows_per_person": "1",
+        "row_norm_bound": "",
+        "ignore_extra": False,
+        "correlations": [],
+    }
+
+
+def _fields(name: str, *, kind: str, **known: Any) -> dict[str, Any]:
+    empty = {"lower": "", "upper": "", "levels": "", "numbers": False, "mean": "", "std": "", "shares": ""}
+    return {"name": name, "use": True, "kind": kind, **empty, **known}
+
+
+def _checked(given: Question) -> dict[str, Any]:
+    """The settings that belong to no column."""
+
+    def rows() -> int:
+        with at("max_rows_per_person"):
+            count = whole(text(given, "max_rows_per_person") or "1", "max_rows_per_person", "E205")
+            return _one_column(max_rows_per_person=count).max_rows_per_person
+
+    def norm() -> str | None:
+        with at("row_norm_bound"):
+            bound = text(given, "row_norm_bound") or None
+            _one_column(row_norm_bound=bound)
+            return bound
+
+    def missing() -> str:
+        with at("missing"):
+            return _one_column(missing=text(given, "missing") or "midpoint").missing
+
+    def intercept() -> bool:
+        with at("intercept"):
+            return flag(given, "intercept", default=True)
+
+    count, bound, rule, constant = all_of(rows, norm, missing, intercept)
+    found = {"max_rows_per_person": count, "missing": rule, "intercept": constant}
+    return found if bound is None else {**found, "row_norm_bound": bound}
+
+
+def _one_column(**settings: Any) -> Schema:
+    """The smallest schema with these settings: what refuses them one at a time."""
+    return Schema.from_dict({"columns": {"a": {"lower": 0, "upper": 1}}, **settings})
+
+
+def _column(row: Question, field: str) -> tuple[str, dict[str, Any]]:
+    with at(field + ".name"):
+        name = text(row, "name", longest=200)
+        Numeric(name=name, lower=0, upper=1)  # refuses what is no name
+    if text(row, "kind") == "numeric":
+        bounds = all_of(partial(_bound, row, "lower", field), partial(_bound, row, "upper", field))
+        with at(field + ".upper"):
+            column = Numeric(name=name, lower=bounds[0], upper=bounds[1])
+        return name, {"lower": column.lower, "upper": column.upper}
+    with at(field + ".levels"):
+        levels = _levels(row, name)
+        return name, {"levels": list(Categorical(name=name, levels=tuple(levels)).levels)}
+
+
+def _bound(row: Question, word: str, field: str) -> float:
+    with at(f"{field}.{word}"):
+        given = text(row, word)
+        if not given:
+            raise ParameterError("E206", f"{word} is still blank.", _PUBLIC)
+        try:
+            number = float(exact(given))
+        except (ValueError, ZeroDivisionError, OverflowError):
+            number = math.nan
+        if not math.isfinite(number):
+            raise ParameterError("E206", f"the {word} bound must be a finite number, got {given!r}.")
+        return number
+
+
+def _levels(row: Question, name: str) -> list[str | float]:
+    given = [line.strip() for line in text(row, "levels", longest=100_000).splitlines() if line.strip()]
+    if not given:
+        raise ParameterError("E206", "levels is still blank.", _PUBLIC)
+    if not flag(row, "numbers"):
+        return list(given)
+    try:
+        numbers = [float(exact(level)) for level in given]
+    except (ValueError, ZeroDivisionError, OverflowError):
+        raise InputError("E122", f"column {name}: levels are either all texts or all numbers.") from None
+    return [int(number) if number.is_integer() else number for number in numbers]
+
+
+def _by_name(columns: list[Any]) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for name, about in columns:
+        if name in found:
+            raise InputError("E103", f"column {name} is declared twice.")
+        found[name] = about
+    return found
+
+
+def saved_text(draft: Draft) -> bytes:
+    """The schema file as bytes, once it is sure that it reads back as the same schema."""
+    _ = draft.moments  # guesses that no table has are refused, beside their fields
+    made = draft.to_toml()
+    if Schema.from_dict(tomllib.loads(made, parse_float=exact)) != draft.schema:
+        raise InputError("E122", "this schema cannot be written as a file.", "Rename its levels.")
+    return made.encode("utf-8")

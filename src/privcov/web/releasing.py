@@ -1,0 +1,148 @@
+"""A release as a job: started once, whatever is clicked twice, and found again after a reload.
+
+The page names a request before it sends it. The same name is the same job, and the ledger pays for a name once
+(``Ledger.once``), so that a double click, a reload or a restart of the server cannot pay twice for one click.
+Between two requests the ledger decides.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from pathlib import Path
+from threading import Lock
+from typing import Any
+
+from privcov import files
+from privcov.errors import ParameterError, PrivcovError
+from privcov.ledger import Ledger
+from privcov.privacy import Loss
+from privcov.publish import release
+from privcov.released import Release
+from privcov.schema import Schema
+from privcov.signing import PrivateKey
+
+MOST_JOBS = 1000
+_NAME = re.compile(r"[0-9a-f]{32}")
+
+
+@dataclass
+class Job:
+    """One request: what it asked for, how far it is, and how it ended."""
+
+    request: str
+    facts: dict[str, Any]
+    """What was asked, to tell a repetition from another question under the same name."""
+    state: str = "waiting"
+    share: float | None = None
+    """The part of the file that was read; amounts are not shown, as the number of rows may be private."""
+    error: dict[str, Any] | None = None
+    result: dict[str, Any] = field(default_factory=dict)
+
+    def told(self) -> dict[str, Any]:
+        """As the page shows it."""
+        percent = None if self.share is None else min(100, round(100 * self.share))
+        return {
+            "request": self.request,
+            "state": self.state,
+            "percent": percent,
+            "error": self.error,
+            **{word: self.facts[word] for word in ("data", "ledger", "output", "loss")},
+            **self.result,
+        }
+
+    def progress(self, rows: int, read: int | None, size: int | None) -> None:
+        """A step of the reader; the count of rows goes nowhere."""
+        self.state = "reading"
+        self.share = read / size if read is not None and size else None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Order:
+    """A release, all but its name: what is read, what is promised, who pays, where it goes."""
+
+    data: Path
+    schema: Schema
+    loss: Loss
+    mechanism: str
+    purpose: str
+    ledger: Ledger
+    output: Path
+    key: PrivateKey | None
+
+    def made(self, job: Job) -> Release:
+        """Pay under the name of the job, release, and write the file where there is none."""
+        files.check_writable(self.output, force=False)
+        return release(
+            self.data,
+            schema=self.schema,
+            loss=self.loss,
+            mechanism=self.mechanism,
+            purpose=self.purpose,
+            ledger=self.ledger.once(job.request),
+            deliver=lambda made: made.save(self.output, key=self.key, force=False),
+            progress=job.progress,
+        )
+
+
+class Jobs:
+    """Every request since the server began; two run at a time, so that a slow table does not hold up another."""
+
+    def __init__(self) -> None:
+        self._jobs: dict[str, Job] = {}
+        self._lock = Lock()
+        self._threads = ThreadPoolExecutor(max_workers=2, thread_name_prefix="release")
+
+    def known(self, request: str, facts: dict[str, Any]) -> Job | None:
+        """The job of this name, if there is one for the same question; another question is refused."""
+        if not _NAME.fullmatch(request):
+            raise ParameterError("E292", "a request is named by 32 hexadecimal digits.", "Reload the page.")
+        known = self._jobs.get(request)
+        if known is not None and known.facts != facts:
+            raise ParameterError(
+                "E293", "this request was made already, for something else.", "Reload the page and ask again."
+            )
+        return known
+
+    def start(self, request: str, facts: dict[str, Any], make: Callable[[Job], Release]) -> Job:
+        """The job of this name: the one there is, or a new one."""
+        with self._lock:
+            known = self.known(request, facts)
+            if known is not None:
+                return known
+            if len(self._jobs) >= MOST_JOBS:
+                raise ParameterError("E294", f"the workbench keeps {MOST_JOBS} requests.", "Start it again.")
+            job = self._jobs[request] = Job(request=request, facts=facts)
+        self._threads.submit(self._run, job, make)
+        return job
+
+    def find(self, request: str) -> Job:
+        """A job by name."""
+        found = self._jobs.get(request)
+        if found is None:
+            raise ParameterError(
+                "E295",
+                "the workbench does not know this request: it was started anew since.",
+                "The ledger knows what was paid; look for the release among the files.",
+            )
+        return found
+
+    def close(self) -> None:
+        """Let what is running come to its end: it is paid for."""
+        self._threads.shutdown(wait=True, cancel_futures=True)
+
+    def _run(self, job: Job, make: Callable[[Job], Release]) -> None:
+        job.state = "paying"
+        try:
+            made = make(job)
+        except PrivcovError as reason:
+            job.error = {"code": reason.code, "text": f"{reason.sentence} {reason.remedy}".rstrip()}
+            job.state = "refused" if reason.exit_code == 3 else "failed"
+        except Exception:  # its text could carry a value
+            job.error = {"code": "E900", "text": "Internal error; what was paid stays paid."}
+            job.state = "failed"
+        else:
+            job.result = {"taken": made.certificate.mechanism}
+            job.state = "done"

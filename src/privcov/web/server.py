@@ -1,0 +1,83 @@
+"""The server itself: a socket on the loopback address, a fresh token, and an address to open."""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from privcov.errors import OutputError, ParameterError
+from privcov.randomness import kernel
+from privcov.web.app import application
+from privcov.web.workbench import Workbench
+
+LOOPBACK = "127.0.0.1"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Address:
+    """Where the page is. The token stands after the #, which browsers keep to themselves."""
+
+    port: int
+    token: str
+
+    @property
+    def url(self) -> str:
+        return f"http://{LOOPBACK}:{self.port}/#token={self.token}"
+
+
+def serve(workbench: Workbench, *, port: int, ready: Callable[[Address], object]) -> None:
+    """Serve the page until Ctrl-C; ``ready`` is told the address once it can be opened."""
+    try:
+        import uvicorn
+    except ImportError:
+        raise ParameterError(
+            "E291", "the workbench needs starlette and uvicorn.", "Install them: pip install 'privcov[web]'"
+        ) from None
+
+    with _listening(port) as door:
+        address = Address(port=door.getsockname()[1], token=_token())
+        app = application(workbench, port=address.port, token=address.token)
+        config = uvicorn.Config(
+            app,
+            access_log=False,
+            log_level="critical",
+            lifespan="off",
+            server_header=False,
+            date_header=False,
+            proxy_headers=False,
+            ws="none",
+            limit_concurrency=64,
+            timeout_keep_alive=5,
+            timeout_graceful_shutdown=2,
+        )
+        server = uvicorn.Server(config)
+        ready(address)
+        try:
+            with contextlib.suppress(KeyboardInterrupt):
+                server.run(sockets=[door])
+        finally:
+            workbench.close()
+
+
+def _listening(port: int) -> socket.socket:
+    """A socket that only this machine can reach."""
+    if isinstance(port, bool) or not 0 <= port <= 65535:
+        raise OutputError("E407", f"a port is a number from 0 to 65535, got {port}.")
+    door = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+    try:
+        door.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        door.bind((LOOPBACK, port))
+        door.listen(64)
+    except OSError as reason:
+        door.close()
+        raise OutputError(
+            "E407", f"cannot listen on port {port}: {reason.strerror}.", "Leave --port out."
+        ) from None
+    return door
+
+
+def _token() -> str:
+    """256 bits that nobody can guess."""
+    return kernel().words(4).tobytes().hex()

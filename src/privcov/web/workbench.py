@@ -1,0 +1,291 @@
+"""Everything the page can ask, by name: each answer is a call of the library with what the fields say.
+
+Questions come through ``guard.py``. The table is opened for its header here, and by ``privcov.release``; nothing else
+reads it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from privcov import files
+from privcov.errors import BudgetError, OutputError, ParameterError, PrivcovError
+from privcov.ledger import Ledger
+from privcov.mechanisms import MECHANISMS
+from privcov.planning.forecast import check_rows
+from privcov.planning.purpose import Purpose
+from privcov.released import Release, load
+from privcov.signing import PrivateKey
+from privcov.version import __version__
+from privcov.web import budgeting, charting, drafting, forecasting, guessing, reading, regressing
+from privcov.web.answers import LARGEST_DOWNLOAD, Answer, Download, Given
+from privcov.web.asking import Question, Refused, all_of, at, flag, part, text, whole, width
+from privcov.web.forecasting import Asked
+from privcov.web.losses import as_loss
+from privcov.web.places import Directory
+from privcov.web.releasing import Jobs, Order
+from privcov.web.simulating import Simulator, Task
+
+
+@dataclass(frozen=True, kw_only=True)
+class Workbench:
+    """One directory, one signing key at most, and the work in progress."""
+
+    directory: Directory
+    key: PrivateKey | None = None
+    given: Given = field(default_factory=Given)
+    jobs: Jobs = field(default_factory=Jobs)
+    simulator: Simulator = field(default_factory=Simulator)
+
+    def close(self) -> None:
+        """End what can be ended; a release that is paid for comes to its end."""
+        self.simulator.close()
+        self.jobs.close()
+
+    @property
+    def questions(self) -> dict[str, Callable[[Question], Answer]]:
+        """What can be asked."""
+        return {
+            "start": self.start,
+            "columns": self.columns,
+            "schema/open": self.schema_open,
+            "schema/check": self.schema_check,
+            "schema/guess": self.schema_guess,
+            "schema/save": self.schema_save,
+            "plan": self.plan,
+            "regression": self.regression,
+            "ledger": self.ledger,
+            "ledger/open": self.ledger_open,
+            "quote": self.quote,
+            "release": self.release,
+            "job": self.job,
+            "result": self.result,
+            "fit": self.fit,
+            "download": self.download,
+        }
+
+    def start(self, question: Question) -> Answer:
+        """The files there are, what the command line named, and where sliders stop."""
+        found = self.directory.files()
+        given = self.given
+        if given.ledger and given.ledger not in found["ledgers"]:
+            found["ledgers"].insert(0, given.ledger)
+        return {
+            "version": __version__,
+            "directory": self.directory.root.name,
+            "files": found,
+            "given": {"data": given.data, "schema": given.schema, "ledger": given.ledger},
+            "draft": self._given_draft(),
+            "mechanisms": list(MECHANISMS),
+            "signed": "" if self.key is None else self.key.public.fingerprint,
+            "stops": {
+                "epsilon": list(charting.stops(-2, 1)),
+                "delta": list(charting.stops(-12, -2)),
+                "rho": list(charting.stops(-4, 1)),
+                "rows": [stop for stop in charting.stops(1, 9) if "." not in stop],
+            },
+        }
+
+    def _given_draft(self) -> dict[str, Any] | None:
+        """The schema that the command line named; one that cannot be opened is left for the page to ask for."""
+        if not self.given.schema:
+            return None
+        try:
+            return drafting.opened(self.directory.existing(self.given.schema))
+        except PrivcovError:
+            return None
+
+    def columns(self, question: Question) -> Answer:
+        """A blank draft with the column names of a table."""
+        with at("data"):
+            return {"draft": drafting.blank(self.directory.existing(text(question, "data")))}
+
+    def schema_open(self, question: Question) -> Answer:
+        """A schema file as a draft."""
+        with at("schema"):
+            return {"draft": drafting.opened(self.directory.existing(text(question, "schema")))}
+
+    def schema_check(self, question: Question) -> Answer:
+        """What a draft amounts to, or every refusal beside its field."""
+        return drafting.summary(self._draft(question))
+
+    def schema_guess(self, question: Question) -> Answer:
+        """Guesses that need no knowledge, for every column."""
+        return {"guesses": guessing.even_guess(self._draft(question).schema)}
+
+    def schema_save(self, question: Question) -> Answer:
+        """Write the schema file; nothing is replaced."""
+        made = drafting.saved_text(self._draft(question))
+        with at("name"):
+            path = self.directory.new(text(question, "name"), ending=".toml")
+            files.write(path, made, force=False)
+        return {"schema": path.name}
+
+    def plan(self, question: Question) -> Answer:
+        """The error of every mechanism at a loss, and its curve; what is simulated comes later."""
+        asked = self._asked(question)
+        with at("question"):
+            target = charting.question(
+                asked.schema, text(question, "word"), text(question, "one"), text(question, "other")
+            )
+        with at("epsilon"):
+            known = forecasting.planned(asked, self.simulator)
+            chart: str = ""
+            pending: tuple[Task, ...] = ()
+            if flag(question, "chart", default=True):
+                chart, pending = charting.drawn(asked, target, self.simulator, width=width(question))
+        self.simulator.want([*known.pending, *pending])
+        told = forecasting.told(asked, target, known)
+        return {**told, "unit": charting.unit_words(target), "chart": chart, "unfinished": len(pending)}
+
+    def regression(self, question: Question) -> Answer:
+        """The width of the intervals that a regression would have."""
+        return regressing.expected(
+            self._asked(question),
+            text(question, "formula", longest=20_000),
+            self.simulator,
+            width=width(question),
+        )
+
+    def ledger(self, question: Question) -> Answer:
+        """Where a ledger stands."""
+        with at("ledger"):
+            return budgeting.balance(self._ledger(question))
+
+    def ledger_open(self, question: Question) -> Answer:
+        """Open a new ledger; none is ever replaced."""
+        budget = as_loss(part(question, "budget"))
+        with at("name"):
+            path = self.directory.new(text(question, "name"), ending=".ledger")
+            ledger = Ledger.init(path, budget)
+        return {"ledger": path.name, **budgeting.balance(ledger)}
+
+    def quote(self, question: Question) -> Answer:
+        """What a release would cost, and whether the ledger would refuse it."""
+        draft, loss = self._draft(question), as_loss(part(question, "loss"))
+        with at("ledger"):
+            ledger = self._ledger(question)
+            return {
+                **budgeting.quote(draft.schema, loss, ledger, **_choice(question)),
+                "balance": budgeting.balance(ledger),
+            }
+
+    def release(self, question: Question) -> Answer:
+        """Start a release, or find the one that this request started."""
+        draft, loss = self._draft(question), as_loss(part(question, "loss"))
+        with at(None):
+            request, choice = text(question, "request"), _choice(question)
+            names = {word: text(question, word) for word in ("data", "ledger", "output")}
+            facts = {
+                **names,
+                **choice,
+                "loss": str(loss),
+                "exact": repr(loss),
+                "schema": draft.schema.to_toml(),
+            }
+            known = self.jobs.known(request, facts)
+        if known is not None:
+            return known.told()
+        with at("data"):
+            data = self.directory.existing(names["data"])
+        with at("ledger"):
+            ledger = self._ledger(question)
+        with at("output"):
+            output = self.directory.new(names["output"], ending=".release.json")
+        order = Order(
+            data=data, schema=draft.schema, loss=loss, ledger=ledger, output=output, key=self.key, **choice
+        )
+        with at(None):
+            return self.jobs.start(request, facts, order.made).told()
+
+    def job(self, question: Question) -> Answer:
+        """How far a release is."""
+        with at("request"):
+            return self.jobs.find(text(question, "request")).told()
+
+    def result(self, question: Question) -> Answer:
+        """A release file in words and charts."""
+        return reading.shown(self._loaded(question))
+
+    def fit(self, question: Question) -> Answer:
+        """A regression from a release file."""
+        made = self._loaded(question)
+        with at("formula"):
+            return reading.fitted(made, text(question, "formula", longest=20_000))
+
+    def download(self, question: Question) -> Answer:
+        """The release file as it is, or a report on it."""
+        with at("release"):
+            path = self.directory.existing(_release_name(question))
+            if path.stat().st_size > LARGEST_DOWNLOAD:
+                raise OutputError(
+                    "E408",
+                    f"{path.name} is too large for a browser.",
+                    "It is in the directory that is served.",
+                )
+            load(path)
+        if text(question, "what") == "report":
+            name = path.name.removesuffix(".release.json") + ".html"
+            with at("formula"):
+                made = reading.report(path, formula=text(question, "formula", longest=20_000))
+            return Download(name=name, kind="text/html; charset=utf-8", content=made)
+        return Download(name=path.name, kind="application/json", content=path.read_bytes())
+
+    def _draft(self, question: Question) -> drafting.Draft:
+        with at(None):
+            given = part(question, "draft")
+        return drafting.drafted(given)
+
+    def _asked(self, question: Question) -> Asked:
+        def rows() -> int:
+            with at("rows"):
+                count = whole(text(question, "rows"), "the number of rows", "E260")
+                check_rows(count)
+                return count
+
+        draft, loss, count = all_of(
+            lambda: self._draft(question), lambda: as_loss(part(question, "loss")), rows
+        )
+        try:
+            moments = draft.moments
+        except Refused:  # half typed; the plan says ≤ in place of ~, and the regression says what is wrong
+            moments = None
+        spectrum = None if moments is None else tuple(moments.spectrum.tolist())
+        with at("purpose"):
+            purpose = str(Purpose.parse(_choice(question)["purpose"]))
+        return Asked(draft=draft, rows=count, loss=loss, purpose=purpose, spectrum=spectrum)
+
+    def _ledger(self, question: Question) -> Ledger:
+        name = text(question, "ledger")
+        if not name:
+            raise BudgetError("E302", "no ledger was picked.", "Pick one, or open a new one.")
+        if name == self.given.ledger:
+            return Ledger.open(self.given.ledger_place)
+        if not name.endswith(".ledger"):
+            raise ParameterError(
+                "E296", "a ledger that the page may open ends in .ledger.", "Pick one of the list."
+            )
+        return Ledger.open(self.directory.existing(name))
+
+    def _loaded(self, question: Question) -> Release:
+        with at("release"):
+            return load(self.directory.existing(_release_name(question)))
+
+
+def _choice(question: Question) -> dict[str, str]:
+    """The mechanism asked for, and what ``auto`` is to choose for."""
+    return {
+        "mechanism": text(question, "mechanism") or "auto",
+        "purpose": text(question, "purpose") or "covariance",
+    }
+
+
+def _release_name(question: Question) -> str:
+    name = text(question, "release")
+    if not name.endswith(".release.json"):
+        raise ParameterError(
+            "E297", "a release that the page may open ends in .release.json.", "Pick one of the list."
+        )
+    return name
