@@ -9,11 +9,12 @@ from typing import Literal
 
 from privcov.noise import NoiseLaw
 from privcov.privacy import Loss
+from privcov.shown import Shown
 from privcov.version import __version__
 
 
 @dataclass(frozen=True, kw_only=True)
-class Certificate:
+class Certificate(Shown):
     """The promise of one release. Every field is public before the data is read."""
 
     mechanism: str

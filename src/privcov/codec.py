@@ -2,7 +2,8 @@
 
 The format is a closed whitelist: a field that is not listed here can neither be written nor read, so nothing
 about the data can slip into a release beside the matrix. Matrix integers are decimal strings; no float is
-ever written.
+ever written. A wide matrix is a body of machine words after this document, which names their digest; the size of a file
+follows from public facts either way. See docs/explain/wide.md.
 """
 
 from __future__ import annotations
@@ -11,30 +12,32 @@ import re
 from collections.abc import Mapping
 from fractions import Fraction
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from privcov.certificate import Certificate
 from privcov.documents import Form
-from privcov.errors import ReleaseError
+from privcov.errors import ReleaseError, VerificationError
 from privcov.grid import Grid
 from privcov.noise import LAWS, NoiseLaw
 from privcov.privacy import ZCDP, ApproxDP, Loss, PureDP, decimal_text
 from privcov.schema import Categorical, Column, Feature, Numeric, Schema
 from privcov.signing import PrivateKey, PublicKey
 from privcov.sketch import Sketch, ridge_of
+from privcov.triangle import Triangle, entries, is_wide, word_bytes
 
 FORM = Form("release", "privcov/release/1")
 _KINDS: dict[str, type[Loss]] = {"pure": PureDP, "approximate": ApproxDP, "zcdp": ZCDP}
 _INTEGER = re.compile(r"0|-?[1-9][0-9]{0,59}")
 
-Parts = tuple[Schema, int | None, tuple[int, ...], Sketch | None, Certificate]
+Upper = tuple[int, ...] | Triangle
+Parts = tuple[Schema, int | None, Upper, Sketch | None, Certificate]
 """Schema, rows (None when private), the upper triangle in grid units, sketched rows if any, certificate."""
 
 
 def encode(
     schema: Schema,
     rows: int | None,
-    upper: tuple[int, ...],
+    upper: Upper,
     sketch: Sketch | None,
     certificate: Certificate,
     *,
@@ -47,7 +50,7 @@ def encode(
 def _body(
     schema: Schema,
     rows: int | None,
-    upper: tuple[int, ...],
+    upper: Upper,
     sketch: Sketch | None,
     certificate: Certificate,
 ) -> dict[str, Any]:
@@ -58,7 +61,7 @@ def _body(
         "rows": {"kind": "private" if rows is None else "public", "count": rows},
         "matrix": {
             "grid": _grid_text(schema),
-            "upper": [str(value) for value in upper],
+            **_entries(upper),
             "sketch": None if sketch is None else _sketch(schema, sketch),
         },
         "certificate": {
@@ -88,12 +91,12 @@ def _body(
     }
 
 
-def decode(document: object) -> Parts:
-    """The parts of a release from JSON values; anything unexpected is refused."""
-    return FORM.decoded(document, _decode)
+def decode(document: object, body: BinaryIO | None = None) -> Parts:
+    """The parts of a release from JSON values and the body they name, if any; anything unexpected is refused."""
+    return FORM.decoded(document, _decode, body)
 
 
-def _decode(document: object) -> Parts:
+def _decode(document: object, body: BinaryIO | None) -> Parts:
     given = FORM.unsealed(document, "columns scaling rows matrix certificate")
     promise = FORM.fields(
         given["certificate"],
@@ -108,22 +111,22 @@ def _decode(document: object) -> Parts:
     law = None
     if noise["law"] is not None:
         law = LAWS[noise["law"]](dimension=schema.dimension, scale=_positive_float(noise["scale"]))
-    matrix = FORM.fields(given["matrix"], "grid upper sketch")
-    if matrix["grid"] != _grid_text(schema):
-        raise ValueError("grid")
-    upper = matrix["upper"]
-    if len(upper) != schema.dimension * (schema.dimension + 1) // 2:
-        raise ReleaseError("E601", "the matrix does not have the size its columns call for.")
-    if not all(type(text) is str and _INTEGER.fullmatch(text) for text in upper):
-        raise ReleaseError("E601", "the matrix holds something that is not an integer.")
-    integers = tuple(int(text) for text in upper)
-    sketch = _read_sketch(matrix["sketch"], schema.dimension, integers)
     rows = FORM.fields(given["rows"], "kind count")
     count = rows["count"]
     if (rows["kind"] == "public") != (loss.neighbours == "replace-one"):
         raise ValueError("rows")
     if not (count is None if rows["kind"] == "private" else type(count) is int and count > 0):
         raise ValueError("rows")
+    named = "upper" if body is None else "body"
+    matrix = FORM.fields(given["matrix"], f"grid {named} sketch")
+    if matrix["grid"] != _grid_text(schema):
+        raise ValueError("grid")
+    if body is None:
+        integers: Upper = _read_text(matrix["upper"], schema.dimension)
+    else:
+        word = word_bytes(grid=Grid.of(schema), rows=count, law=law)
+        integers = _read_body(matrix["body"], body, schema.dimension, word=word)
+    sketch = _read_sketch(matrix["sketch"], schema.dimension, integers)
     texts = {word: promise[word] for word in ("mechanism", "proof", "timing", "version", "created")}
     options = promise["options"]
     if not all(type(text) is str for text in (*texts.values(), *options, *options.values())):
@@ -152,6 +155,36 @@ def read(path: str | Path, *, signed_by: PublicKey | None = None) -> tuple[Parts
     return FORM.read(path, decode, signed_by=signed_by)
 
 
+def _entries(upper: Upper) -> dict[str, Any]:
+    if isinstance(upper, Triangle):
+        about = {"encoding": upper.encoding, "bytes": len(upper) * upper.word, "sha256": upper.digest}
+        return {"body": about}
+    return {"upper": [str(value) for value in upper]}
+
+
+def _read_text(upper: Any, dimension: int) -> tuple[int, ...]:
+    if len(upper) != entries(dimension):
+        raise ReleaseError("E601", "the matrix does not have the size its columns call for.")
+    if not all(type(text) is str and _INTEGER.fullmatch(text) for text in upper):
+        raise ReleaseError("E601", "the matrix holds something that is not an integer.")
+    return tuple(int(text) for text in upper)
+
+
+def _read_body(about: Any, body: BinaryIO, dimension: int, *, word: int) -> Triangle:
+    """The words after the head. How many there are is known from the columns: no room is made for what a head says."""
+    given = FORM.fields(about, "encoding bytes sha256")
+    if not is_wide(dimension) or given["bytes"] != entries(dimension) * word:
+        raise ReleaseError("E601", "the matrix does not have the size its columns call for.")
+    upper = Triangle.read(body, count=entries(dimension), word=word)
+    if given["sha256"] != upper.digest:
+        raise VerificationError(
+            "E611",
+            "the matrix was changed after the release was made: its digest does not match.",
+            "Ask for the original.",
+        )
+    return upper
+
+
 def _scaling(feature: Feature) -> dict[str, str]:
     if feature.kind == "intercept":
         return {"kind": "intercept"}
@@ -165,7 +198,7 @@ def _sketch(schema: Schema, sketch: Sketch) -> dict[str, Any]:
     return {"grid": f"2^-{Grid.of(schema).exponent}", "rows": rows}
 
 
-def _read_sketch(given: object, dimension: int, upper: tuple[int, ...]) -> Sketch | None:
+def _read_sketch(given: object, dimension: int, upper: Upper) -> Sketch | None:
     """Sketched rows that give the matrix beside them; the grid is compared where all that is said twice is."""
     if given is None:
         return None

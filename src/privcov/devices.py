@@ -1,8 +1,8 @@
 """Where large matrices are multiplied and decomposed: NumPy on this processor, or PyTorch on a GPU.
 
-Sums of rows are the same integers on every device (``device_sum.py``). Decompositions, which only post-processing
-and idealized mechanisms use, agree to rounding. ``using`` sets the device for the decompositions of a block of code;
-``torch`` is PyTorch on this processor: the same code path, for tests and for machines without a GPU.
+Sums of rows are the same integers on every device (``device_sum.py``). Decompositions and sampled eigenvectors, which
+only post-processing and idealized mechanisms use, agree to rounding. ``using`` sets the device for those of a block of
+code; ``torch`` is PyTorch on this processor: the same code path, for tests and for machines without a GPU.
 """
 
 from __future__ import annotations
@@ -106,36 +106,59 @@ def using(device: Device | str) -> Iterator[None]:
         _current.reset(token)
 
 
+def device_for(columns: int) -> Device | None:
+    """Where a matrix of so many columns is worked on, if it is not this processor."""
+    device = _current.get()
+    return None if device.name == "cpu" or columns < SMALL else device
+
+
 def elsewhere(matrix: Floats) -> bool:
     """Whether a matrix would be decomposed on another device than this processor."""
-    return _device_for(matrix) is not None
+    return device_for(matrix.shape[-1]) is not None
 
 
 def eigh(matrix: Floats) -> Eigen:
     """Eigenvalues and eigenvectors of a symmetric matrix, or of a stack of them; only lower triangles are read."""
-    device = _device_for(matrix)
+    device = device_for(matrix.shape[-1])
     if device is None:
         return Eigen(*np.linalg.eigh(matrix))
-    values, vectors = device.torch.linalg.eigh(_sent(matrix, device))
-    return Eigen(_back(values), _back(vectors))
+    values, vectors = device.torch.linalg.eigh(sent(matrix, device))
+    return Eigen(received(values), received(vectors))
 
 
 def eigvalsh(matrix: Floats) -> Floats:
     """Eigenvalues alone, ascending."""
-    device = _device_for(matrix)
+    device = device_for(matrix.shape[-1])
     if device is None:
         return np.asarray(np.linalg.eigvalsh(matrix))
-    return _back(device.torch.linalg.eigvalsh(_sent(matrix, device)))
+    return received(device.torch.linalg.eigvalsh(sent(matrix, device)))
 
 
-def _device_for(matrix: Floats) -> Device | None:
-    device = _current.get()
-    return None if device.name == "cpu" or matrix.shape[-1] < SMALL else device
+def composed(vectors: Floats, values: Floats) -> Floats:
+    """V diag(values) Vᵀ, symmetric to the last bit.
+
+    >>> composed(np.eye(2), np.array([3.0, 2.0])).tolist()
+    [[3.0, 0.0], [0.0, 2.0]]
+    """
+    device = device_for(len(vectors))
+    if device is None:
+        made = (vectors * values) @ vectors.T
+    else:
+        there = sent(vectors, device)
+        made = received((there * sent(values, device)) @ there.T)
+    return np.asarray((made + made.T) / 2)
 
 
-def _sent(matrix: Floats, device: Device) -> Any:
-    return device.torch.from_numpy(np.array(matrix, dtype=np.float64)).to(device.place)
+def sent(values: Floats, device: Device) -> Any:
+    """A copy on a device."""
+    return device.torch.from_numpy(np.array(values, dtype=np.float64)).to(device.place)
 
 
-def _back(tensor: Any) -> Floats:
+def sent_like(values: Floats, there: Any) -> Any:
+    """A copy where another tensor is."""
+    return there.new_tensor(np.ascontiguousarray(values))
+
+
+def received(tensor: Any) -> Floats:
+    """A tensor back here."""
     return np.asarray(tensor.cpu().numpy())

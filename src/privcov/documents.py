@@ -2,22 +2,26 @@
 
 Canonical text has sorted keys, ASCII, and no floats. A document carries a seal over the canonical bytes of its
 other fields: their SHA-256, which finds accidents and careless edits and is no proof of origin, or a
-signature (``privcov.signing``), which is one to whoever knows the key.
+signature (``privcov.signing``), which is one to whoever knows the key. A document may be the head of a file, its first
+line, and name the digest of a body of bytes that follows.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, BinaryIO, TypeVar
 
 from privcov.errors import PrivcovError, ReleaseError, VerificationError
 from privcov.signing import PrivateKey, PublicKey, check_seal, is_signature, seal
 
 MAX_BYTES = 256 * 2**20
+_NAMES_A_BODY = b'"matrix":{"body":{'
+"""Only a head has these bytes: within a JSON text quotes are escaped."""
 T = TypeVar("T")
 
 
@@ -29,12 +33,12 @@ class Form:
     format: str
 
     def read(
-        self, path: str | Path, decode: Callable[[object], T], *, signed_by: PublicKey | None = None
+        self, path: str | Path, decode: Callable[..., T], *, signed_by: PublicKey | None = None
     ) -> tuple[T, PublicKey | None]:
         """What ``decode`` makes of a file, and the key that signed it; with ``signed_by``, of that key alone."""
-        text = read_text(path, what=self.what)
-        document = self.parse(text)
-        made = decode(document)
+        with opened(path, what=self.what) as (text, body):
+            document = self.parse(text)
+            made = decode(document) if body is None else decode(document, body)
         signer = self.signer(document)
         if signer is not None and to_text(document) != text:
             raise VerificationError(
@@ -98,10 +102,10 @@ class Form:
             )
         return value
 
-    def decoded(self, document: object, decode: Callable[[object], T]) -> T:
+    def decoded(self, document: object, decode: Callable[..., T], *body: BinaryIO | None) -> T:
         """What ``decode`` makes of a document; whatever it trips over makes the document invalid."""
         try:
-            return decode(document)
+            return decode(document, *body)
         except ReleaseError:
             raise
         except (PrivcovError, KeyError, TypeError, ValueError, AttributeError, ArithmeticError):
@@ -117,19 +121,24 @@ def to_text(document: Mapping[str, Any]) -> str:
     )
 
 
-def read_text(path: str | Path, *, what: str) -> str:
-    """The text of a file that could be a document."""
+@contextmanager
+def opened(path: str | Path, *, what: str) -> Iterator[tuple[str, BinaryIO | None]]:
+    """The text of a file that could be a document; where it is a head, also the file, which goes on with the body."""
     try:
         with Path(path).open("rb") as file:
-            content = file.read(MAX_BYTES + 1)
+            content = file.readline(MAX_BYTES + 1)
+            is_head = _NAMES_A_BODY in content
+            if not is_head:
+                content += file.read(MAX_BYTES + 1 - len(content))
+            if len(content) > MAX_BYTES:
+                raise ReleaseError("E601", f"{path} is larger than any {what}.")
+            try:
+                text = content.decode("ascii")
+            except UnicodeDecodeError:
+                raise ReleaseError("E601", f"this is no {what} file: it is not plain ASCII text.") from None
+            yield text, file if is_head else None
     except OSError as reason:
         raise ReleaseError("E604", f"cannot read {path}: {reason.strerror}.") from None
-    if len(content) > MAX_BYTES:
-        raise ReleaseError("E601", f"{path} is larger than any {what}.")
-    try:
-        return content.decode("ascii")
-    except UnicodeDecodeError:
-        raise ReleaseError("E601", f"this is no {what} file: it is not plain ASCII text.") from None
 
 
 def parse(text: str, *, what: str) -> dict[str, Any]:

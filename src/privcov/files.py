@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import tempfile
+from collections.abc import Iterable
 from pathlib import Path
 
 from privcov.errors import OutputError
@@ -24,16 +25,17 @@ def check_writable(path: str | Path, *, force: bool) -> None:
         raise OutputError("E401", f"the directory of {path} is not writable.")
 
 
-def write(path: str | Path, content: str | bytes, *, force: bool) -> None:
-    """Write a file whole or not at all; an existing file is replaced only when asked."""
+def write(path: str | Path, content: str | bytes | Iterable[bytes | memoryview], *, force: bool) -> None:
+    """Write a file whole or not at all; an existing file is replaced only when asked. Content may come in pieces."""
     check_writable(path, force=force)
     target = Path(path)
     whole = content.encode("ascii") if isinstance(content, str) else content
+    pieces = (whole,) if isinstance(whole, bytes) else whole
     try:
         handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.", suffix=".tmp")
         try:
             with os.fdopen(handle, "wb") as file:
-                file.write(whole)
+                file.writelines(pieces)
                 file.flush()
                 os.fsync(file.fileno())
             os.chmod(temporary, 0o644)

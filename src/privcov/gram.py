@@ -8,6 +8,7 @@ sum is the same bits for every order, batching, thread and engine. Proof: docs/p
 from __future__ import annotations
 
 import hmac
+from collections.abc import Iterator
 from typing import Any, Never
 
 import numpy as np
@@ -15,9 +16,13 @@ from numpy.typing import NDArray
 
 from privcov.bounding import Floats
 from privcov.grid import BLOCK_ROWS, Grid
+from privcov.triangle import is_wide, symmetric, upper_of
 
 _LOW_BITS = 32
 WORD = 2**62  # two words of this size still fit one int64
+_BAND = 2**24
+"""Entries of a product that are turned into integers at once: all of them, but for wide matrices."""
+_LINES = 2**20
 _REFUSAL = "a Gram matrix is sensitive: only a mechanism may read it"
 
 
@@ -25,12 +30,9 @@ def _refuse(*_: object, **__: object) -> Never:
     raise TypeError(_REFUSAL)
 
 
-def _symmetric(grid: Grid, upper: NDArray[np.int64]) -> NDArray[np.int64]:
-    whole = np.zeros((grid.dimension, grid.dimension), dtype=np.int64)
-    rows, columns = np.triu_indices(grid.dimension)
-    whole[rows, columns] = upper
-    whole[columns, rows] = upper
-    return whole
+def _bands(dimension: int) -> Iterator[slice]:
+    step = max(1, _BAND // dimension)
+    return (slice(start, start + step) for start in range(0, dimension, step))
 
 
 class Gram:
@@ -78,9 +80,9 @@ class Gram:
         for start in range(0, len(rows), BLOCK_ROWS):
             part = rows[start : start + BLOCK_ROWS]
             self._make_room(len(part) * self.grid.squared_norm_bound)
-            self._low += np.dot(part.T, part).astype(
-                np.int64
-            )  # unlike @, it lets other threads of Python run
+            product = np.dot(part.T, part)  # unlike @, it lets other threads of Python run
+            for some in _bands(self.grid.dimension):
+                self._low[some] += product[some].astype(np.int64)
             self._rows += len(part)
 
     def merge(self, other: Gram) -> None:
@@ -94,15 +96,15 @@ class Gram:
             self._high = other._high.copy() if self._high is None else self._high + other._high
 
     def reveal_to_mechanism(self) -> NDArray[Any]:
-        """The exact upper triangle in ``numpy.triu_indices`` order, as Python integers.
+        """The exact upper triangle in ``numpy.triu_indices`` order: Python integers, or int64 where it is wide.
 
+        A wide one that int64 does not hold is Python integers all the same; one that it does is below 2^62 + 2^32.
         For a mechanism's ``answer`` and nothing else: what leaves a mechanism is private, this is not.
         """
-        upper = np.triu_indices(self.grid.dimension)
-        exact: NDArray[Any] = self._low[upper].astype(object)
+        exact = upper_of(self._low)
         if self._high is not None:
-            exact = exact + self._high[upper].astype(object) * 2**_LOW_BITS
-        return exact
+            return exact.astype(object) + upper_of(self._high).astype(object) * 2**_LOW_BITS
+        return exact if is_wide(self.grid.dimension) else exact.astype(object)
 
     def agrees_with(self, weights: NDArray[np.int32], expected: NDArray[np.int32]) -> bool:
         """Whether the sum times ``weights`` is ``expected`` modulo 2^32: Freivalds' check, which says no more."""
@@ -111,8 +113,7 @@ class Gram:
 
     def words_for_transport(self) -> tuple[NDArray[np.int64], NDArray[np.int64] | None, int]:
         """The upper triangle in words, and their reach: for ``partial.py``, which sends it to another process."""
-        upper = np.triu_indices(self.grid.dimension)
-        return self._low[upper], None if self._high is None else self._high[upper], self._reach
+        return upper_of(self._low), None if self._high is None else upper_of(self._high), self._reach
 
     @classmethod
     def from_transport(
@@ -120,8 +121,8 @@ class Gram:
     ) -> Gram:
         """What ``words_for_transport`` took apart."""
         made = cls(grid)
-        made._low, made._rows, made._reach = _symmetric(grid, low), rows, reach
-        made._high = None if high is None else _symmetric(grid, high)
+        made._low, made._rows, made._reach = symmetric(low, grid.dimension), rows, reach
+        made._high = None if high is None else symmetric(high, grid.dimension)
         return made
 
     def fingerprint(self, key: bytes, about: str) -> str:
@@ -129,9 +130,15 @@ class Gram:
 
         An HMAC of the exact sum, its grid, its number of rows and ``about``; the same for every order and engine.
         """
-        facts = (self.grid.dimension, self.grid.exponent, self._rows, *self.reveal_to_mechanism())
-        text = "\n".join([*map(str, facts), about])
-        return hmac.digest(key, text.encode("utf-8"), "sha256").hex()
+        facts = (self.grid.dimension, self.grid.exponent, self._rows)
+        made, exact = (
+            hmac.new(key, "\n".join(map(str, facts)).encode("ascii"), "sha256"),
+            self.reveal_to_mechanism(),
+        )
+        for start in range(0, len(exact), _LINES):
+            made.update(("\n" + "\n".join(map(str, exact[start : start + _LINES].tolist()))).encode("ascii"))
+        made.update(f"\n{about}".encode())
+        return made.hexdigest()
 
     def _make_room(self, reach: int) -> None:
         """Carry, if entries ``reach`` larger might not fit one word; then expect them."""

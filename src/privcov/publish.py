@@ -31,6 +31,7 @@ from privcov.schema import Schema
 from privcov.sketch import Sketch
 from privcov.summing import sum_rows
 from privcov.table import open_table
+from privcov.triangle import kept
 
 
 def release(
@@ -96,16 +97,17 @@ def release(
             return _public_rows(gram.rows, loss), answer(draw, gram)
 
     rows, (upper, sketch) = without_reasons(read)
+    law = chosen.law(loss=rest, grid=grid)
     made = Release(
         schema=replace(schema, ignore_extra=False),
         rows=rows,
-        upper=tuple(int(value) for value in upper),
+        upper=kept(upper, grid=grid, rows=rows, law=law),
         sketch=sketch,
         certificate=Certificate(
             mechanism=chosen.name,
             options={**chosen.options, **decided.options, **extra},
             loss=loss,
-            law=chosen.law(loss=rest, grid=grid),
+            law=law,
             arithmetic=chosen.arithmetic,
             randomness=source.kind,
             proof=chosen.proof,

@@ -8,6 +8,7 @@ docs/explain/units.md.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -21,24 +22,26 @@ from privcov.certificate import Certificate
 from privcov.documents import to_text
 from privcov.errors import OutputError, ParameterError
 from privcov.grid import Grid
-from privcov.repair import Observed, Structure, repair
+from privcov.repair import MOST_REHEARSED, Observed, Structure, repair
 from privcov.repair.lawless import repair_without_law
 from privcov.schema import Categorical, Schema
+from privcov.shown import Shown
 from privcov.signing import PrivateKey, PublicKey
 from privcov.sketch import Sketch, ridge_of
+from privcov.triangle import Triangle, symmetric
 
 Matrix = NDArray[np.float64]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Release:
+class Release(Shown):
     """A differentially private second-moment matrix and its certificate."""
 
     schema: Schema
     rows: int | None
     """The number of rows where it is public (replace-one); None under add-remove."""
-    upper: tuple[int, ...]
-    """The noisy integers of the upper triangle, in units of the grid."""
+    upper: tuple[int, ...] | Triangle
+    """The noisy integers of the upper triangle, in units of the grid; in machine words where they are many."""
     certificate: Certificate
     sketch: Sketch | None = None
     """Published rows in units of the row grid 2^-k, where the mechanism makes rows; the matrix follows."""
@@ -71,9 +74,11 @@ class Release:
 
     def count(self, *, repair: str = "auto") -> float:
         """The number of rows: exact where it is public, else the noisy count the intercept carries."""
-        if not self.schema.intercept:
-            if self.rows is None:
-                raise _needs_intercept("the count")
+        if not self.schema.intercept and self.rows is None:
+            raise _needs_intercept("the count")
+        if self.rows is not None and (
+            not self.schema.intercept or (self._is_bare and self._every_row_counts)
+        ):
             return float(self.rows)
         return max(1.0, float(self._repaired(repair)[0, 0]))
 
@@ -107,16 +112,25 @@ class Release:
         return codec.encode(self.schema, self.rows, self.upper, self.sketch, self.certificate, key=key)
 
     def to_json(self, *, key: PrivateKey | None = None) -> str:
-        """The canonical text of the release file, signed where a key is given; a rehearsal has none."""
+        """The canonical text of the release file, signed where a key is given; a rehearsal has none.
+
+        Of a wide release it is the head of the file, which names the digest of the matrix that follows.
+        """
         if self.certificate.randomness != "kernel":
             raise OutputError(
                 "E402", "a rehearsal is not a release: its noise can be repeated.", "Release without a seed."
             )
         return to_text(self.to_dict(key=key))
 
+    def file_bytes(self, *, key: PrivateKey | None = None) -> Iterator[bytes | memoryview]:
+        """The release file in pieces: its text, and the matrix where it is too wide for text."""
+        yield self.to_json(key=key).encode("ascii")
+        if isinstance(self.upper, Triangle):
+            yield from self.upper.pieces()
+
     def save(self, path: str | Path, *, key: PrivateKey | None = None, force: bool = False) -> None:
         """Write the release file, whole or not at all. Without a key it is unsigned, even if it was loaded signed."""
-        files.write(path, self.to_json(key=key), force=force)
+        files.write(path, self.file_bytes(key=key), force=force)
 
     def __repr__(self) -> str:
         rows = "private" if self.rows is None else self.rows
@@ -128,9 +142,9 @@ class Release:
     @cached_property
     def _raw(self) -> Matrix:
         d, unit = len(self.columns), float(Grid.of(self.schema).unit)
-        matrix = np.zeros((d, d))
-        matrix[np.triu_indices(d)] = [value * unit for value in self.upper]
-        return matrix + np.triu(matrix, 1).T
+        if isinstance(self.upper, Triangle):
+            return np.asarray(symmetric(self.upper.floats(unit), d))
+        return np.asarray(symmetric(np.array([value * unit for value in self.upper]), d))
 
     @cached_property
     def _repairs(self) -> dict[str, Matrix]:
@@ -143,14 +157,25 @@ class Release:
 
     def _repair(self, method: str) -> Matrix:
         law, bound = self.certificate.law, float(self.schema.squared_norm_bound)
+        structure = None if self._is_bare else self.structure
         if law is None:
             return repair_without_law(
-                self._raw, rows=self.rows, squared_norm_bound=bound, structure=self.structure, method=method
+                self._raw, rows=self.rows, squared_norm_bound=bound, structure=structure, method=method
             )
         observed = Observed(
-            matrix=self._raw, law=law, rows=self.rows, squared_norm_bound=bound, structure=self.structure
+            matrix=self._raw, law=law, rows=self.rows, squared_norm_bound=bound, structure=structure
         )
         return repair(observed, method=method)
+
+    @property
+    def _is_bare(self) -> bool:
+        """Whether repair leaves the public structure out: each of its rounds decomposes the matrix once more."""
+        return self.schema.dimension > MOST_REHEARSED
+
+    @property
+    def _every_row_counts(self) -> bool:
+        """Whether the first entry of the sum is the number of rows, whatever the rows say."""
+        return self.schema.keeps_indicators and self.schema.missing == "midpoint"
 
     @cached_property
     def structure(self) -> Structure:
@@ -158,28 +183,39 @@ class Release:
         places: dict[str, list[int]] = {}
         for place, feature in enumerate(self.schema.features):
             places.setdefault(feature.column, []).append(place)
-        every_row_counts = self.schema.keeps_indicators and self.schema.missing == "midpoint"
         return Structure.one_hot(
             dimension=self.schema.dimension,
             groups=[places[c.name] for c in self.schema.columns if isinstance(c, Categorical)],
             intercept=0 if self.schema.intercept else None,
-            rows=self.rows if every_row_counts else None,
+            rows=self.rows if self._every_row_counts else None,
         )
 
     @property
     def units(self) -> Matrix:
         """The public S that carries a scaled row z to original units: x = Sz, with the intercept's help."""
-        features = self.schema.features
-        scale = np.diag([feature.half_width for feature in features])
-        middles = np.array([feature.middle for feature in features])
-        if self.schema.intercept:
-            scale[:, 0] += middles
-        elif middles.any():
-            raise _needs_intercept("a moment in original units")
+        half_widths, middles = self._scales
+        scale = np.diag(half_widths)
+        scale[:, 0] += middles
         return scale
 
+    @property
+    def _scales(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Half widths and middles, of columns that have original units."""
+        features = self.schema.features
+        middles = np.array([feature.middle for feature in features])
+        if middles.any() and not self.schema.intercept:
+            raise _needs_intercept("a moment in original units")
+        return np.array([feature.half_width for feature in features]), middles
+
     def _in_original_units(self, moment: Matrix) -> Matrix:
-        return self.units @ moment @ self.units.T
+        """S M Sᵀ with S = diag(h) + m e₀ᵀ, entry by entry: two products of wide matrices would take minutes."""
+        half_widths, middles = self._scales
+        made = np.outer(half_widths, half_widths)
+        made *= moment
+        if middles.any():
+            shift = np.outer(middles, half_widths * moment[0] + middles * (moment[0, 0] / 2))
+            made += shift + shift.T
+        return made
 
     @property
     def _sketch(self) -> Sketch:

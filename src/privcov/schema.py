@@ -28,7 +28,8 @@ from privcov.privacy import decimal_text, exact
 
 __all__ = ["Categorical", "Column", "Feature", "Level", "MissingRule", "Numeric", "Schema"]
 
-MAX_DIMENSION = 4096
+MAX_DIMENSION = 20_000
+"""What a release of 200 million entries has; some mechanisms stop earlier (``Mechanism.most_columns``)."""
 MissingRule = Literal["midpoint", "zero-row"]
 
 _BLANK = re.compile(r"^\s*(lower|upper|levels)\s*=\s*(#.*)?$")
@@ -67,7 +68,7 @@ class Schema:
         if self.dimension > MAX_DIMENSION:
             raise InputError(
                 "E113",
-                f"the schema has {self.dimension} columns after one-hot coding; at most {MAX_DIMENSION} fit.",
+                f"the schema has {self.dimension} columns after one-hot coding; at most {MAX_DIMENSION:,} fit.",
             )
 
     @cached_property

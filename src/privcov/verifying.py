@@ -51,19 +51,21 @@ def verify(path: str | Path, *, key: PublicKey | None = None) -> Verdict:
     bytes, and that the certificate follows from itself. Without a key, it means only that the file is whole
     and agrees with itself. A file that cannot be read as either raises ``ReleaseError``.
     """
-    text = documents.read_text(path, what="release")
-    document = documents.parse(text, what="release")
-    family = document["format"].rpartition("/")[0]
-    form = estimates.FORM if family == estimates.FORM.family else codec.FORM
-    form.of_this_version(document)
-    try:
-        if form is estimates.FORM:
-            about = tuple(_about_estimate(estimates.decode(document)))
-        else:
-            about = tuple(_about_release(assembled(codec.decode(document))))
-    except VerificationError as failure:
-        broken = Check(name="seal", holds=False, words=f"{failure.sentence[0].upper()}{failure.sentence[1:]}")
-        return Verdict(what=form.what, checks=(broken,), signer=None)
+    with documents.opened(path, what="release") as (text, body):
+        document = documents.parse(text, what="release")
+        family = document["format"].rpartition("/")[0]
+        form = estimates.FORM if family == estimates.FORM.family else codec.FORM
+        form.of_this_version(document)
+        try:
+            if form is estimates.FORM:
+                about = tuple(_about_estimate(estimates.decode(document)))
+            else:
+                about = tuple(_about_release(assembled(codec.decode(document, body))))
+        except VerificationError as failure:
+            broken = Check(
+                name="seal", holds=False, words=f"{failure.sentence[0].upper()}{failure.sentence[1:]}"
+            )
+            return Verdict(what=form.what, checks=(broken,), signer=None)
     signer = form.signer(document)
     canonical = documents.to_text(document) == text
     return Verdict(

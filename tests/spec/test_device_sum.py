@@ -9,6 +9,7 @@ import pytest
 
 import privcov as pc
 from privcov import devices
+from privcov.bench import device as bench
 from privcov.devices import Device
 from privcov.engines import Local, engine_named
 from privcov.errors import InternalError, ParameterError
@@ -198,3 +199,67 @@ def test_without_pytorch_the_extra_is_named(monkeypatch):
 def test_a_device_belongs_to_the_local_engine():
     with pytest.raises(ParameterError, match="E213"):
         engine_named("spark", device=TORCH)
+
+
+def spread_out(dimension):
+    """A symmetric matrix with eigenvalues well apart, in no special basis."""
+    turned = np.linalg.qr(rehearsal(9).normals(dimension, dimension)).Q
+    return turned @ np.diag(np.linspace(0, 40, dimension)) @ turned.T
+
+
+@pytest.mark.parametrize(("rank", "concentration"), [(120, 20.0), (90, 0.5), (40, 0.0)])
+def test_a_chain_on_a_device_is_that_of_the_same_words_here(rank, concentration, monkeypatch):
+    """Every vector, to rounding: blocks, exchanges and complements are the same, and below 64 columns it comes back."""
+    monkeypatch.setattr(devices, "SMALL", 64)
+    matrix, strengths = spread_out(120), [concentration] * min(rank, 119)
+    here, proposed = sample_chain(rehearsal(5), matrix, strengths, rank=rank)
+    with devices.using(TORCH):
+        there, as_often = sample_chain(rehearsal(5), matrix, strengths, rank=rank)
+    assert as_often == proposed
+    assert there == pytest.approx(here, abs=1e-7)
+    assert there.T @ there == pytest.approx(np.eye(rank), abs=1e-12)
+
+
+def test_no_matrix_of_a_chain_on_a_device_is_multiplied_here(monkeypatch):
+    monkeypatch.setattr(devices, "SMALL", 16)
+    for name in ("dsytrd", "dstevd", "dgeqrf", "dorgqr", "dormqr"):
+        monkeypatch.setattr(f"privcov.sphere.carrying.lapack.{name}", None)
+    with devices.using(TORCH):
+        vectors, _ = sample_chain(rehearsal(5), spread_out(60), [5.0] * 20, rank=20)
+    assert vectors.T @ vectors == pytest.approx(np.eye(20), abs=1e-12)
+
+
+def test_a_release_by_eigenvectors_is_the_same_on_a_device(monkeypatch):
+    monkeypatch.setattr(devices, "SMALL", 8)
+    columns = {f"x{i}": {"lower": -1, "upper": 1} for i in range(24)}
+    schema = pc.Schema.from_dict({"columns": columns, "intercept": False})
+    table = np.random.default_rng(3).normal(size=(400, 24)) * np.linspace(0.1, 1, 24)
+    made = [
+        pc.release(
+            table,
+            schema=schema,
+            loss=pc.PureDP(epsilon=5, neighbours="replace-one"),
+            mechanism="eigenvectors",
+            arithmetic="idealized",
+            randomness=rehearsal(6),
+            engine=Local(device=place),
+        ).second_moment(raw=True, scaled=True)
+        for place in (devices.CPU, TORCH)
+    ]
+    assert made[1] == pytest.approx(made[0], abs=1e-5 * np.abs(made[0]).max())
+
+
+def test_eigenvectors_are_put_together_again_where_they_were_found():
+    matrix = spread_out(devices.SMALL)
+    with devices.using(TORCH):
+        values, vectors = devices.eigh(matrix)
+        assert devices.composed(vectors, values) == pytest.approx(matrix, abs=1e-10)
+    assert devices.composed(vectors, values) == pytest.approx(matrix, abs=1e-10)
+
+
+def test_the_bench_tells_both_times_and_that_it_was_the_same_sample(monkeypatch):
+    monkeypatch.setattr(devices, "SMALL", 32)
+    found = bench.run_eigenvectors(device="torch", dimension=80, rank=30)
+    assert found["there"]["proposals"] == found["here"]["proposals"]
+    assert found["largest_difference"] < 1e-7
+    assert "Here / there" in bench.render_eigenvectors(found)

@@ -32,6 +32,7 @@ from privcov.table import open_table
 from privcov.table.cells import UNKNOWN
 from privcov.table.headers import read_header
 from privcov.table.parquet import read_kinds
+from privcov.table.quick import quick_batches
 
 AB = Schema.from_dict({"columns": {"a": {"lower": 0, "upper": 10}, "b": {"lower": 0, "upper": 10}}})
 ONE = Schema.from_dict({"columns": {"a": {"lower": 0, "upper": 10}}})
@@ -746,3 +747,31 @@ def test_a_row_in_the_place_of_the_header_is_not_repeated_in_the_message(tmp_pat
         open_table(path, schema)
     assert "73.91" not in str(refused.value)
     assert "hush" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("lines", "places"),
+    [
+        (b"1,2,3\n4,5\n", [0, 1, 2]),
+        (b"1,2,3\n4,5\n", [0, 1]),  # the last column is not asked for
+        (b"1,2,3\n4\n7,8,9\n", [2, 0, 1]),
+        (b"1,2,3\n\n7,8,9\n", [0, 1, 2]),
+        (b"1,2,\n4,5\n", [0, 1, 2]),  # a last cell that is missing beside a line that is short
+        (b"1,2,3,4\n5,6,7\n", [0, 1, 2]),
+        (b'1,2,3\n"4",5,6\n', [0, 1, 2]),
+        (b'1,2,3\n4,5,"6\n', [0, 1, 2]),
+        (b'1,2,3\n4,5"6",7\n', [0, 2]),
+    ],
+)
+def test_lines_that_are_no_plain_records_are_left_to_the_rules(lines, places):
+    pytest.importorskip("polars")
+    assert quick_batches(lines, 3, places, [True] * len(places)) is None
+
+
+def test_a_missing_last_cell_is_read_the_quick_way():
+    pytest.importorskip("polars")
+    batches = quick_batches(b"1,2,\n4,5,6\n", 3, [2, 0], [True, True])
+    assert [row for batch in batches for row in batch.to_pylist()] == [
+        {"2": None, "0": 1.0},
+        {"2": 6.0, "0": 4.0},
+    ]

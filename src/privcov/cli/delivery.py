@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 class Deliverable(Protocol):
     """A release or an estimate."""
 
-    def to_json(self, *, key: PrivateKey | None = None) -> str: ...
+    def file_bytes(self, *, key: PrivateKey | None = None) -> Iterator[bytes | memoryview]: ...
 
     def save(self, path: str, *, key: PrivateKey | None = None, force: bool = False) -> None: ...
 
@@ -62,7 +63,8 @@ class Delivery:
     def deliver(self, made: Deliverable) -> None:
         """Write the result, signed if there is a key, to its file or to stdout."""
         if self.output is None:
-            sys.stdout.write(made.to_json(key=self.key))
+            for piece in made.file_bytes(key=self.key):
+                sys.stdout.buffer.write(piece)
             sys.stdout.flush()
         else:
             made.save(self.output, key=self.key, force=self.force)

@@ -76,7 +76,10 @@ def render(fit: PCAFit, values: dict[str, Any]) -> str:
 
 def _closing(fit: PCAFit, values: dict[str, Any]) -> list[str]:
     promise = f"Promise: {values['guarantee']}, by {values['mechanism']}; this table costs nothing more."
+    count = len(fit.columns)
     if values["noise_edge"] is None:
+        if fit.release.certificate.law is not None:
+            return [f"No intervals and no noise edge: {count:,} columns are too many to simulate.", promise]
         return [
             f"No intervals and no noise edge: the noise of {values['mechanism']} has no public law.",
             "Ask for a release by symmetric-wishart or gaussian.",

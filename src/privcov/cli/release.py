@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -72,10 +73,13 @@ def command(
     """
     from privcov.publish import release
     from privcov.schema import Schema
+    from privcov.triangle import is_wide
 
     engine = as_engine(words)
     loss = as_loss(**words)
     schema = Schema.read(schema_path)
+    if output is None and is_wide(schema.dimension) and sys.stdout.isatty():
+        raise click.UsageError(f"a release of {schema.dimension:,} columns is not text: name a file with -o.")
     delivery = Delivery.of(
         output=output,
         force=force,

@@ -2,7 +2,8 @@
 
 The method is that of Canonne, Kamath and Steinke, "The Discrete Gaussian for Differential Privacy" (2020),
 run on whole arrays: every place holding a rejected proposal is proposed anew until none is left. Results are
-int64 arrays for scales up to 2^50 and object arrays of Python integers above, by the same code.
+int64 arrays for scales up to 2^50 and object arrays of Python integers above, by the same code; more than a million
+integers are int64 at any scale, if it holds every one of them.
 
 Proof: docs/proofs/exact-sampling.md#discrete
 """
@@ -18,8 +19,9 @@ from flint import arb, fmpq
 from numpy.typing import NDArray
 
 from privcov.errors import ParameterError
+from privcov.exact.products import placed
 from privcov.exact.trials import exp_trials, exponential_survival, until_accepted, whole_numbers
-from privcov.exact.uniforms import Ball, Indices, LazyUniforms, Mask, fair_signs
+from privcov.exact.uniforms import PIECE, Ball, Indices, LazyUniforms, Mask, fair_signs
 from privcov.randomness import Floats, Randomness
 
 Integers = NDArray[Any]  # int64, or object holding Python integers
@@ -40,7 +42,7 @@ def uniform_below(randomness: Randomness, bound: int, count: int) -> Integers:
     # At least 14 bits more than the bound has, so that at most one proposal in 2^14 is rejected.
     width = 1 if bound <= _MACHINE_SCALE else bound.bit_length() // 64 + 2
     last = 2 ** (64 * width) // bound * bound - 1
-    result = _empty(bound, count)
+    result: Integers = np.zeros(count, dtype=np.int64 if bound <= _MACHINE_SCALE else object)
 
     def propose(where: Indices) -> Mask:
         raw: Integers = randomness.words(where.size)
@@ -65,6 +67,7 @@ def discrete_laplace(randomness: Randomness, *, scale: int, count: int) -> Integ
     result = _empty(scale, count)
 
     def propose(where: Indices) -> Mask:
+        nonlocal result
         rest = uniform_below(randomness, scale, where.size)
         accepted = exp_trials(
             randomness, _quotients(rest, scale), lambda index, _words: arb(fmpq(int(rest[index]), scale))
@@ -72,7 +75,7 @@ def discrete_laplace(randomness: Randomness, *, scale: int, count: int) -> Integ
         multiples = whole_numbers(LazyUniforms(randomness, int(accepted.sum())), exponential_survival)
         magnitude = rest[accepted] + scale * multiples.astype(rest.dtype)
         negative = fair_signs(randomness, magnitude.size)
-        result[where[accepted]] = np.where(negative, -magnitude, magnitude)
+        result = placed(result, where[accepted], np.where(negative, -magnitude, magnitude))
         # Zero has one sign only, or it would be twice as likely as it should.
         accepted[accepted] = ~(negative & (magnitude == 0))
         return accepted
@@ -96,6 +99,7 @@ def discrete_gaussian(randomness: Randomness, *, variance: Fraction, count: int)
     result = _empty(scale, count)
 
     def propose(where: Indices) -> Mask:
+        nonlocal result
         candidates = discrete_laplace(randomness, scale=scale, count=where.size)
         magnitude = abs(candidates)
 
@@ -107,7 +111,7 @@ def discrete_gaussian(randomness: Randomness, *, variance: Fraction, count: int)
         # underflows makes the exponent NaN, which goes to the judge, or infinite, which is right.
         with np.errstate(all="ignore"):
             exponents = (_quotients(magnitude, scale) - ratio) ** 2 / (2 * ratio)
-        result[where] = candidates
+        result = placed(result, where, candidates)
         return exp_trials(randomness, exponents, exact)
 
     until_accepted(count, propose)
@@ -115,7 +119,7 @@ def discrete_gaussian(randomness: Randomness, *, variance: Fraction, count: int)
 
 
 def _empty(scale: int, count: int) -> Integers:
-    return np.zeros(count, dtype=np.int64 if scale <= _MACHINE_SCALE else object)
+    return np.zeros(count, dtype=np.int64 if scale <= _MACHINE_SCALE or count > PIECE else object)
 
 
 def _quotients(numerators: Integers, denominator: int) -> Floats:

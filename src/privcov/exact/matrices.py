@@ -5,7 +5,7 @@ revealed as far as the rounding needs. Since a Gram matrix G is an integer, G + 
 release is a function of the ideal one, so it keeps its guarantee, and no float ever meets the data.
 
 Each function returns the upper triangle, diagonal included, in the order of ``np.triu_indices(dimension)``,
-as an object array of Python integers.
+as an object array of Python integers, or in int64 where they are more than a million and it holds them.
 
 Proof: docs/proofs/exact-sampling.md#rounding
 """
@@ -14,14 +14,17 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
+from functools import cache
 
 import numpy as np
 
 from privcov.errors import ParameterError
-from privcov.exact.products import BigIntegers, Bounds, gram_difference, settle
-from privcov.exact.reals import exponentials, normals
-from privcov.exact.uniforms import Indices
-from privcov.randomness import Randomness
+from privcov.exact.products import BigIntegers, Bounds, gram_difference, placed, settle
+from privcov.exact.reals import LazyReals, exponentials, normals
+from privcov.exact.uniforms import Indices, in_pieces
+from privcov.randomness import Floats, Randomness
+from privcov.triangle import diagonal_places
+from privcov.triangle import entries as triangle
 
 
 def wishart_difference(randomness: Randomness, *, dimension: int, scale: Fraction) -> BigIntegers:
@@ -33,7 +36,8 @@ def wishart_difference(randomness: Randomness, *, dimension: int, scale: Fractio
     """
     _require(dimension, scale=scale)
     entries = normals(randomness, dimension * 2 * (dimension + 1))
-    return settle(_triangle(dimension), gram_difference(entries, dimension=dimension, scale=scale))
+    enclose = gram_difference(entries, dimension=dimension, scale=scale)
+    return settle(triangle(dimension), enclose, at_once=True)
 
 
 def wishart(randomness: Randomness, *, dimension: int, degrees: int, scale: Fraction) -> BigIntegers:
@@ -47,9 +51,8 @@ def wishart(randomness: Randomness, *, dimension: int, degrees: int, scale: Frac
     if not degrees >= 1:
         raise ParameterError("E290", f"the degrees must be at least 1, got {degrees}.")
     entries = normals(randomness, dimension * degrees)
-    return settle(
-        _triangle(dimension), gram_difference(entries, dimension=dimension, scale=scale, added=degrees)
-    )
+    enclose = gram_difference(entries, dimension=dimension, scale=scale, added=degrees)
+    return settle(triangle(dimension), enclose, at_once=True)
 
 
 def rounded_normals(randomness: Randomness, *, count: int, std: Fraction) -> BigIntegers:
@@ -60,13 +63,22 @@ def rounded_normals(randomness: Randomness, *, count: int, std: Fraction) -> Big
     (4,)
     """
     _require(1, std=std)
-    variates = normals(randomness, count)
+    return _scaled(normals(randomness, count), np.arange(count), std)
+
+
+def _scaled(variates: LazyReals, places: Indices, std: Fraction) -> BigIntegers:
+    """round(std·n) for the variates n of these places."""
 
     def enclose(where: Indices, words: int) -> Bounds:
-        lower = std.numerator * variates.lower(where, words)
+        lower = std.numerator * variates.lower(places[where], words)
         return lower, lower + std.numerator, std.denominator << (64 * words)
 
-    return settle(count, enclose)
+    def near(where: Indices) -> tuple[Floats, Floats]:
+        found = float(std) * variates.floats(places[where])
+        # Of n (2 + |n|)·2^-53, and one rounding each of std and of the product: doubled, to be generous.
+        return found, (float(std) + np.abs(found)) * 2.0**-50
+
+    return settle(places.size, enclose, near=near)
 
 
 def gaussian_ensemble(
@@ -91,14 +103,9 @@ def gaussian_ensemble(
     _require(dimension, diagonal_std=diagonal_std, offdiagonal_std=offdiagonal_std)
     if not 0 <= trace_keep <= 1:
         raise ParameterError("E290", f"trace_keep must be between 0 and 1, got {trace_keep}.")
-    rows, columns = np.triu_indices(dimension)
-    diagonal = np.flatnonzero(rows == columns)
-    variates = normals(randomness, rows.size)
+    count, diagonal = triangle(dimension), diagonal_places(dimension)
+    variates = normals(randomness, count)
     lost = (1 - trace_keep) / dimension
-
-    def enclose_offdiagonal(where: Indices, words: int) -> Bounds:
-        lower = offdiagonal_std.numerator * variates.lower(offdiagonal[where], words)
-        return lower, lower + offdiagonal_std.numerator, offdiagonal_std.denominator << (64 * words)
 
     def enclose_diagonal(where: Indices, words: int) -> Bounds:
         each = variates.lower(diagonal, words)
@@ -109,11 +116,8 @@ def gaussian_ensemble(
         upper = diagonal_std.numerator * (own + lost.denominator - lost.numerator * low_sum)
         return lower, upper, (diagonal_std.denominator * lost.denominator) << (64 * words)
 
-    offdiagonal = np.flatnonzero(rows != columns)
-    result = np.zeros(rows.size, dtype=object)
-    result[offdiagonal] = settle(offdiagonal.size, enclose_offdiagonal)
-    result[diagonal] = settle(diagonal.size, enclose_diagonal)
-    return result
+    result = _scaled(variates, np.arange(count), offdiagonal_std)
+    return placed(result, diagonal, settle(dimension, enclose_diagonal))
 
 
 def frobenius_ball(randomness: Randomness, *, dimension: int, scale: Fraction) -> BigIntegers:
@@ -128,23 +132,33 @@ def frobenius_ball(randomness: Randomness, *, dimension: int, scale: Fraction) -
     (6,)
     """
     _require(dimension, scale=scale)
-    rows, columns = np.triu_indices(dimension)
-    freedom = rows.size
-    everywhere = np.arange(freedom)
+    freedom = triangle(dimension)
     variates, summands = normals(randomness, freedom), exponentials(randomness, freedom)
+    on_diagonal = np.zeros(freedom, dtype=np.bool_)
+    on_diagonal[diagonal_places(dimension)] = True
+
+    @cache
+    def sums(words: int) -> tuple[int, int, int]:
+        """At least Σ of the exponentials, Σn², and Σ(|n| + 1)², each from so many words."""
+        total = least = most = 0
+        for places in in_pieces(np.arange(freedom)):
+            sizes = variates.magnitudes(places, words)
+            total += int(summands.magnitudes(places, words).sum())
+            square = int((sizes**2).sum())
+            least, most = least + square, most + square + 2 * int(sizes.sum()) + places.size
+        return total, least, most
 
     def enclose(where: Indices, words: int) -> Bounds:
-        sizes = variates.magnitudes(everywhere, words)
-        least_sum = int(summands.magnitudes(everywhere, words).sum())
+        least_sum, least_square, most_square = sums(words)
         most_sum = least_sum + freedom
-        least_square, most_square = int((sizes**2).sum()), int(((sizes + 1) ** 2).sum())
+        sizes = variates.magnitudes(where, words)
         bits = 64 * words + 64
         # Γ/‖G‖, and Γ/(√2‖G‖), as integers over 2^bits; the units of both sums cancel.
-        weight = np.where(rows[where] == columns[where], 1, 2)
+        weight = np.where(on_diagonal[where], 1, 2)
         low, high = np.zeros(where.size, dtype=object), np.zeros(where.size, dtype=object)
         for share in (1, 2):
             chosen = weight == share
-            own = sizes[where[chosen]]
+            own = sizes[chosen]
             low[chosen] = own * math.isqrt((least_sum**2 << 2 * bits) // (share * most_square))
             if least_square:
                 high[chosen] = (own + 1) * (
@@ -158,10 +172,6 @@ def frobenius_ball(randomness: Randomness, *, dimension: int, scale: Fraction) -
         return scale.numerator * lower, scale.numerator * upper, denominator
 
     return settle(freedom, enclose)
-
-
-def _triangle(dimension: int) -> int:
-    return dimension * (dimension + 1) // 2
 
 
 def _require(dimension: int, **positive: Fraction) -> None:

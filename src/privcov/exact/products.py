@@ -18,34 +18,73 @@ from numpy.typing import NDArray
 
 from privcov.errors import InternalError
 from privcov.exact.reals import LazyReals
-from privcov.exact.uniforms import DEPTHS, Indices
+from privcov.exact.uniforms import DEPTHS, PIECE, Indices, in_pieces
 from privcov.randomness import Floats, Words
 
 BigIntegers = NDArray[Any]  # object arrays of Python integers
 Bounds = tuple[BigIntegers, BigIntegers, int]  # each real lies in [lower, upper]/denominator
 
 
-def settle(count: int, enclose: Callable[[Indices, int], Bounds]) -> BigIntegers:
+def settle(
+    count: int,
+    enclose: Callable[[Indices, int], Bounds],
+    *,
+    near: Callable[[Indices], tuple[Floats, Floats]] | None = None,
+    at_once: bool = False,
+) -> BigIntegers:
     """Round reals to the nearest integer (a half goes up), revealing more words of those still in doubt.
 
     ``enclose(where, words)`` bounds the reals at the places named, reading more bits of the variates they are
-    made of the larger ``words`` is. Bounds that meet decide the integer for every real between them.
+    made of the larger ``words`` is. Bounds that meet decide the integer for every real between them. Where there is
+    ``near``, the reals are first looked for within so far of its floats. Many places are taken a piece at a time, or
+    ``at_once`` where a product bounds all of them together; they give int64 where that holds every integer.
 
     >>> def between_seven_and_eight_tenths(where, words):
     ...     return 7 + 0 * where.astype(object), 8 + 0 * where.astype(object), 10
     >>> settle(2, between_seven_and_eight_tenths).tolist()
     [1, 1]
     """
-    values = np.zeros(count, dtype=object)
+    values: BigIntegers = np.zeros(count, dtype=object if count <= PIECE else np.int64)
     pending = np.arange(count)
+    if near is not None:
+        pending = np.concatenate([_settled_by_floats(values, part, near) for part in in_pieces(pending)])
     for words in DEPTHS:
-        lower, upper, denominator = enclose(pending, words)
-        nearest = (2 * lower + denominator) // (2 * denominator)
-        values[pending] = nearest
-        pending = pending[nearest != (2 * upper + denominator) // (2 * denominator)]
+        left = [pending[:0]]
+        for part in (pending,) if at_once else in_pieces(pending):
+            lower, upper, denominator = enclose(part, words)
+            nearest = (2 * lower + denominator) // (2 * denominator)
+            values = placed(values, part, nearest)
+            left.append(part[nearest != (2 * upper + denominator) // (2 * denominator)])
+        pending = np.concatenate(left)
         if not pending.size:
             return values
     raise InternalError  # probability below 2^-2900 at any scale below 2^1000
+
+
+def placed(values: BigIntegers, where: Indices | slice, integers: BigIntegers) -> BigIntegers:
+    """The array with these integers in these places; as Python integers, if int64 does not hold one of them.
+
+    >>> placed(np.zeros(2, dtype=np.int64), slice(1), np.array([2**70], dtype=object)).tolist()
+    [1180591620717411303424, 0]
+    """
+    try:
+        values[where] = integers
+    except OverflowError:
+        values = values.astype(object)
+        values[where] = integers
+    return values
+
+
+def _settled_by_floats(
+    values: BigIntegers, where: Indices, near: Callable[[Indices], tuple[Floats, Floats]]
+) -> Indices:
+    """Round what is further from every half than its float may be wrong; the places that are not."""
+    found, wrong = near(where)
+    nearest = np.rint(found)
+    # Below 2^51 the distance to the nearest integer is a float, so nothing is rounded in it; NaN is not certain.
+    certain = (np.abs(found) < 2.0**51) & (0.5 - np.abs(found - nearest) > wrong)
+    values[where[certain]] = nearest[certain].astype(np.int64)
+    return where[~certain]
 
 
 def gram_difference(

@@ -25,7 +25,7 @@ from flint import arb, ctx
 from numpy.typing import NDArray
 
 from privcov.exact.trials import exp_trials, exponential_survival, until_accepted, whole_numbers
-from privcov.exact.uniforms import Ball, Indices, LazyUniforms, Mask, fair_signs
+from privcov.exact.uniforms import Ball, Indices, LazyUniforms, Mask, fair_signs, in_pieces
 from privcov.randomness import Randomness
 
 
@@ -50,6 +50,11 @@ class LazyReals:
         for column in self.fraction.columns(words):
             magnitudes = (magnitudes << 64) + column[where].astype(object)
         return magnitudes
+
+    def floats(self, where: Indices) -> NDArray[np.float64]:
+        """Approximations, the sign included, within (2 + |real|)·2^-53 of the real."""
+        sizes = self.whole[where] + self.fraction.floats(where)
+        return np.where(self.negative[where], -sizes, sizes)
 
     def lower(self, where: Indices, words: int) -> NDArray[Any]:
         """Integers n with the real in ``[n, n+1]·2^(-64·words)``, the sign included."""
@@ -104,7 +109,9 @@ def exponentials(randomness: Randomness, count: int) -> LazyReals:
 
     until_accepted(count, propose)
     # The whole part is independent of the fraction, so one draw serves however often that was redrawn.
-    whole = whole_numbers(LazyUniforms(randomness, count), exponential_survival)
+    whole = np.zeros(count, dtype=np.int64)
+    for places in in_pieces(np.arange(count)):
+        whole[places] = whole_numbers(LazyUniforms(randomness, places.size), exponential_survival)
     return LazyReals(negative=np.zeros(count, dtype=np.bool_), whole=whole, fraction=fraction)
 
 

@@ -21,7 +21,7 @@ from flint import arb, ctx
 from numpy.typing import NDArray
 
 from privcov.errors import InternalError
-from privcov.exact.uniforms import DEPTHS, Ball, Indices, LazyUniforms, Mask
+from privcov.exact.uniforms import DEPTHS, Ball, Indices, LazyUniforms, Mask, in_pieces
 from privcov.randomness import Floats, Randomness
 
 # The filter's total error is below 2^-48: a few units of 2^-53 each from the uniform, from exp and from the
@@ -85,9 +85,9 @@ def exponential_survival(j: int) -> Ball:
 
 def until_accepted(count: int, propose: Callable[[Indices], Mask]) -> None:
     """Propose for every place, then again for the places whose proposal was rejected, until none is left."""
-    pending = np.arange(count)
-    while pending.size:
-        pending = pending[~propose(pending)]
+    for pending in in_pieces(np.arange(count)):
+        while pending.size:
+            pending = pending[~propose(pending)]
 
 
 def _judge_whole(uniforms: LazyUniforms, index: int, survival: Survival) -> int:

@@ -9,6 +9,7 @@ Proof: docs/proofs/exact-sampling.md
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -25,6 +26,14 @@ Ball = Any  # flint.arb: a real known to lie within a radius of a midpoint
 # depth leaves a decision open has probability below 2^-4000; it keeps every loop finite, and every whole part
 # of an exponential below 2^12, since exp(-2^12) is below the last bit consulted.
 DEPTHS = (1, 2, 4, 8, 16, 32, 64)
+
+# So many places are worked on at once: memory beside the result does not grow with it.
+PIECE = 2**20
+
+
+def in_pieces(places: Indices) -> Iterator[Indices]:
+    """The places, so many at a time that what is computed for them fits in memory."""
+    return (places[start : start + PIECE] for start in range(0, places.size, PIECE))
 
 
 class LazyUniforms:

@@ -186,7 +186,9 @@ class _Draw:
 
     def answer(self, gram: Gram) -> Upper:
         diagonal = np.equal(*np.triu_indices(self.grid.dimension))
-        private = self.trace.answer(int(gram.reveal_to_mechanism()[diagonal].sum()), rows=gram.rows)
+        private = self.trace.answer(
+            int(gram.reveal_to_mechanism()[diagonal].astype(object).sum()), rows=gram.rows
+        )
         errors = self.mechanism.predicted(
             loss=self.loss, grid=self.grid, trace=float(private * self.grid.unit)
         )

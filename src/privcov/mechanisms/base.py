@@ -36,6 +36,7 @@ from privcov.noise import NoiseLaw
 from privcov.privacy import ZCDP, Loss, Neighbours, PureDP
 from privcov.randomness import FirstBit, NoBits, Randomness
 from privcov.sketch import Sketch
+from privcov.triangle import is_wide, upper_of
 
 Arithmetic = Literal["exact", "idealized"]
 Upper = NDArray[Any]
@@ -84,6 +85,8 @@ class Mechanism(ABC):
     """The neighbouring relations it has a promise for."""
     row_norm: ClassVar[str | None] = None
     """The private choice of a row-norm bound that is part of it; none where one is an extra for any mechanism."""
+    most_columns: ClassVar[int] = 4_096
+    """The columns beyond which a draw would take hours or more memory than a machine has."""
     needs_intercept: ClassVar[bool] = False
     """Whether it works only on a grid whose first column is the intercept in every row."""
 
@@ -144,6 +147,15 @@ class Mechanism(ABC):
             "Give a delta or a rho." if loss.kind == "pure" else "Give epsilon, or choose gaussian.",
         )
 
+    def check_width(self, dimension: int) -> None:
+        """Refuse more columns than this mechanism can draw for."""
+        if dimension > self.most_columns:
+            raise ParameterError(
+                "E267",
+                f"{self.name} is for at most {self.most_columns:,} columns, got {dimension:,}.",
+                "Use gaussian (with a delta or a rho) or frobenius (without).",
+            )
+
     @abstractmethod
     def law(self, *, loss: Loss, grid: Grid) -> NoiseLaw | None:
         """The law of the noise in scaled units, a public fact; None where the noise is not additive."""
@@ -203,6 +215,10 @@ class DataDrivenMechanism(Mechanism):
         return dimension if rank is None else rank
 
 
+_SURE = 2**62 - 2**33
+"""Noise below this and an exact sum in int64 (``Gram.reveal_to_mechanism``) add up to less than 2^63."""
+
+
 @dataclass(frozen=True)
 class Noise:
     """Integer noise, drawn before the data was read; adding it to the integer Gram matrix is exact."""
@@ -210,7 +226,11 @@ class Noise:
     upper: Upper
 
     def answer(self, gram: Gram) -> Upper:
-        return gram.reveal_to_mechanism().astype(object) + self.upper.astype(object)
+        exact, noise = gram.reveal_to_mechanism(), self.upper
+        if exact.dtype == np.int64 == noise.dtype and max(int(noise.max()), -int(noise.min())) < _SURE:
+            exact += noise
+            return exact
+        return exact.astype(object) + noise.astype(object)
 
 
 class AdditiveMechanism(Mechanism):
@@ -228,7 +248,9 @@ class AdditiveMechanism(Mechanism):
         if self.arithmetic == "exact":
             return Noise(self.exact_noise(loss=loss, grid=grid, randomness=randomness))
         simulated = self.law(loss=loss, grid=grid).simulate(randomness)
-        upper = simulated[np.triu_indices(grid.dimension)] * 4.0**grid.exponent
+        upper = upper_of(simulated) * 4.0**grid.exponent
+        if is_wide(grid.dimension) and np.abs(upper).max() < _SURE:
+            return Noise(np.rint(upper).astype(np.int64))
         return Noise(np.array([round(value) for value in upper.tolist()], dtype=object))
 
     @abstractmethod

@@ -10,6 +10,7 @@ from privcov.mechanisms.base import AdditiveMechanism, Upper, float_up
 from privcov.noise import FrobeniusBall
 from privcov.privacy import Loss
 from privcov.randomness import Randomness
+from privcov.schema import MAX_DIMENSION
 from privcov.sensitivity import Sensitivity
 
 
@@ -26,6 +27,7 @@ class Frobenius(AdditiveMechanism):
     summary = "Gamma length, uniform direction (K-norm of the Frobenius norm)"
     best_at = "a baseline; the exact law of the total error"
     proof = "docs/proofs/frobenius.md"
+    most_columns = MAX_DIMENSION
 
     def law(self, *, loss: Loss, grid: Grid) -> FrobeniusBall:
         return FrobeniusBall(dimension=grid.dimension, scale=float_up(self._scale(loss, grid) * grid.unit))

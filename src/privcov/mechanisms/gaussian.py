@@ -17,7 +17,9 @@ from privcov.mechanisms.base import AdditiveMechanism, Upper, float_up
 from privcov.noise import GaussianEnsemble, GaussianFreeTrace, GaussianTriangle, NoiseLaw
 from privcov.privacy import ApproxDP, Loss, Neighbours
 from privcov.randomness import Randomness
+from privcov.schema import MAX_DIMENSION
 from privcov.sensitivity import Sensitivity, sqrt_up
+from privcov.triangle import diagonal_places, entries
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,6 +42,8 @@ class Gaussian(AdditiveMechanism):
 
     as_published = {"constants": "published"}  # noqa: RUF012 - a constant of the class
 
+    most_columns = MAX_DIMENSION
+
     noise: Literal["rounded", "discrete"] = "rounded"
     constants: Literal["tight", "published"] = "tight"
 
@@ -60,10 +64,12 @@ class Gaussian(AdditiveMechanism):
                 offdiagonal_std=std * self._offdiagonal,
                 trace_keep=keep,
             )
-        rows, columns = np.triu_indices(d)
-        upper = np.empty(rows.size, dtype=object)
-        for mask, variance in ((rows == columns, std**2), (rows != columns, (std * self._offdiagonal) ** 2)):
-            upper[mask] = discrete_gaussian(randomness, variance=variance, count=int(mask.sum()))
+        on = discrete_gaussian(randomness, variance=std**2, count=d)
+        off = discrete_gaussian(randomness, variance=(std * self._offdiagonal) ** 2, count=entries(d) - d)
+        upper = np.empty(entries(d), dtype=np.result_type(on, off))
+        elsewhere = np.ones(upper.size, dtype=np.bool_)
+        elsewhere[diagonal_places(d)] = False
+        upper[elsewhere], upper[~elsewhere] = off, on
         return upper
 
     def as_zcdp(self, loss: Loss) -> Fraction:

@@ -12,13 +12,16 @@ import numpy as np
 from privcov.accounting import gaussian_mu
 from privcov.errors import ParameterError
 from privcov.exact import gaussian_ensemble, rounded_normals
+from privcov.exact.products import placed
 from privcov.grid import Grid
 from privcov.mechanisms.base import AdditiveMechanism, Upper, float_up
 from privcov.noise import JointGaussian as Law
 from privcov.noise import joint_gaussian
 from privcov.privacy import ApproxDP, Loss, Neighbours
 from privcov.randomness import Randomness
+from privcov.schema import MAX_DIMENSION
 from privcov.sensitivity import Sensitivity, sqrt_up
+from privcov.triangle import entries
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,6 +42,8 @@ class JointGaussian(AdditiveMechanism):
     proof = "docs/proofs/joint-gaussian.md"
     relations = (Neighbours.REPLACE_ONE,)
     needs_intercept = True
+
+    most_columns = MAX_DIMENSION
 
     focus: Literal["covariance", "mean"] = "covariance"
 
@@ -61,16 +66,17 @@ class JointGaussian(AdditiveMechanism):
     def exact_noise(self, *, loss: Loss, grid: Grid, randomness: Randomness) -> Upper:
         ratio, std = self._calibrated(loss, grid)
         others = grid.dimension - 1
-        upper = np.zeros(grid.dimension * (grid.dimension + 1) // 2, dtype=object)
-        upper[1 : others + 1] = rounded_normals(randomness, count=others, std=Fraction(ratio) * std)
-        upper[others + 1 :] = gaussian_ensemble(
+        sums = rounded_normals(randomness, count=others, std=Fraction(ratio) * std)
+        block = gaussian_ensemble(
             randomness,
             dimension=others,
             diagonal_std=std,
             offdiagonal_std=std * sqrt_up(Fraction(1, 2)),
             trace_keep=Fraction(1),
         )
-        return upper
+        upper = np.zeros(entries(grid.dimension), dtype=block.dtype)
+        upper[others + 1 :] = block
+        return placed(upper, slice(1, others + 1), sums)
 
     def _calibrated(self, loss: Loss, grid: Grid) -> tuple[str, Fraction]:
         """λ as the decimal on the certificate, and b in grid units."""

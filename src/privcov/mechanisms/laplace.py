@@ -13,6 +13,7 @@ from privcov.mechanisms.base import AdditiveMechanism, Upper, float_up
 from privcov.noise import LaplaceTriangle
 from privcov.privacy import Loss
 from privcov.randomness import Randomness
+from privcov.schema import MAX_DIMENSION
 from privcov.sensitivity import Sensitivity
 
 
@@ -31,6 +32,8 @@ class Laplace(AdditiveMechanism):
     best_at = "a baseline; one column"
     proof = "docs/proofs/laplace.md"
     as_published = {"constants": "published"}  # noqa: RUF012 - a constant of the class
+
+    most_columns = MAX_DIMENSION
 
     constants: Literal["tight", "published"] = "tight"
 

@@ -17,13 +17,14 @@ from privcov.errors import ParameterError
 from privcov.models import selection
 from privcov.models.summary import REHEARSAL
 from privcov.released import Release
+from privcov.shown import Shown
 
 Floats = NDArray[np.float64]
 FLOOR = 1e-6
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class NamedMatrix:
+class NamedMatrix(Shown):
     """A symmetric matrix over the columns of a release; ``matrix["age", "income"]`` is one entry."""
 
     what: str

@@ -22,6 +22,7 @@ from privcov.models.inference import Uncertainty, critical_value, score_interval
 from privcov.models.moments import Moments
 from privcov.models.sweep import Swept, sweep
 from privcov.released import Release
+from privcov.shown import Shown
 
 if TYPE_CHECKING:
     import pandas
@@ -62,7 +63,7 @@ def ols(release: Release, formula: str, *, method: Method = "auto", naive: bool 
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Fit:
+class Fit(Shown):
     """A fitted model. Names are those of the release; numbers are in original units."""
 
     release: Release

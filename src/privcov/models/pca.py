@@ -20,6 +20,7 @@ from privcov.errors import ParameterError
 from privcov.models import perturbation, selection
 from privcov.models.summary import REHEARSAL
 from privcov.released import Release
+from privcov.shown import Shown
 
 Floats = NDArray[np.float64]
 EDGE_LEVEL = 0.95  # pure noise passes for a component in at most one release in twenty
@@ -58,6 +59,8 @@ def pca(
             f"rank must be a whole number from 1 to {columns}, got {rank!r}.",
             "Leave it out to choose it.",
         )
+    if rank is None and release.certificate.law is not None:
+        perturbation.known_law(release, "the choice of a rank")
     fit = PCAFit(release=release, asked=rank, centred=centred, scaled=scaled, repair=repair)
     if not (np.diag(fit.covariance) > selection.NO_VARIANCE * fit._widths**2).any():
         raise ParameterError(
@@ -67,7 +70,7 @@ def pca(
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class PCAFit:
+class PCAFit(Shown):
     """Principal components; ``components`` has one direction a row."""
 
     release: Release
@@ -133,9 +136,9 @@ class PCAFit:
 
     @cached_property
     def noise_edge(self) -> float | None:
-        """The 95 % quantile of the largest eigenvalue that noise alone would show; None without a law."""
+        """The 95 % quantile of the largest eigenvalue that noise alone would show; None where it is not simulated."""
         law = self.release.certificate.law
-        if law is None:
+        if law is None or not perturbation.can_be_rehearsed(self.release):
             return None
         count = perturbation.enough(law, EDGE_LEVEL)
         draws = perturbation.rehearsed_noise(self.release, self._everywhere, law=law, count=count)
@@ -195,9 +198,8 @@ class PCAFit:
         return float(np.trace(span.T @ self.covariance @ span)) / self.total_variance
 
     def to_dict(self, level: float = 0.95) -> dict[str, Any]:
-        """Everything a program may want; ``intervals`` is None where the noise has no law."""
-        has_law = self.release.certificate.law is not None
-        ends = self.intervals(level) if has_law else None
+        """Everything a program may want; ``intervals`` is None where noise has no law or is not simulated."""
+        ends = self.intervals(level) if perturbation.can_be_rehearsed(self.release) else None
         return {
             "columns": list(self.columns),
             "rank": self.rank,

@@ -23,6 +23,7 @@ from privcov.released import Release
 
 Floats = NDArray[np.float64]
 _SEED = 20191205
+_MOST_COLUMNS = 4_096
 _ENTRIES = 4_000_000  # numbers held at once; fewer draws for wide matrices
 
 
@@ -35,7 +36,18 @@ def known_law(release: Release, what: str) -> NoiseLaw:
             f"{what} needs the law of the noise, and the noise of {release.certificate.mechanism} has none.",
             "Ask for a release by symmetric-wishart or gaussian.",
         )
+    if not can_be_rehearsed(release):
+        raise ParameterError(
+            "E269",
+            f"{what} is simulated, and not beyond {_MOST_COLUMNS:,} columns; there are {law.dimension:,}.",
+            "Release fewer columns.",
+        )
     return law
+
+
+def can_be_rehearsed(release: Release) -> bool:
+    """Whether the noise has a law, and a matrix of it is small enough to be drawn again and again."""
+    return release.certificate.law is not None and release.schema.dimension <= _MOST_COLUMNS
 
 
 def public_raw(release: Release, places: Sequence[int]) -> Floats:

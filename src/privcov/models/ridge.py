@@ -23,6 +23,7 @@ from privcov.models.penalty import Choice, choose
 from privcov.models.ridge_problem import Problem
 from privcov.models.summary import REHEARSAL
 from privcov.released import Release
+from privcov.shown import Shown
 
 Floats = NDArray[np.float64]
 
@@ -93,7 +94,7 @@ def check_penalty(penalty: Any) -> float:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class RidgeFit:
+class RidgeFit(Shown):
     """A fitted ridge regression; coefficients and predictions in original units."""
 
     problem: Problem
@@ -183,7 +184,7 @@ class RidgeFit:
     def to_dict(self, level: float = 0.95) -> dict[str, Any]:
         """Everything a program may want; None where there is no bound."""
         release, limit = self.problem.release, math.inf
-        if release.certificate.law is not None:
+        if perturbation.can_be_rehearsed(release):
             limit = self.error_bound(level)
         return {
             "target": self.target,
@@ -223,7 +224,7 @@ class RidgeFit:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class RidgePath:
+class RidgePath(Shown):
     """Fits of one problem for many penalties, in the order they were asked for."""
 
     fits: tuple[RidgeFit, ...]

@@ -55,6 +55,7 @@ def candidate(name: str, *, loss: Loss, grid: Grid, **options: Any) -> Candidate
     if kind is not None and isinstance(loss, ApproxDP) and kind.kinds == ("pure",):
         loss = PureDP(epsilon=loss.epsilon, neighbours=loss.neighbours)
     found = find(name, loss=loss, **options)
+    found.check_width(grid.dimension)
     try:
         _rehearse(found, loss, grid)
     except ParameterError:
@@ -135,7 +136,9 @@ def decide(
     if mechanism == "auto":
         return choose(loss=loss, grid=Grid.of(schema), purpose=purpose, as_asked=as_asked, **options)
     Purpose.parse(purpose)
-    return Candidate(mechanism=find(mechanism, loss=loss, **options), loss=loss)
+    found = find(mechanism, loss=loss, **options)
+    found.check_width(schema.dimension)
+    return Candidate(mechanism=found, loss=loss)
 
 
 CONTENDERS = ("symmetric-wishart", "gaussian", "joint-gaussian", "frobenius")

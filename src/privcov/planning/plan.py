@@ -109,6 +109,11 @@ class Plan:
     def __str__(self) -> str:
         return as_text(self)
 
+    def _repr_html_(self) -> str:
+        from privcov.planning.display import html  # on use: most plans are made for programs and terminals
+
+        return html(self)
+
 
 def plan(
     *,

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from privcov.devices import eigh
+from privcov.devices import composed, eigh
 from privcov.errors import ParameterError
 from privcov.repair import spectra
 from privcov.repair.choose import auto
@@ -18,7 +18,11 @@ from privcov.repair.facts import Floats, PublicFacts
 from privcov.repair.observed import Observed
 from privcov.repair.structure import Structure
 
-__all__ = ["METHODS", "Observed", "PublicFacts", "Structure", "repair"]
+__all__ = ["METHODS", "MOST_REHEARSED", "Observed", "PublicFacts", "Structure", "repair"]
+
+MOST_REHEARSED = 1_447
+"""Columns of a release that is not wide. Beyond, nothing is rehearsed: ``auto`` is ``shrink``, which with so many
+eigenvalues needs no help; a rehearsal would decompose the matrix dozens of times."""
 
 METHODS: dict[str, Callable[[Floats, PublicFacts], Floats]] = {
     "none": spectra.none,
@@ -53,11 +57,18 @@ def repair(observed: Observed, *, method: str = "auto") -> Floats:
         raise ParameterError(
             "E272", f"there is no repair called {method!r}.", f"Choose one of {', '.join(METHODS)}."
         )
+    if observed.law.dimension > MOST_REHEARSED:
+        if method == "spiked":
+            raise ParameterError(
+                "E268",
+                f"the repair 'spiked' is for at most {MOST_REHEARSED:,} columns, got {observed.law.dimension:,}.",
+                "Use auto or shrink.",
+            )
+        method = "shrink" if method == "auto" else method
     fitted = observed.fitted()
     if method == "none":
         return fitted.matrix.copy()
     eigenvalues, vectors = eigh(fitted.matrix)
     repaired = METHODS[method](eigenvalues[None, :], fitted.facts)[0]
-    result = (vectors * repaired) @ vectors.T
-    result = (result + result.T) / 2
+    result = composed(vectors, repaired)
     return result if fitted.structure is None else fitted.structure.fit_positive(result)

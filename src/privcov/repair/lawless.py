@@ -6,16 +6,21 @@ import math
 
 import numpy as np
 
-from privcov.devices import eigh
+from privcov.devices import composed, eigh
 from privcov.errors import ParameterError
 from privcov.repair.facts import Floats
 from privcov.repair.structure import Structure
 
 
 def repair_without_law(
-    matrix: Floats, *, rows: int | None, squared_norm_bound: float, structure: Structure, method: str = "auto"
+    matrix: Floats,
+    *,
+    rows: int | None,
+    squared_norm_bound: float,
+    structure: Structure | None,
+    method: str = "auto",
 ) -> Floats:
-    """Eigenvalues clipped to [0, rows · R²], and the nearest such matrix of the public structure."""
+    """Eigenvalues clipped to [0, rows · R²], and the nearest such matrix of the public structure, if any is given."""
     if method == "none":
         return matrix.copy()
     if method not in ("auto", "clip"):
@@ -26,5 +31,5 @@ def repair_without_law(
         )
     largest = math.inf if rows is None else rows * squared_norm_bound
     eigenvalues, vectors = eigh(matrix)
-    result = (vectors * np.clip(eigenvalues, 0.0, largest)) @ vectors.T
-    return structure.fit_positive((result + result.T) / 2)
+    result = composed(vectors, np.clip(eigenvalues, 0.0, largest))
+    return result if structure is None else structure.fit_positive(result)

@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from privcov.devices import eigh
+from privcov.devices import composed, eigh
 from privcov.repair.facts import Floats
 
 
@@ -44,5 +44,4 @@ def nearest_positive(
 def lift(matrix: Floats, floor: float) -> Floats:
     """Frobenius projection onto the matrices with eigenvalues of at least ``floor``."""
     eigenvalues, vectors = eigh(matrix)
-    lifted = (vectors * np.maximum(eigenvalues, floor)) @ vectors.T
-    return np.asarray((lifted + lifted.T) / 2)
+    return composed(vectors, np.maximum(eigenvalues, floor))

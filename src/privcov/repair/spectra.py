@@ -104,7 +104,10 @@ def rotation_invariant(spectra: Floats, law: NoiseLaw) -> Floats:
     out = np.empty_like(spectra)
     for start in range(0, len(spectra), block):
         part = spectra[start : start + block]
-        g = np.mean(1.0 / (part[:, :, None] - part[:, None, :] - 1j * distance), axis=2)
+        g = np.empty(part.shape, dtype=np.complex128)
+        step = max(1, _BLOCK // part.size)
+        for some in (slice(low, low + step) for low in range(0, d, step)):
+            g[:, some] = np.mean(1.0 / (part[:, some, None] - part[:, None, :] - 1j * distance), axis=2)
         r = law.r_transform(g)
         out[start : start + block] = part - r.real - r.imag * g.real / g.imag
     return out

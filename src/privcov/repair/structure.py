@@ -63,7 +63,7 @@ class Structure:
         if (
             inside.shape != (self.dimension, self.dimension)
             or not np.allclose(self._frobenius(inside), inside)
-            or not eigvalsh(inside)[0] > 0
+            or not _is_positive_definite(inside)
         ):
             raise ParameterError(
                 "E280", "no positive definite matrix of this structure is known.", "Give one as inside."
@@ -178,6 +178,8 @@ class Structure:
     def _label(self) -> Indices:
         """The class of each entry of the upper triangle."""
         count = self.dimension * (self.dimension + 1) // 2
+        if not len(self.tied):
+            return np.arange(count)
         left, right = self._entry(self.tied[:, :2]), self._entry(self.tied[:, 2:])
         links = coo_array((np.ones(len(left)), (left, right)), shape=(count, count))
         return np.asarray(connected_components(links, directed=False)[1], dtype=np.intp)
@@ -194,6 +196,13 @@ class Structure:
         flags = np.zeros(self._label.max() + 1, dtype=bool)
         flags[self._label[self._entry(self.nonnegative)]] = True
         return flags
+
+
+def _is_positive_definite(matrix: Floats) -> bool:
+    diagonal = np.diag(matrix)
+    if np.count_nonzero(matrix) == np.count_nonzero(diagonal):  # numeric columns alone, however many
+        return bool(diagonal.min() > 0)
+    return bool(eigvalsh(matrix)[0] > 0)
 
 
 def _independent(dimension: int, groups: Sequence[Indices], intercept: int | None) -> Floats:

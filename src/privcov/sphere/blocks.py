@@ -11,11 +11,12 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from scipy.linalg import blas
 
+from privcov.devices import Device
 from privcov.randomness import Floats, Randomness
 from privcov.sphere.bingham import log_acceptance, tuned_envelope
 from privcov.sphere.envelopes import Envelope, UnsafeError, make_envelope
+from privcov.sphere.rows import mix, put, room, substitute, taken, through
 
 _CAUTION = 0.15
 """An envelope a little too wide costs a little; one that is too narrow is none at all."""
@@ -31,18 +32,20 @@ class Block:
     ``draw`` raises ``UnsafeError`` when float64 no longer carries the constraints; the first draw never does.
     """
 
-    def __init__(self, values: Floats, *, most: int, batch: float = 1.0) -> None:
+    def __init__(
+        self, values: Floats, *, most: int, batch: float = 1.0, device: Device | None = None
+    ) -> None:
         size = values.size
-        self.vectors = np.zeros((most, size))
+        self.vectors = room(most, size, device)
         self.count = 0
         self.batch = batch  # proposals per vector lately; its root is a good number to draw at once
         self._gaps = values.max() - values
         self._free = np.ones(size)  # 1 in P, 0 in N
         self._eliminated: list[int] = []  # N
-        self._solved = np.zeros((most, size))  # K
+        self._solved = room(most, size, device)  # K
         self._envelope: Envelope | None = None
         self._pending = 0  # how many of the last vectors are conditioned on but not eliminated
-        self._given = np.zeros((most, size))  # E: one row for each of them
+        self._given = room(most, size, device)  # E: one row for each of them
         self._best: float | None = None
         # Costs in units of a decomposition's size³, as measured; they decide the block's length and nothing else.
         self._spent = float(size) ** 3
@@ -76,7 +79,7 @@ class Block:
             batch = max(1, min(math.ceil(math.sqrt(self.batch)), 2**16 // size))
             points = envelope.draw(randomness.normals(batch, size))
             if self._pending:
-                points -= ((points * envelope.precision) @ given.T) @ given
+                points -= through(points * envelope.precision, given)[1]
             squares = points * points
             lengths = squares.sum(axis=1)
             forms = np.maximum(ratio * (squares @ envelope.precision) / lengths, 1e-300)
@@ -91,19 +94,19 @@ class Block:
     def _constrain(self, envelope: Envelope, vector: Floats) -> None:
         """From now on every draw is orthogonal to ``vector`` too."""
         known = self.vectors[: self.count]
-        along = known @ vector
+        along, within = through(vector, known)
         if self.count and not np.abs(along).max() < _NOT_ORTHOGONAL:
             raise UnsafeError("the vector is not orthogonal to those before")
-        vector = vector - along @ known
+        vector = vector - within
         vector /= math.sqrt(float(vector @ vector))
-        self.vectors[self.count] = vector
+        put(self.vectors, self.count, vector)
         self.count += 1
         given = self._given[: self._pending]
         image = envelope.covariance_times(vector)
-        image -= (given @ vector) @ given
+        image -= through(vector, given)[1]
         height = float(image @ vector)
         if height > 0.0:
-            self._given[self._pending] = image / math.sqrt(height)
+            put(self._given, self._pending, image / math.sqrt(height))
             envelope.forget(float(image @ image) / height)
         else:
             envelope.trace = math.nan  # fits nothing, so the next draw makes a new one
@@ -111,8 +114,8 @@ class Block:
 
     def _tuned(self, concentration: float) -> Envelope:
         """A new envelope whose trace is near 1: Newton on a model of the trace, kept inside a bracket."""
-        for vector in self.vectors[self.count - self._pending : self.count]:
-            self._solve_for(vector)
+        for place in range(self.count - self._pending, self.count):
+            self._solve_for(taken(self.vectors, place))
         self._pending = 0
         low, high, proposed, stride = 0.0, math.inf, math.nan, 1.0
         for _ in range(_ROUNDS):
@@ -167,7 +170,7 @@ class Block:
         """One more constraint, vectorᵀy = 0, solved for the coordinate in which it says most."""
         assert self._envelope is not None
         rows = len(self._eliminated)
-        constraint = self._free * (vector + vector[self._eliminated] @ self._solved[:rows])
+        constraint = self._free * (vector + mix(vector[self._eliminated], self._solved[:rows]))
         says = constraint * constraint / np.maximum(self._envelope.precision, 1e-300)
         self._eliminated.append(-1)
         self._eliminate(constraint, int(np.argmax(says)), rows)
@@ -178,11 +181,13 @@ class Block:
         if not rows:
             return False
         entering = int(np.argmin(np.where(self._free > 0, precision, np.inf)))
-        says = self._solved[:rows, entering] ** 2 * np.maximum(precision[self._eliminated], 0.0)
+        says = taken(self._solved, (slice(rows), entering)) ** 2 * np.maximum(
+            precision[self._eliminated], 0.0
+        )
         row = int(np.argmax(says))
         if not says[row] > 0.0:
             return False
-        constraint = self._solved[row].copy()
+        constraint = taken(self._solved, row)
         constraint[self._eliminated[row]] = -1.0
         self._free[self._eliminated[row]] = 1.0
         self._eliminate(constraint, entering, row)
@@ -192,12 +197,7 @@ class Block:
         """Solve constraintᵀy = 0 for y[pivot]: the solution is the new ``row``, and substituted in the others."""
         solution = constraint / -constraint[pivot]
         solution[pivot] = 0.0
-        rows = self._solved[: len(self._eliminated)]
-        column = rows[:, pivot].copy()
-        rows[row] = 0.0
-        column[row] = 1.0
-        rows[:, pivot] = 0.0
-        blas.dger(1.0, solution, column, a=rows.T, overwrite_a=1)  # in place: rows is contiguous
+        substitute(self._solved[: len(self._eliminated)], solution, pivot, row)
         self._free[pivot] = 0.0
         self._eliminated[row] = pivot
 

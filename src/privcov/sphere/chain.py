@@ -2,20 +2,21 @@
 
 Vectors are drawn in blocks. A block costs one eigendecomposition of what is left of the matrix; its vectors then
 become Householder reflectors, which carry the matrix to the complement and, in the end, are multiplied out into
-the orthonormal answer. Proof that blocks do not change the law: ``docs/proofs/blocked-chain.md``.
+the orthonormal answer. Proof that blocks do not change the law: ``docs/proofs/blocked-chain.md``. Within
+``devices.using`` a GPU the matrices of a large problem stay there; randomness is always drawn here.
 """
 
 from __future__ import annotations
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.linalg import blas, lapack
 
-from privcov.devices import eigh, elsewhere
+from privcov.devices import device_for
 from privcov.errors import ParameterError
 from privcov.randomness import Floats, Randomness
 from privcov.sphere.bingham import checked_concentrations, checked_matrix
 from privcov.sphere.blocks import Block
+from privcov.sphere.carrying import Here, There, multiplied_out
 from privcov.sphere.envelopes import UnsafeError
 
 
@@ -38,8 +39,8 @@ def sample_chain(
     >>> np.abs(vectors).round(3).tolist(), len(proposals)
     ([[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]], 2)
     """
-    rest = np.asfortranarray(checked_matrix(matrix))
-    dimension = rest.shape[0]
+    checked = checked_matrix(matrix)
+    dimension = checked.shape[0]
     rank = dimension if rank is None else rank
     if not (isinstance(rank, int | np.integer) and 1 <= rank <= dimension):
         raise ParameterError("E224", f"rank must be a whole number from 1 to {dimension}, got {rank!r}.")
@@ -53,80 +54,23 @@ def sample_chain(
     scales, signs = np.zeros(rank), np.ones(rank)
     proposals: list[int] = []
     batch, start = 1.0, 0
+    device = device_for(dimension)
+    rest: Here | There = Here(checked) if device is None else There(checked, device)
     while start < draws:
-        left = dimension - start
-        eigen = _Eigen(rest)
+        left, rest = dimension - start, rest.settled()
+        values = rest.decomposed()
         most = min(block_length or left, max(1, left // 2), draws - start)
-        block = Block(eigen.values, most=most, batch=batch)
+        block = Block(values, most=most, batch=batch, device=rest.device)
         while block.count < most and (block_length or block.pays):
             try:
                 proposals.append(block.draw(randomness, float(per_step[start + block.count])))
             except UnsafeError:
                 break  # a fresh decomposition carries on; the draw that failed is made anew
         end, batch = start + block.count, block.batch
-        packed, scale = _reflectors(eigen.outward(block.vectors[: block.count].T))
+        packed, scale = rest.reflected(block.vectors[: block.count], more=end < draws)
         reflectors[start:, start:end], scales[start:end] = packed, scale
         signs[start:end] = np.sign(np.diagonal(packed))
-        if end < draws:
-            rest = _complement(rest, packed, scale)
         start = end
     if rank == dimension:
         signs[-1] = 1.0 - 2.0 * float(randomness.words(1)[0] & np.uint64(1))
-    space = int(lapack.dorgqr(reflectors, scales, lwork=-1)[1][0])
-    vectors, _, _ = lapack.dorgqr(reflectors, scales, lwork=space, overwrite_a=1)
-    return vectors * signs, proposals
-
-
-class _Eigen:
-    """An eigendecomposition whose vectors are never formed: tridiagonal reduction, then the tridiagonal one.
-
-    Only a block's few vectors are carried out of the eigenbasis, so multiplying the two factors would be waste.
-    """
-
-    def __init__(self, lower: Floats) -> None:
-        if elsewhere(lower):  # on a GPU the whole decomposition is quicker than the reduction here
-            self.values, self._inner = eigh(lower)
-            self._packed, self._scales = np.empty((0, 0)), np.empty(0)
-            return
-        space = int(lapack.dsytrd_lwork(lower.shape[0], lower=1)[0])
-        self._packed, diagonal, beside, self._scales, _ = lapack.dsytrd(lower, lower=1, lwork=space)
-        self.values, self._inner, _ = lapack.dstevd(diagonal, beside)
-
-    def outward(self, columns: Floats) -> Floats:
-        """Columns in the eigenbasis, in the coordinates of the matrix."""
-        result = np.asfortranarray(self._inner @ columns)
-        if self._scales.size:
-            below = np.asfortranarray(self._packed[1:, :-1])
-            tail = np.asfortranarray(result[1:])
-            space = int(lapack.dormqr("L", "N", below, self._scales, tail, -1)[1][0])
-            result[1:], _, _ = lapack.dormqr("L", "N", below, self._scales, tail, space, overwrite_c=1)
-        return result
-
-
-def _reflectors(columns: Floats) -> tuple[Floats, Floats]:
-    """Orthonormal columns as packed Householder reflectors and their scales."""
-    space = int(lapack.dgeqrf_lwork(*columns.shape)[0])
-    packed, scale, _, _ = lapack.dgeqrf(columns, lwork=space)
-    return packed, scale
-
-
-def _complement(lower: Floats, packed: Floats, scale: Floats) -> Floats:
-    """QᵀMQ without its first rows and columns, Q = I − VTVᵀ being the product of the packed reflectors.
-
-    Only lower triangles are read and written.
-    """
-    count = scale.size
-    idle = scale == 0.0  # a vector that already was a basis vector needs no reflector
-    v = np.tril(packed, -1)
-    np.fill_diagonal(v, 1.0)
-    v[:, idle] = 0.0
-    v = np.asfortranarray(v)
-    t_inverse = np.triu(v.T @ v, 1)
-    np.fill_diagonal(t_inverse, 1.0 / np.where(idle, 1.0, scale))
-    t, _ = lapack.dtrtri(t_inverse)
-    x = blas.dsymm(1.0, lower, v, lower=1) @ t
-    x -= v @ (0.5 * (t.T @ (v.T @ x)))
-    return blas.dsyr2k(
-        -1.0, np.asfortranarray(x[count:]), np.asfortranarray(v[count:]), beta=1.0,
-        c=np.asfortranarray(lower[count:, count:]), lower=1, overwrite_c=1,
-    )  # fmt: skip
+    return multiplied_out(reflectors, scales) * signs, proposals

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from scipy.linalg import lapack
 
 from privcov.randomness import Floats
+from privcov.sphere.rows import Rows, dot, mix, products
 
 _DETUNED = 0.6
 """A trace off by this many times the spread still fits: at most about a tenth of the proposals are lost."""
@@ -36,7 +37,7 @@ class Envelope:
     trace: float  # of the covariance on the complement; 1 when best tuned
     spread: float  # about the root of the trace of the squared covariance
     eliminated: NDArray[np.intp]  # N
-    solved: Floats  # K
+    solved: Rows  # K
     inverse_l: Floats  # L⁻¹, where LLᵀ = F = K Ω_P⁻¹ Kᵀ
     factor: Floats  # A with AAᵀ = (F⁻¹ + Ω_N)⁻¹, the covariance of y_N
     correction: Floats  # F⁻¹ − F⁻¹ A Aᵀ F⁻¹
@@ -56,8 +57,8 @@ class Envelope:
         points = normals * self.root
         if self.eliminated.size:
             wanted = normals[:, self.eliminated] @ self.factor.T
-            moved = (wanted - points @ self.solved.T) @ self.inverse_l.T @ self.inverse_l
-            points += (moved @ self.solved) * self.inverse
+            moved = (wanted - dot(points, self.solved)) @ self.inverse_l.T @ self.inverse_l
+            points += mix(moved, self.solved) * self.inverse
             points[:, self.eliminated] = wanted
         return points
 
@@ -65,9 +66,9 @@ class Envelope:
         """Ω⁻¹ on the complement, applied to a vector of the complement."""
         if not self.eliminated.size:
             return self.inverse * vector
-        reduced = (vector + vector[self.eliminated] @ self.solved) * self.inverse
-        reduced -= ((self.correction @ (self.solved @ reduced)) @ self.solved) * self.inverse
-        reduced[self.eliminated] = self.solved @ reduced
+        reduced = (vector + mix(vector[self.eliminated], self.solved)) * self.inverse
+        reduced -= mix(self.correction @ dot(reduced, self.solved), self.solved) * self.inverse
+        reduced[self.eliminated] = dot(reduced, self.solved)
         return reduced
 
     def forget(self, trace: float) -> None:
@@ -77,7 +78,7 @@ class Envelope:
 
 
 def make_envelope(
-    concentration: float, precision: Floats, *, free: Floats, eliminated: NDArray[np.intp], solved: Floats
+    concentration: float, precision: Floats, *, free: Floats, eliminated: NDArray[np.intp], solved: Rows
 ) -> Envelope | None:
     """The envelope of this precision, or None where that is not positive definite on the complement."""
     inverse = free / precision
@@ -89,8 +90,7 @@ def make_envelope(
         return Envelope(
             concentration, precision, inverse, root, trace, 0.0, eliminated, solved, none, none, none
         )
-    scaled = solved * root
-    f = scaled @ scaled.T
+    f, of_squares = products(solved, root)
     lower, failed = lapack.dpotrf(f, lower=1, clean=1)
     if failed or (np.diagonal(lower) ** 2 < _DEPENDENT * np.diagonal(f)).any():
         raise UnsafeError("the constraints are dependent in the free coordinates")
@@ -105,8 +105,7 @@ def make_envelope(
     middle = -(below_inverse.T @ below_inverse)
     middle.flat[:: rows + 1] += 1.0
     correction = lower_inverse.T @ middle @ lower_inverse
-    rough = (scaled * root).astype(np.float32)  # for the trace alone: tuning cannot change the law
-    trace += float(np.vdot(factor, factor)) - float(np.vdot(rough @ rough.T, correction))
+    trace += float(np.vdot(factor, factor)) - float(np.vdot(of_squares, correction))
     if not trace > 0.0:
         raise UnsafeError("the trace is lost in rounding")
     return Envelope(

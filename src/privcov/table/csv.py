@@ -27,7 +27,7 @@ from privcov.table.fragments import FRAGMENT_BYTES, Piece
 from privcov.table.headers import LONGEST_LINE, header_of, open_bytes, read_bytes
 from privcov.table.quick import quick_batches
 
-CHUNK_BYTES = 4 * 2**20
+CHUNK_BYTES = 8 * 2**20
 _PIECE_BYTES = 2**16
 
 _CR_TO_LF = bytes.maketrans(b"\r\n", b"\n ")
@@ -151,18 +151,19 @@ class CsvTable(Table):
         at = file.seek(start - inside)
         last = b""
         while at < stop:
-            data = read_bytes(file, self._up_to_a_line_end(file, at, stop))
+            if inside:  # of the line before this part, which has its beginning elsewhere
+                data = read_bytes(file, min(_PIECE_BYTES, stop - at))
+                found = data.find(self._line_end)
+                inside = found < 0
+                at = file.seek(at + (len(data) if inside else found + 1))
+            else:
+                data = read_bytes(file, self._up_to_a_line_end(file, at, stop))
+                at += len(data)
+                last = data[-1:]
+                if data:
+                    yield data
             if not data:
                 changed(self._path)
-            at += len(data)
-            if inside:  # of the line before this part, which has its beginning elsewhere
-                found = data.find(self._line_end)
-                if found < 0:
-                    continue
-                data, inside = data[found + 1 :], False
-            if data:
-                last = data[-1:]
-                yield data
         while last not in (b"", self._line_end) and (data := read_bytes(file, _PIECE_BYTES)):
             whole = data[: data.find(self._line_end) + 1] or data
             last = whole[-1:]

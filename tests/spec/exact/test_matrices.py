@@ -8,7 +8,16 @@ import pytest
 from flint import arb, ctx, fmpq
 
 from privcov.errors import ParameterError
-from privcov.exact import frobenius_ball, gaussian_ensemble, matrices, trials, wishart_difference
+from privcov.exact import (
+    frobenius_ball,
+    gaussian_ensemble,
+    matrices,
+    products,
+    rounded_normals,
+    trials,
+    uniforms,
+    wishart_difference,
+)
 from privcov.exact.products import settle
 from privcov.randomness import rehearsal
 
@@ -120,9 +129,9 @@ def test_a_frobenius_ball_is_the_nearest_integer_to_the_ideal_one(dimension, sca
 def test_bounds_from_few_bits_hold_what_many_bits_say(draw, seed, monkeypatch):
     enclosures = []
 
-    def keep(count, enclose):
+    def keep(count, enclose, **how):
         enclosures.append((np.arange(count), enclose))
-        return settle(count, enclose)
+        return settle(count, enclose, **how)
 
     monkeypatch.setattr(matrices, "settle", keep)
     draw(rehearsal(seed))
@@ -202,3 +211,63 @@ def test_a_dimension_below_one_and_a_share_outside_zero_to_one_are_refused():
                 offdiagonal_std=Fraction(1),
                 trace_keep=share,
             )
+
+
+@pytest.mark.parametrize("scale", SCALES)
+def test_matrices_drawn_in_pieces_are_still_the_nearest_integers(scale, drawn, monkeypatch):
+    """Four places at a time, as a million and more are; int64 unless it does not hold them."""
+    for module in (uniforms, products):
+        monkeypatch.setattr(module, "PIECE", 4)
+    keep = Fraction(2, 5)
+    rounded = gaussian_ensemble(
+        rehearsal(2), dimension=6, diagonal_std=scale, offdiagonal_std=scale / 3, trace_keep=keep
+    )
+    entries = values(drawn[0])
+    places = list(combinations_with_replacement(range(6), 2))
+    mean = sum(x for x, (i, j) in zip(entries, places, strict=True) if i == j) / 6
+    assert rounded.tolist() == [
+        nearest(scale * (x - (1 - keep) * mean) if i == j else scale / 3 * x)
+        for x, (i, j) in zip(entries, places, strict=True)
+    ]
+    assert rounded.dtype == (np.int64 if scale < 2**60 else object)
+    ball_of = frobenius_ball(rehearsal(3), dimension=4, scale=scale)
+    monkeypatch.setattr(uniforms, "PIECE", 2**20)
+    assert ball_of.size == 10
+    assert len(drawn) == 3
+
+
+@pytest.mark.parametrize("std", [*SCALES, Fraction(3**31, 7), Fraction(1, 2**60)])
+def test_floats_round_as_bounds_do_or_leave_it_to_them(std, monkeypatch):
+    quick = rounded_normals(rehearsal(5), count=3000, std=std)
+    asked = []
+
+    def without_floats(count, enclose, near=None, **how):
+        asked.append(near)
+        return settle(count, enclose, **how)
+
+    monkeypatch.setattr(matrices, "settle", without_floats)
+    assert quick.tolist() == rounded_normals(rehearsal(5), count=3000, std=std).tolist()
+    assert asked[0] is not None
+
+
+def test_floats_that_claim_too_much_are_seen(monkeypatch):
+    """The comparison above has power: without the allowance for rounding, integers differ."""
+    std, original = Fraction(3**31, 7), matrices.settle
+
+    def boastful(count, enclose, near=None, **how):
+        def certain(where):
+            found, _ = near(where)
+            return found, np.zeros(found.size)
+
+        return original(count, enclose, near=certain, **how)
+
+    slow = rounded_normals(rehearsal(5), count=3000, std=std)
+    monkeypatch.setattr(matrices, "settle", boastful)
+    assert slow.tolist() != rounded_normals(rehearsal(5), count=3000, std=std).tolist()
+
+
+def test_the_error_of_a_float_is_within_what_is_allowed_for(drawn):
+    rounded_normals(rehearsal(6), count=2000, std=Fraction(1))
+    reals, where = drawn[0], np.arange(2000)
+    for found, true in zip(reals.floats(where).tolist(), values(reals), strict=True):
+        assert abs(Fraction(found) - true) <= (2 + abs(true)) / 2**53
