@@ -21,6 +21,7 @@ from privcov.freivalds import Check, exactness_probe
 from privcov.gram import WORD, Gram
 from privcov.grid import BLOCK_ROWS, Grid
 from privcov.schema import Categorical, Schema
+from privcov.triangle import upper_of
 
 _HALF = 2**16
 """Freivalds' numbers of 32 bits go in halves, whose products with rows float64 holds exactly."""
@@ -101,10 +102,8 @@ class DeviceSum:
 
     def _carry(self) -> None:
         """Hand what is summed so far to the process, whose sum never overflows."""
-        upper = np.triu_indices(self._grid.dimension)
-        part = Gram.from_transport(
-            self._grid, self._low.cpu().numpy()[upper], None, rows=self._rows, reach=self._reach
-        )
+        upper = upper_of(self._low.cpu().numpy())
+        part = Gram.from_transport(self._grid, upper, None, rows=self._rows, reach=self._reach)
         self._total.merge(part)
         self._low.zero_()
         self._reach = self._rows = 0

@@ -1,17 +1,13 @@
-"""``privcov plan`` as a steward meets it: the page that teaches it is run, and bad questions get an answer."""
+"""``privcov plan`` as a steward meets it: bad questions get an answer; its page is run with all the others."""
 
 from __future__ import annotations
 
 import json
-import re
-import shlex
-from pathlib import Path
 
 import pytest
 
 from privcov.cli import main
 
-PAGE = Path(__file__).parents[2] / "docs" / "explain" / "planning.md"
 SCHEMA = """
 [columns.age]
 lower = 0
@@ -25,12 +21,27 @@ upper = 20
 lower = 0
 upper = 150
 """
+GUESSES = """
+[planning.columns.age]
+mean = 45
+std = 18
+[planning.columns.income]
+mean = 60
+std = 25
+[planning.columns.educ]
+mean = 12
+std = 3
+[planning.columns.sex]
+shares = [0.5, 0.5]
+[planning.correlations]
+"age, income" = 0.2
+"educ, income" = 0.4
+"""
 
 
 @pytest.fixture
 def home(tmp_path, monkeypatch):
-    guesses = re.search(r"```toml\n(.*?)```", PAGE.read_text(), re.DOTALL)[1]
-    (tmp_path / "people.toml").write_text(SCHEMA + guesses)
+    (tmp_path / "people.toml").write_text(SCHEMA + GUESSES)
     (tmp_path / "bare.toml").write_text(SCHEMA)
     monkeypatch.chdir(tmp_path)
     return tmp_path
@@ -40,16 +51,6 @@ def ask(capsys, *words):
     code = main(["plan", *words])
     told = capsys.readouterr()
     return code, told.out, told.err
-
-
-def test_every_command_of_the_page_runs(home, capsys):
-    blocks = re.findall(r"```\n(privcov .*?)```", PAGE.read_text(), re.DOTALL)
-    commands = [line for block in blocks for line in block.splitlines() if line.startswith("privcov")]
-    assert len(commands) >= 5
-    for command in commands:
-        code, out, err = ask(capsys, *shlex.split(command)[2:], "--mechanism", "symmetric-wishart")
-        assert code == 0, (command, err)
-        assert out
 
 
 def test_the_json_of_a_plan_and_of_an_answer_parse(home, capsys):

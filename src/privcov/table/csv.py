@@ -27,7 +27,7 @@ from privcov.table.fragments import FRAGMENT_BYTES, Piece
 from privcov.table.headers import LONGEST_LINE, header_of, open_bytes, read_bytes
 from privcov.table.quick import quick_batches
 
-CHUNK_BYTES = 8 * 2**20
+CHUNK_BYTES = 6 * 2**20
 _PIECE_BYTES = 2**16
 
 _CR_TO_LF = bytes.maketrans(b"\r\n", b"\n ")
