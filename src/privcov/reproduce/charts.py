@@ -88,6 +88,18 @@ def draw(
     return figure
 
 
+def _power(value: float, _place: object = None) -> str:
+    """A tick of a log axis in plain text, which is drawn in a tenth of the time of a formula.
+
+    >>> _power(0.01), _power(100.0), _power(1e-5), _power(1e12)
+    ('0.01', '100', '10⁻⁵', '10¹²')
+    """
+    exponent = math.log10(value)
+    if -3 < exponent < 4:
+        return f"{value:g}"
+    return "10" + str(round(exponent)).translate(str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹"))
+
+
 def _items(panel: Panel) -> list[Line | Histogram | Mark]:
     return [*panel.lines, *panel.histograms, *panel.marks]
 
@@ -118,10 +130,10 @@ def _panel(axes: Any, panel: Panel, looks: dict[str, int]) -> None:
             axes.fill_between(line.x, line.low, line.high, color=look["color"], alpha=0.13, linewidth=0)
     for mark in panel.marks:
         axes.axvline(mark.x, color="0.1", linewidth=1.2, linestyle=(0, (4, 2)), label=mark.label)
-    if panel.log_x:
-        axes.set_xscale("log")
-    if panel.log_y:
-        axes.set_yscale("log")
+    for log, axis in ((panel.log_x, axes.xaxis), (panel.log_y, axes.yaxis)):
+        if log:
+            (axes.set_xscale if axis is axes.xaxis else axes.set_yscale)("log")
+            axis.set_major_formatter(_power)
     axes.minorticks_off()  # in the light grid they say nothing, and cost most of the drawing
     axes.set_title(panel.title, fontsize=9)
     axes.set(xlabel=panel.x_label, ylabel=panel.y_label)
