@@ -48,10 +48,13 @@ def test_a_refuted_claim_has_a_counter_example_that_is_run(page):
 
 @pytest.mark.parametrize("section", [each for each in SECTIONS if each.name != "decisions"], **name_of)
 def test_a_section_lists_its_pages(section):
-    """The site's contents follow from these links; the list of decisions is made when the site is built."""
+    """The site's contents follow from these links; the list of decisions is made when the site is built.
+
+    Tables that ``privcov reproduce`` writes beside a page are in it already, and no pages of their own.
+    """
     linked = set(re.findall(r"\]\(([\w./-]+\.md)", (section / "README.md").read_text()))
-    pages = {str(page.relative_to(section)) for page in section.rglob("*.md")} - {"README.md"}
-    assert pages - linked == set()
+    found = [page.relative_to(section) for page in section.rglob("*.md") if page.parent.name != "tables"]
+    assert set(map(str, found)) - {"README.md"} <= linked
 
 
 def test_the_first_page_leads_to_every_section():

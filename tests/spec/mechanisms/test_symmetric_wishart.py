@@ -41,7 +41,7 @@ def unit(angle):
     return np.array([math.cos(angle), math.sin(angle)])
 
 
-@pytest.mark.parametrize("rate", [0.5, 1.0])
+@pytest.mark.parametrize("rate", [0.5, pytest.param(1.0, marks=pytest.mark.slow)])
 def test_an_added_row_moves_the_log_density_by_the_rate_and_no_more(rate):
     changes = [np.outer(unit(a), unit(a)) for a in (0, 0.4, 1.2, math.pi / 2)]
     ratio = largest_ratio(rate, changes)
