@@ -54,13 +54,16 @@ def reproduce(
 ) -> dict[str, Any]:
     """Measure what of a paper is not measured yet and write what was found below ``directory``; what, as JSON values.
 
-    A smoke run has a directory of its own, so that it never mixes with the measured figures.
+    A smoke run, and one with the paper's constants alone, have directories of their own: they never replace the pages of
+    the whole.
     """
     from privcov.reproduce.running import run
     from privcov.reproduce.writing import write
 
     chosen = study(name)
-    place = Path(directory) / "-".join([name, *(["quick"] if effort.quick else [])])
+    place = Path(directory) / (
+        name + ("-as-published" if effort.published_only else "") + ("-quick" if effort.quick else "")
+    )
     try:
         place.mkdir(parents=True, exist_ok=True)
     except OSError as reason:
