@@ -54,8 +54,8 @@ def reproduce(
 ) -> dict[str, Any]:
     """Measure what of a paper is not measured yet and write what was found below ``directory``; what, as JSON values.
 
-    A smoke run, and one with the paper's constants alone, have directories of their own: they never replace the pages of
-    the whole.
+    A smoke run, and one with the paper's constants alone, have directories of their own: they never replace the
+    pages of the whole.
     """
     from privcov.reproduce.running import run
     from privcov.reproduce.writing import write
