@@ -19,9 +19,9 @@ from privcov.grid import Grid
 from privcov.schema import Numeric, Schema
 
 Floats = NDArray[np.float64]
-Block = Sequence[Floats]
-"""One float64 array per declared column, all of one length. NaN is a missing cell; a categorical cell is its
-level's position, and any other number is a level the schema does not list."""
+Block = Sequence[Floats] | Floats
+"""One float64 array per declared column, all of one length, or a matrix with a row for each. NaN is a missing cell;
+a categorical cell is its level's position, and any other number is a level the schema does not list."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -106,8 +106,11 @@ class Bounding:
         for numbers in self.numbers:
             scaled = by_feature[numbers.features]
             # Few calls for many columns: threads wait for each other between calls, not within them.
-            np.concatenate([block[place] for place in numbers.places], out=scaled.reshape(-1))
-            np.subtract(scaled, numbers.middles, out=scaled)
+            if isinstance(block, np.ndarray):
+                np.subtract(block[numbers.run], numbers.middles, out=scaled)
+            else:
+                np.concatenate([block[place] for place in numbers.places], out=scaled.reshape(-1))
+                np.subtract(scaled, numbers.middles, out=scaled)
             suspicious = not np.isfinite(scaled).all()
             np.divide(scaled, numbers.steps, out=scaled)
             np.clip(scaled, -self.one, self.one, out=scaled)
@@ -145,6 +148,12 @@ class Numbers:
     steps: Floats
     """half_width · 2^-k, exactly: dividing by it rounds once, as dividing by half_width would."""
 
+    @cached_property
+    def run(self) -> slice | list[int]:
+        """The places as a slice where they stand side by side: a view instead of a copy."""
+        run = slice(self.places[0], self.places[-1] + 1)
+        return run if self.places == tuple(range(run.start, run.stop)) else list(self.places)
+
     @classmethod
     def of(cls, schema: Schema, features: slice, one: float) -> Numbers:
         names = {feature.column for feature in schema.features[features]}
@@ -156,6 +165,13 @@ class Numbers:
             middles=np.array([[feature.middle] for feature in made]),
             steps=np.array([[feature.half_width / one] for feature in made]),
         )
+
+
+def part_of(block: Block, start: int, stop: int) -> Block:
+    """The rows of a block from ``start`` to ``stop``, in the same memory."""
+    if isinstance(block, np.ndarray):
+        return block[:, start:stop]
+    return [cells[start:stop] for cells in block]
 
 
 def _shrink(by_feature: Floats, clip: Clip) -> None:

@@ -35,7 +35,7 @@ class DeviceSum:
         self._torch, self._place = device.torch, device.place
         self._bounding, self._grid = Bounding.of(schema, grid), grid
         self._numbers = [
-            (numbers.features, _run(numbers.places), self._sent(numbers.middles), self._sent(numbers.steps))
+            (numbers.features, numbers.run, self._sent(numbers.middles), self._sent(numbers.steps))
             for numbers in self._bounding.numbers
         ]
         self._levels = list(_levels(schema))
@@ -157,12 +157,6 @@ class DeviceSum:
 def _squares(rows: Any) -> Any:
     """Σ q² over the first axis: whole numbers up to 2^52, exact in any order."""
     return (rows * rows).sum(dim=0)
-
-
-def _run(places: tuple[int, ...]) -> slice | list[int]:
-    """Places as a slice where they stand side by side: a view instead of a copy."""
-    run = slice(places[0], places[-1] + 1)
-    return run if places == tuple(range(run.start, run.stop)) else list(places)
 
 
 def _levels(schema: Schema) -> Any:

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from privcov.bounding import Bounding
+from privcov.bounding import Bounding, part_of
 from privcov.engines import AnyFragment, Engine, Local, Report, Result, gather
 from privcov.errors import ParameterError
 from privcov.schema import Schema
@@ -69,7 +69,7 @@ def cut_fragment(
     totals, trace, count = [0] * len(options), 0, 0
     for block in fragment.open(schema).blocks():
         for start in range(0, len(block[0]), 4096):
-            rows = bounding.rows([cells[start : start + 4096] for cells in block])
+            rows = bounding.rows(part_of(block, start, start + 4096))
             squares = rows * rows  # whole numbers, summed below 2^53: exact in any order
             squared = squares[:, counted].sum(axis=1)
             trace += int(squares.sum())

@@ -12,7 +12,7 @@ from functools import partial
 
 import numpy as np
 
-from privcov.bounding import Block, Bounding, Floats
+from privcov.bounding import Block, Bounding, Floats, part_of
 from privcov.device_sum import DeviceSum
 from privcov.devices import CPU, Device
 from privcov.engines import AnyFragment, Engine, Local, Progress, Report, Result, gather
@@ -92,4 +92,4 @@ def bounded(bounding: Bounding, block: Block) -> Iterator[Floats]:
     step = -(-count // max(1, -(-count // most)))
     room = np.empty(dimension * step)
     for start in range(0, count, max(1, step)):
-        yield bounding.rows([cells[start : start + step] for cells in block], room=room)
+        yield bounding.rows(part_of(block, start, start + step), room=room)

@@ -24,7 +24,7 @@ from privcov.grid import ROW_BITS, Grid
 from privcov.schema import Schema
 from privcov.table import Table, open_table
 from privcov.table.opening import open_pieces
-from privcov.table.quick import quick_batches
+from privcov.table.quick import quick_columns
 
 WILD = st.floats(allow_nan=True, allow_infinity=True, width=64)
 BOUNDS = st.tuples(st.floats(-1e100, 1e100), st.floats(1e-3, 1e100)).filter(lambda b: b[0] + b[1] > b[0])
@@ -237,33 +237,29 @@ WIDE = Schema.from_dict(
 @given(st.lists(SHORT_LINE.filter(lambda line: b"\n" not in line and b"\r" not in line), max_size=6))
 @settings(max_examples=200, deadline=None)
 def test_the_quick_reader_of_csv_lines_changes_no_cell(lines: list[bytes]) -> None:
-    quick = csv_module.quick_batches
+    quick = csv_module.quick_columns
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "x.csv")
         path.write_bytes(b"\n".join([b"k,a,b", *lines, b"1,2,3", b""]))
         fast = rows_of(open_table(path, WIDE))
-        csv_module.quick_batches = lambda *_: None
+        csv_module.quick_columns = lambda *_: None
         try:
             assert fast == rows_of(open_table(path, WIDE))
         finally:
-            csv_module.quick_batches = quick
+            csv_module.quick_columns = quick
 
 
 @given(st.lists(st.tuples(NUMERIC_TEXT, NUMERIC_TEXT, st.floats()), min_size=1, max_size=4))
 @settings(max_examples=150, deadline=None)
 def test_what_the_quick_reader_takes_for_a_number_is_one(rows: list[tuple[str, str, float]]) -> None:
     lines = "".join(f"{a},{b},{c!r}\n" for a, b, c in rows).encode("utf-8", "ignore")
-    found = quick_batches(lines, 3, [0, 1, 2], [True] * 3) if lines.count(b"\n") == len(rows) else None
-    for line, row in zip(lines.split(b"\n"), rows_of_batches(found), strict=False):
-        taken = [cell if cell is not None and math.isfinite(cell) else math.nan for cell in row]
+    found = quick_columns(lines, 3, [0, 1, 2], [True] * 3) if lines.count(b"\n") == len(rows) else None
+    for line, row in zip(lines.split(b"\n"), [] if found is None else found.T.tolist(), strict=False):
+        taken = [cell if math.isfinite(cell) else math.nan for cell in row]
         assert repr(taken) == repr([meant(cell) for cell in line.split(b",")])
-
-
-def rows_of_batches(batches: list[pa.RecordBatch] | None) -> list[list[float | None]]:
-    return [list(row.values()) for batch in batches or [] for row in batch.to_pylist()]
 
 
 def test_plain_numbers_are_read_the_quick_way() -> None:
     pytest.importorskip("polars")
-    made = quick_batches(b"1,2.5\n-3e2,\n", 2, [1, 0], [True, True])
-    assert rows_of_batches(made) == [[2.5, 1.0], [None, -300.0]]
+    made = quick_columns(b"1,2.5\n-3e2,\n", 2, [1, 0], [True, True])
+    assert repr(made.T.tolist()) == "[[2.5, 1.0], [nan, -300.0]]"

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from privcov.bounding import Block, Bounding, Clip
+from privcov.bounding import Block, Bounding, Clip, part_of
 from privcov.grid import Grid
 from privcov.schema import Categorical, Numeric, Schema
 
@@ -130,6 +130,17 @@ def agrees_with_reference(rows: np.ndarray, bounding: Bounding, block: Block) ->
 def rows_alone(bounding: Bounding, block: Block) -> Iterator[list[float]]:
     for place in range(len(block[0])):
         yield bounding.rows([cells[place : place + 1] for cells in block])[0].tolist()
+
+
+@pytest.mark.parametrize("name", SCHEMAS)
+def test_a_matrix_of_cells_is_the_same_block(name: str) -> None:
+    schema = SCHEMAS[name]
+    block, bounding = adversarial_block(schema, 300), Bounding.of(schema)
+    matrix, expected = np.stack(block), bounding.rows(block)
+    assert np.array_equal(bounding.rows(matrix), expected)
+    assert np.array_equal(bounding.rows(np.asfortranarray(matrix)), expected)
+    assert np.array_equal(bounding.rows(part_of(matrix, 40, 90)), expected[40:90])
+    assert np.array_equal(bounding.rows(part_of(block, 40, 90)), expected[40:90])
 
 
 @pytest.mark.parametrize("name", SCHEMAS)

@@ -9,6 +9,7 @@ import io
 import math
 import os
 import pickle
+import tracemalloc
 import zipfile
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -28,11 +29,11 @@ from privcov.errors import InputError, InternalError
 from privcov.grid import Grid
 from privcov.schema import Schema
 from privcov.summing import sum_rows
-from privcov.table import open_table
+from privcov.table import headers, open_table
 from privcov.table.cells import UNKNOWN
 from privcov.table.headers import read_header
 from privcov.table.parquet import read_kinds
-from privcov.table.quick import quick_batches
+from privcov.table.quick import quick_columns
 
 AB = Schema.from_dict({"columns": {"a": {"lower": 0, "upper": 10}, "b": {"lower": 0, "upper": 10}}})
 ONE = Schema.from_dict({"columns": {"a": {"lower": 0, "upper": 10}}})
@@ -438,6 +439,37 @@ def test_one_line_is_one_record(
     assert sorted(map(repr, found)) == sorted(repr(tuple(map(float, row))) for row in expected)
 
 
+@pytest.mark.parametrize("length", range(headers._OFTEN_ENOUGH - 4, headers._OFTEN_ENOUGH + 3))
+@pytest.mark.parametrize("end", [b"\n", b"\r\n", b"\r"])
+def test_a_header_may_be_longer_than_what_is_read_of_it_first(
+    length: int, end: bytes, tmp_path: Path
+) -> None:
+    path = written(tmp_path, b"a," + b"b" * (length - 2) + end + b"1,2" + end)
+    with headers.open_bytes(path) as file:
+        found = headers.header_of(file, path)
+    assert (found.names[0], len(found.names[1])) == ("a", length - 2)
+    assert found.cr_only == (end == b"\r")
+    assert found.end == length + len(end)
+
+
+def test_a_file_is_read_in_chunks_of_which_one_is_held_at_a_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("polars")
+    path = written(tmp_path, b"a,b\n" + b"1.000000000000001,2.000000000000002\n" * 2**18)
+    chunk = 2**20
+    monkeypatch.setattr(csv_module, "CHUNK_BYTES", chunk)
+    quick_columns(b"1,2\n", 2, [0, 1], [True, True])  # imports what it needs
+    tracemalloc.start()
+    try:
+        for block in open_table(path, AB).blocks():
+            del block
+        most = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert most < 1.75 * chunk  # the text, and its numbers, which take less than half as much
+
+
 def test_in_one_column_an_empty_line_is_a_missing_cell(tmp_path: Path) -> None:
     assert same(cells_of(written(tmp_path, b"a\n1\n\n2\n\n"), ONE)[0], [1, NAN, 2, NAN])
 
@@ -766,13 +798,10 @@ def test_a_row_in_the_place_of_the_header_is_not_repeated_in_the_message(tmp_pat
 )
 def test_lines_that_are_no_plain_records_are_left_to_the_rules(lines, places):
     pytest.importorskip("polars")
-    assert quick_batches(lines, 3, places, [True] * len(places)) is None
+    assert quick_columns(lines, 3, places, [True] * len(places)) is None
 
 
 def test_a_missing_last_cell_is_read_the_quick_way():
     pytest.importorskip("polars")
-    batches = quick_batches(b"1,2,\n4,5,6\n", 3, [2, 0], [True, True])
-    assert [row for batch in batches for row in batch.to_pylist()] == [
-        {"2": None, "0": 1.0},
-        {"2": 6.0, "0": 4.0},
-    ]
+    made = quick_columns(b"1,2,\n4,5,6\n", 3, [2, 0], [True, True])
+    assert repr(made.tolist()) == "[[nan, 6.0], [1.0, 4.0]]"

@@ -15,6 +15,8 @@ from privcov.table.files import regular_file
 
 LONGEST_LINE = 2**20
 MOST_COLUMNS = 100_000
+_OFTEN_ENOUGH = 2**14
+"""What is read of a file first: most headers end in it, and each part of a file looks at the header again."""
 
 _PACKED = {
     b"\x1f\x8b": "gzip",
@@ -58,7 +60,9 @@ class Header(NamedTuple):
 
 def header_of(file: io.FileIO, path: Path) -> Header:
     """The header of a file that is at its start."""
-    start = read_bytes(file, LONGEST_LINE + 2)
+    start = read_bytes(file, _OFTEN_ENOUGH)
+    if not any(end in start[:-1] for end in (b"\r", b"\n")):
+        start += read_bytes(file, LONGEST_LINE + 2 - len(start))
     for magic, name in _PACKED.items():
         if start.startswith(magic):
             raise InputError("E117", f"{path.name} is a {name} file.", "Unpack it first.")

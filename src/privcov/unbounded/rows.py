@@ -58,7 +58,7 @@ def open_rows(data: Any, columns: Sequence[str]) -> Table:
 
 def read_rows(table: Table) -> Floats:
     """Every row once, in order; incomplete rows as NaN throughout."""
-    blocks = [np.column_stack(block) for block in table.blocks()]
+    blocks = [np.column_stack([*block]) for block in table.blocks()]
     rows = np.concatenate(blocks) if blocks else np.zeros((0, table.schema.dimension))
     rows[~np.isfinite(rows).all(axis=1)] = np.nan
     return rows
