@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, reduce
 
 import numpy as np
 from numpy.typing import NDArray
@@ -84,15 +84,16 @@ class Bounding:
         shape = self.grid.dimension, len(block[0])
         by_feature = np.empty(shape) if room is None else room[: shape[0] * shape[1]].reshape(shape)
         with np.errstate(all="ignore"):  # an overflow warning would tell that a huge value is there
-            absent = self._place_numbers(block, by_feature) | self._place_levels(block, by_feature)
+            absent = self._place_numbers(block, by_feature) + self._place_levels(block, by_feature)
             if self.schema.missing == "zero-row":
-                by_feature[:, absent] = 0.0
+                for rows in absent:
+                    by_feature[:, rows] = 0.0
             if self.clip is not None:
                 _shrink(by_feature, self.clip)
             # Unreachable, and cheap to check on every row: the guarantee rests on these integers alone.
-            too_long = ~(_squared_norms(by_feature, (slice(None),)) <= self.grid.squared_norm_bound)
-            if too_long.any():
-                by_feature[:, too_long] = 0.0
+            squared = _squared_norms(by_feature, (slice(None),))
+            if not _none_above(squared, self.grid.squared_norm_bound):
+                by_feature[:, ~(squared <= self.grid.squared_norm_bound)] = 0.0
         return by_feature.T
 
     @cached_property
@@ -100,9 +101,9 @@ class Bounding:
         """The runs of numeric columns, with what their cells are measured from and in."""
         return tuple(Numbers.of(self.schema, run, self.one) for run in _numeric_runs(self.schema))
 
-    def _place_numbers(self, block: Block, by_feature: Floats) -> NDArray[np.bool_]:
-        """Put scaled cells on the grid; returns which rows lack one. Runs of columns share their passes."""
-        absent = np.zeros(by_feature.shape[1], dtype=bool)
+    def _place_numbers(self, block: Block, by_feature: Floats) -> list[NDArray[np.bool_]]:
+        """Put scaled cells on the grid, runs of columns together; returns the rows that lack one, by column."""
+        absent = []
         for numbers in self.numbers:
             scaled = by_feature[numbers.features]
             # Few calls for many columns: threads wait for each other between calls, not within them.
@@ -111,20 +112,22 @@ class Bounding:
             else:
                 np.concatenate([block[place] for place in numbers.places], out=scaled.reshape(-1))
                 np.subtract(scaled, numbers.middles, out=scaled)
-            suspicious = not np.isfinite(scaled).all()
+            suspicious = not math.isfinite(np.einsum("ij,ij->", scaled, scaled))
             np.divide(scaled, numbers.steps, out=scaled)
             np.clip(scaled, -self.one, self.one, out=scaled)
             np.rint(scaled, out=scaled)
-            if suspicious:  # a missing cell, or a finite one whose difference overflowed: look again
+            if (
+                suspicious
+            ):  # a missing cell, or one so large that its difference or a square overflowed: look again
                 for place, out in zip(numbers.places, scaled, strict=True):
                     missing = ~np.isfinite(block[place])
                     out[missing] = 0.0
-                    absent |= missing
+                    absent.append(missing)
         return absent
 
-    def _place_levels(self, block: Block, by_feature: Floats) -> NDArray[np.bool_]:
-        """Put the intercept and the indicators on the grid; returns which rows lack a categorical cell."""
-        absent = np.zeros(by_feature.shape[1], dtype=bool)
+    def _place_levels(self, block: Block, by_feature: Floats) -> list[NDArray[np.bool_]]:
+        """Put the intercept and the indicators on the grid; returns the rows that lack a level, by column."""
+        absent = []
         at = int(self.schema.intercept)
         by_feature[:at] = self.one
         for column, cells in zip(self.schema.columns, block, strict=True):
@@ -134,7 +137,7 @@ class Bounding:
             for position in range(len(column.levels)):
                 np.multiply(cells == position, self.one, out=by_feature[at + position])
             at += len(column.levels)
-            absent |= ~np.isfinite(cells)
+            absent.append(~np.isfinite(cells))
         return absent
 
 
@@ -176,9 +179,9 @@ def part_of(block: Block, start: int, stop: int) -> Block:
 
 def _shrink(by_feature: Floats, clip: Clip) -> None:
     squared = _squared_norms(by_feature, clip.features)
-    (long,) = np.nonzero(squared > clip.available)
-    if not len(long):
+    if _none_above(squared, clip.available):
         return
+    (long,) = np.nonzero(squared > clip.available)
     few = (
         4 * len(long) < by_feature.shape[1]
     )  # then these alone; else all, the others times 1: the same numbers
@@ -197,10 +200,13 @@ def _shrink(by_feature: Floats, clip: Clip) -> None:
 
 def _squared_norms(by_feature: Floats, runs: Sequence[slice]) -> Floats:
     """Σ q² per row: whole numbers up to d·4^k ≤ 2^52, so exact in any order of summation."""
-    total = np.zeros(by_feature.shape[1])
-    for run in runs:
-        total += np.einsum("ij,ij->j", by_feature[run], by_feature[run])
-    return total
+    parts = [np.einsum("ij,ij->j", by_feature[run], by_feature[run]) for run in runs]
+    return reduce(np.add, parts) if parts else np.zeros(by_feature.shape[1])
+
+
+def _none_above(squared: Floats, bound: int) -> bool:
+    """Whether every number is at most ``bound``; NaN is not."""
+    return bool(squared.max(initial=0.0) <= bound)
 
 
 def _numeric_runs(schema: Schema) -> list[slice]:

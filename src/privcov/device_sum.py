@@ -8,19 +8,19 @@ confirms the sum. Proof: docs/proofs/exact-gram.md.
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from typing import Any
 
 import numpy as np
 
-from privcov.bounding import Block, Bounding, Clip
-from privcov.devices import Device, cores
+from privcov.bounding import Block, Bounding, Clip, part_of
+from privcov.devices import Device
 from privcov.errors import InternalError
 from privcov.freivalds import Check, exactness_probe
 from privcov.gram import WORD, Gram
 from privcov.grid import BLOCK_ROWS, Grid
 from privcov.schema import Categorical, Schema
+from privcov.sending import Sender
 from privcov.triangle import upper_of
 
 _HALF = 2**16
@@ -46,16 +46,42 @@ class DeviceSum:
         weights = self._check.weights.view(np.uint32).astype(np.int64)
         self._halves = self._sent(np.stack([weights % _HALF, weights // _HALF], axis=1).astype(np.float64))
         self._expected = self._torch.zeros(grid.dimension, dtype=self._torch.int64, device=self._place)
-        self._staging: list[list[Any]] = []
+        self._sender = Sender(device)
+        self._gathered: Any = None
+        self._waiting = 0
 
     def add(self, block: Block) -> None:
         """Bound the rows of a block and add them."""
         for start in range(0, len(block[0]), BLOCK_ROWS):
-            self.add_cells(self._cells(block, start, min(start + BLOCK_ROWS, len(block[0]))))
+            part = part_of(block, start, start + BLOCK_ROWS)
+            if isinstance(part, np.ndarray) and abs(part.strides[0]) < abs(part.strides[1]):
+                self.add_cells(self._sender.send(part.T).T)  # a table whose rows lie one after the other
+            else:
+                self.add_cells(self._sender.send(part))
 
     def add_cells(self, cells: Any) -> None:
-        """The same for at most ``BLOCK_ROWS`` rows whose cells are a tensor, one row of it for each column."""
+        """The same for at most ``BLOCK_ROWS`` rows whose cells are a tensor, one row of it for each column.
+
+        Rows wait until there are enough for a product: one of few rows costs more in adding than in multiplying.
+        """
         rows = self.bounded(cells)
+        if not self._waiting and rows.shape[1] == BLOCK_ROWS:
+            self._multiply(rows)
+            return
+        if self._gathered is None:
+            self._gathered = rows.new_empty((len(rows), BLOCK_ROWS))
+        for part in rows.tensor_split([BLOCK_ROWS - self._waiting], dim=1):
+            self._gathered[:, self._waiting : self._waiting + part.shape[1]] = part
+            self._waiting += part.shape[1]
+            if self._waiting == BLOCK_ROWS:
+                self._multiply_waiting()
+
+    def _multiply_waiting(self) -> None:
+        if self._waiting:
+            self._multiply(self._gathered[:, : self._waiting])
+        self._waiting = 0
+
+    def _multiply(self, rows: Any) -> None:
         reach = rows.shape[1] * self._grid.squared_norm_bound
         if self._reach + reach > WORD:
             self._carry()
@@ -86,6 +112,7 @@ class DeviceSum:
 
     def gram(self) -> Gram:
         """The sum, back in this process, if Freivalds' check confirms it."""
+        self._multiply_waiting()
         self._carry()
         self._check.expect(self._expected.cpu().numpy())
         if not self._check.passes(self._total):
@@ -115,40 +142,6 @@ class DeviceSum:
         factor = torch.where(squared > clip.available, radius / torch.sqrt(squared), torch.ones_like(squared))
         for run in clip.features:
             made[run].mul_(factor).round_()
-
-    def _cells(self, block: Block, start: int, stop: int) -> Any:
-        """The cells of some rows on the device. Threads copy them into memory that a GPU reads by itself, while it is
-        still busy with the rows before."""
-        gpu = self._place.type == "cuda"
-        if not self._staging:
-            shape = (len(block), BLOCK_ROWS)
-            self._staging = [
-                [self._torch.empty(shape, dtype=self._torch.float64, pin_memory=gpu), None]
-                for _ in range(1 + gpu)
-            ]
-        self._staging.reverse()
-        staged, sent = self._staging[0]
-        if sent is not None:
-            sent.synchronize()
-        here = staged.numpy()[:, : stop - start]
-        copiers = min(cores(), 1 + len(block) // 64)
-
-        def copy(first: int) -> None:
-            for place in range(first, len(block), copiers):
-                here[place] = block[place][start:stop]
-
-        if copiers == 1:
-            copy(0)
-        else:
-            with ThreadPoolExecutor(copiers) as pool:
-                list(pool.map(copy, range(copiers)))
-        part = staged[:, : stop - start]
-        if not gpu:
-            return part.clone()
-        cells = part.to(self._place, non_blocking=True)
-        self._staging[0][1] = self._torch.cuda.Event()
-        self._staging[0][1].record()
-        return cells
 
     def _sent(self, values: Any) -> Any:
         return self._torch.from_numpy(np.array(values)).to(self._place)

@@ -34,10 +34,16 @@ class Check:
     def __init__(self, dimension: int) -> None:
         self.weights: NDArray[np.int32] = kernel().words((dimension + 1) // 2).view(np.int32)[:dimension]
         self._expected: NDArray[np.int32] = np.zeros(dimension, dtype=np.int32)
+        self._room: NDArray[np.int32] = np.empty(0, dtype=np.int32)
 
     def saw(self, rows: Floats) -> None:
         """Count the rows of a block in."""
-        whole = rows.T.astype(np.int32)  # |q| ≤ 2^20; sums and products wrap around, which is meant
+        if self._room.size < rows.size:
+            self._room = np.empty(rows.size, dtype=np.int32)
+        whole = self._room[: rows.size].reshape(rows.T.shape)
+        np.copyto(
+            whole, rows.T, casting="unsafe"
+        )  # |q| ≤ 2^20; sums and products wrap around, which is meant
         self._expected += np.einsum("ij,j->i", whole, np.einsum("ij,i->j", whole, self.weights))
 
     def expect(self, expected: NDArray[np.int64]) -> None:

@@ -7,12 +7,11 @@ docs/proofs/exact-gram.md.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from functools import partial
 
 import numpy as np
 
-from privcov.bounding import Block, Bounding, Floats, part_of
+from privcov.bounding import Block, Bounding, part_of
 from privcov.device_sum import DeviceSum
 from privcov.devices import CPU, Device
 from privcov.engines import AnyFragment, Engine, Local, Progress, Report, Result, gather
@@ -71,10 +70,15 @@ class HostSum:
         check_arithmetic()
         self._bounding = Bounding.of(schema, grid)
         self._gram, self._check = Gram(grid), Check(grid.dimension)
+        self._most = max(1_024, min(_MOST_ROWS, _MOST_CELLS // grid.dimension))
+        self._room = np.empty(self._most * grid.dimension)
 
     def add(self, block: Block) -> None:
-        """Bound the rows of a block and add them."""
-        for rows in bounded(self._bounding, block):
+        """Bound the rows of a block and add them, in equal parts that fit the cache, in the same memory each time."""
+        count = len(block[0])
+        step = -(-count // max(1, -(-count // self._most)))
+        for start in range(0, count, max(1, step)):
+            rows = self._bounding.rows(part_of(block, start, start + step), room=self._room)
             self._gram.add(rows)
             self._check.saw(rows)
 
@@ -83,13 +87,3 @@ class HostSum:
         if not self._check.passes(self._gram):
             raise InternalError()
         return self._gram
-
-
-def bounded(bounding: Bounding, block: Block) -> Iterator[Floats]:
-    """A block as whole-number rows, in equal parts that fit the cache; each part is used before the next is made."""
-    dimension, count = bounding.grid.dimension, len(block[0])
-    most = max(1_024, min(_MOST_ROWS, _MOST_CELLS // dimension))
-    step = -(-count // max(1, -(-count // most)))
-    room = np.empty(dimension * step)
-    for start in range(0, count, max(1, step)):
-        yield bounding.rows(part_of(block, start, start + step), room=room)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import privcov as pc
-from privcov import devices
+from privcov import devices, sending
 from privcov.bench import device as bench
 from privcov.devices import Device
 from privcov.engines import Local, engine_named
@@ -84,6 +84,38 @@ def test_a_sum_that_outgrows_one_word_is_carried(monkeypatch):
         here.add(block)
         there.add(block)
     assert here.gram().reveal_to_mechanism().tolist() == there.gram().reveal_to_mechanism().tolist()
+
+
+@pytest.mark.parametrize("device", DEVICES, ids=lambda device: device.name)
+@pytest.mark.parametrize("steps", [[1], [8192, 8192], [3, 8192, 100], [5000, 5000, 8192, 1], [8191, 1, 1]])
+def test_rows_that_wait_for_a_product_are_counted_once(steps, device):
+    schema = pc.Schema.from_dict({"columns": COLUMNS, "row_norm_bound": 1.3})
+    grid, rows = Grid.of(schema), table(sum(steps))
+    here, there = HostSum(schema, grid), DeviceSum(schema, grid, device)
+    for start, count in zip(np.cumsum([0, *steps]), steps, strict=False):
+        part = rows[start : start + count]
+        here.add(part.T)
+        there.add(part.T if start % 2 else [np.ascontiguousarray(c) for c in part.T])
+    ours, theirs = here.gram(), there.gram()
+    assert ours.rows == theirs.rows == len(rows)
+    assert ours.reveal_to_mechanism().tolist() == theirs.reveal_to_mechanism().tolist()
+
+
+@pytest.mark.parametrize("device", DEVICES, ids=lambda device: device.name)
+@pytest.mark.parametrize("room", [1, 7, 1000, 2**23])
+def test_what_is_sent_arrives_whatever_the_size_of_a_room(room, device, monkeypatch):
+    monkeypatch.setattr(sending, "_ROOM", room)
+    monkeypatch.setattr(sending, "_WORTH_A_THREAD", 10)
+    sender = sending.Sender(device)
+    wide = np.random.default_rng(1).normal(size=(30, 41))
+    sources = [wide, wide.T, list(wide), wide[::2, ::-1], wide[:1], wide[:, :1], wide * 2, [*(wide + 1)]]
+    before = None
+    for source in sources:
+        sent = sender.send(source)
+        assert np.array_equal(sent.cpu().numpy(), np.asarray(source))
+        if before is not None:  # a matrix stays as it came until two more are sent
+            assert np.array_equal(before[0].cpu().numpy(), np.asarray(before[1]))
+        before = sent, source
 
 
 def test_one_wrong_entry_is_found_by_freivalds_check():

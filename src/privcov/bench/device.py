@@ -1,8 +1,9 @@
 """A wide table's Gram matrix on a device, against the device's own float64 matrix rate; and the same bits as here.
 
 One block of rows is used again and again, so the table need not fit anywhere. Rates count 2·n·d² operations. *On the
-device* starts from cells that are there already; *from memory* includes stacking and sending them. The sum is compared
-with NumPy's, integer by integer, on as many fresh rows as asked.
+device* starts from cells that are there already; *rows* and *columns in memory* include sending them, from an array
+whose rows lie one after the other or from one array for each column. The sum is compared with NumPy's, integer by
+integer, on as many fresh rows as asked.
 """
 
 from __future__ import annotations
@@ -46,24 +47,23 @@ def run(
     step()
     schema, grid = _schema(dimension)
     cells = _cells(dimension, 0)
-    sent = torch.from_numpy(cells).to(place.place)
+    sent, by_row = torch.from_numpy(cells).to(place.place), np.ascontiguousarray(cells.T)
+    ways: dict[str, Callable[[DeviceSum, int], None]] = {
+        "on_device": lambda total, count: total.add_cells(sent[:, :count]),
+        "rows_in_memory": lambda total, count: total.add(by_row[:count].T),
+        "columns_in_memory": lambda total, count: total.add(list(cells[:, :count])),
+    }
 
-    def on_device(count: int) -> None:
+    def work(add: Callable[[DeviceSum, int], None], count: int) -> None:
         total = DeviceSum(schema, grid, place)
         for start in range(0, count, BLOCK_ROWS):
-            total.add_cells(sent[:, : min(BLOCK_ROWS, count - start)])
+            add(total, min(BLOCK_ROWS, count - start))
         _wait(place)
 
-    def from_memory(count: int) -> None:
-        total = DeviceSum(schema, grid, place)
-        for start in range(0, count, BLOCK_ROWS):
-            total.add(list(cells[:, : min(BLOCK_ROWS, count - start)]))
-        _wait(place)
-
-    for name, work in (("on_device", on_device), ("from_memory", from_memory)):
-        work(BLOCK_ROWS)
+    for name, add in ways.items():
+        work(add, BLOCK_ROWS)
         start = time.perf_counter()
-        work(rows)
+        work(add, rows)
         seconds = time.perf_counter() - start
         result[name] = {"seconds": seconds, "rate": 2.0 * rows * dimension**2 / seconds}
         result[name]["of_matrix_rate"] = result[name]["rate"] / result["matrix_rate"]
@@ -129,7 +129,11 @@ def render(result: dict[str, Any]) -> str:
         return f"skipped: {result['skipped']}"
     lines = [
         [what, f"{made['seconds']:.2f} s", f"{made['rate'] / 1e12:.1f}", f"{made['of_matrix_rate']:.2f}"]
-        for what, made in (("on the device", result["on_device"]), ("from memory", result["from_memory"]))
+        for what, made in (
+            ("on the device", result["on_device"]),
+            ("rows in memory", result["rows_in_memory"]),
+            ("columns in memory", result["columns_in_memory"]),
+        )
     ]
     head = (
         f"{result.get('called', result['device'])}: float64 matrix product {result['matrix_rate'] / 1e12:.1f} TFLOP/s\n"

@@ -231,6 +231,31 @@ def device(device: str, rows: int, columns: int, compare: int, part: str, rank: 
             )
         print_json(found) if as_json else print(bench.render_eigenvectors(found))
         return
-    with counting(5, "computing") as step:
+    with counting(6, "computing") as step:
         result = bench.run(device=device, rows=rows, dimension=columns, compared_rows=compare, step=step)
+    print_json(result) if as_json else print(bench.render(result))
+
+
+@command.command(name="wide")
+@click.option("--columns", default=8192, show_default=True, type=click.IntRange(1448, 20_000))
+@click.option("--rows", default=2_000, show_default=True, type=click.IntRange(1))
+@click.option("--mechanism", default="gaussian", show_default=True, help="One that reaches so many columns.")
+@click.option("--device", default="cpu", show_default=True, help="cpu, cuda, cuda:N or torch.")
+@click.option("--repair", is_flag=True, help="Repair the release too: minutes, at thousands of columns.")
+@click.option("--quick", is_flag=True, help="1,500 columns, 500 rows.")
+@json_option
+def wide(
+    columns: int, rows: int, mechanism: str, device: str, repair: bool, quick: bool, as_json: bool
+) -> None:
+    """A release of thousands of columns from array to file and back: seconds, memory, bytes, each beside a floor.
+
+    Example: privcov bench wide --quick --repair
+    """
+    from privcov.bench import wide as bench
+
+    columns, rows = (1500, 500) if quick else (columns, rows)
+    with counting(9 if repair else 7, "working") as step:
+        result = bench.run(
+            columns=columns, rows=rows, mechanism=mechanism, device=device, repaired=repair, step=step
+        )
     print_json(result) if as_json else print(bench.render(result))

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from privcov.bounding import Block, Floats
 from privcov.errors import InputError
-from privcov.schema import Categorical, Schema
+from privcov.schema import Categorical, Numeric, Schema
 from privcov.table.base import Table, block_rows
 from privcov.table.cells import codes_of_numbers
 from privcov.table.fragments import Held, slices
@@ -33,9 +33,15 @@ class ArrayTable(Table):
 
     def _blocks(self) -> Iterator[Block]:
         step = block_rows(self.schema)
+        plain = self._array.dtype == np.float64 and not isinstance(self._array, np.ma.MaskedArray)
+        as_it_is = plain and all(isinstance(column, Numeric) for column in self.schema.columns)
         for start in range(0, len(self._array), step):
             part = self._array[start : start + step]
-            yield [self._cells(part, place) for place in range(len(self.schema.columns))]
+            yield (
+                part.T
+                if as_it_is
+                else [self._cells(part, place) for place in range(len(self.schema.columns))]
+            )
 
     def _cells(self, part: NDArray[Any], place: int) -> Floats:
         column, values = self.schema.columns[place], part[:, place]

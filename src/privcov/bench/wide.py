@@ -1,0 +1,151 @@
+"""A release of many columns from array to answer: time, memory and bytes of every step, each beside its floor.
+
+Floors are measured in the same run: the bare float64 product of the same rows where the sum is taken, writing as many
+bytes to the same disk, one eigendecomposition of the same size where repair does its own.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import time
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from privcov.bench.gram import peak_bytes, schema_of
+from privcov.devices import CPU, Device, eigh, using
+from privcov.engines import Local
+from privcov.grid import Grid
+from privcov.mechanisms import MECHANISMS
+from privcov.privacy import ApproxDP, Loss, PureDP
+from privcov.publish import release
+from privcov.released import load
+from privcov.report.tables import table
+from privcov.summing import sum_rows
+from privcov.table import open_table
+from privcov.verifying import verify
+
+_PIECE = 2**24
+
+
+def run(
+    *,
+    columns: int = 8192,
+    rows: int = 2_000,
+    mechanism: str = "gaussian",
+    device: str = "cpu",
+    repaired: bool = False,
+    step: Callable[[], None] = lambda: None,
+) -> dict[str, Any]:
+    """Wall and CPU seconds of every step for invented rows; ``repaired`` adds the longest one."""
+    place = Device.named(device)
+    engine = Local(device=place)
+    schema, array = schema_of(columns - 1, 20.0), _invented(rows, columns - 1)
+    found: dict[str, dict[str, float]] = {}
+
+    def timed(name: str, work: Callable[[], Any]) -> Any:
+        wall, cpu = time.perf_counter(), time.process_time()
+        made = work()
+        found[name] = {"wall": time.perf_counter() - wall, "cpu": time.process_time() - cpu}
+        step()
+        return made
+
+    _product(place, array[:1])  # libraries start when they are first used
+    sum_rows(open_table(array[:1], schema), schema, Grid.of(schema), engine=engine)
+    timed("product", lambda: _product(place, array))
+    timed("sum", lambda: sum_rows(open_table(array, schema), schema, Grid.of(schema), engine=engine))
+    made = timed(
+        "release",
+        lambda: release(array, schema=schema, loss=_loss(mechanism), mechanism=mechanism, engine=engine),
+    )
+    result: dict[str, Any] = {
+        "bench": "wide",
+        "columns": columns,
+        "rows": rows,
+        "mechanism": mechanism,
+        "device": place.name,
+        "seconds": found,
+    }
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "wide.release")
+        timed("save", partial(made.save, path))
+        result["file_bytes"] = path.stat().st_size
+        timed("write", lambda: _write(Path(folder, "bytes"), result["file_bytes"]))
+        del made
+        again = timed("load", lambda: load(path))
+        timed("verify", lambda: verify(path))
+    with using(place):
+        if repaired:
+            matrix = again.second_moment(raw=True, scaled=True)
+            timed("decomposition", lambda: eigh(matrix))
+            del matrix
+            timed("repair", again.second_moment)
+    result["peak_bytes"] = peak_bytes()
+    return result
+
+
+def render(result: dict[str, Any]) -> str:
+    """A line for each step, with its floor."""
+    seconds = result["seconds"]
+    steps = [
+        ("exact sum of rows", "sum", "product", "bare product of the same rows"),
+        ("array to release", "release", "sum", "its sum: what is left is noise"),
+        ("save", "save", "write", "writing as many bytes"),
+        ("load", "load", "write", "writing as many bytes"),
+        ("verify", "verify", "write", "writing as many bytes"),
+        ("repair", "repair", "decomposition", "one eigendecomposition"),
+    ]
+    lines = [
+        [
+            words,
+            f"{seconds[name]['wall']:.2f}",
+            f"{seconds[name]['cpu']:.2f}",
+            f"{seconds[name]['wall'] / seconds[floor]['wall']:.2f}",
+            f"× {what} ({seconds[floor]['wall']:.2f} s)",
+        ]
+        for words, name, floor, what in steps
+        if name in seconds
+    ]
+    lines = [[*cells[:4], cells[4].ljust(max(len(line[4]) for line in lines))] for cells in lines]
+    entries = result["columns"] * (result["columns"] + 1) // 2
+    return "\n".join(
+        [
+            f"{result['mechanism']}, {result['rows']:,} rows × {result['columns']:,} columns "
+            f"({entries / 1e6:,.1f} million entries), summed on {result['device']}:",
+            table(["", "s", "CPU-s", "ratio", ""], lines),
+            f"File {result['file_bytes'] / 1e6:,.0f} MB, peak memory {result['peak_bytes'] / 1e9:.2f} GB.",
+        ]
+    )
+
+
+def _loss(mechanism: str) -> Loss:
+    if "pure" in MECHANISMS[mechanism].kinds:
+        return PureDP(epsilon=1, neighbours="replace-one")
+    return ApproxDP(epsilon=1, delta="1e-6", neighbours="replace-one")
+
+
+def _invented(rows: int, columns: int) -> Any:
+    """Numbers in [-4, 4), quickly: what is measured does not depend on them."""
+    words = np.arange(rows * columns, dtype=np.uint32) * np.uint32(2654435761) >> np.uint32(8)
+    return words.reshape(rows, columns) * (8.0 / 2**24) - 4.0
+
+
+def _product(device: Device, array: Any) -> None:
+    if device == CPU:
+        array.T @ array.copy()  # not the same memory: NumPy multiplies a matrix with itself in half the time
+        return
+    there = device.torch.from_numpy(array).to(device.place)
+    (there.T @ there).sum().item()
+
+
+def _write(path: Path, size: int) -> None:
+    piece = memoryview(bytes(min(size, _PIECE)))
+    with path.open("wb") as file:
+        for start in range(0, size, _PIECE):
+            file.write(piece[: size - start])
+        file.flush()
+        os.fsync(file.fileno())
