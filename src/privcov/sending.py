@@ -70,8 +70,11 @@ class Sender:
         edges = [len(lines) * part // parts for part in range(parts + 1)]
 
         def copy(part: int) -> None:
-            for place in range(edges[part], edges[part + 1]):
-                here[place] = lines[place]
+            some = slice(edges[part], edges[part + 1])
+            if isinstance(lines, np.ndarray):
+                here[some] = lines[some]
+            else:
+                np.stack(lines[some], out=here[some])
 
         if parts == 1:
             copy(0)

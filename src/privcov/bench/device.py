@@ -43,6 +43,7 @@ def run(
     torch = place.torch
     if place.place.type == "cuda":
         result["called"] = torch.cuda.get_device_name(place.place)
+        result["wire_rate"] = _wire_rate(place)
     result["matrix_rate"] = _matrix_rate(place, min(dimension, 8192))
     step()
     schema, grid = _schema(dimension)
@@ -139,6 +140,9 @@ def render(result: dict[str, Any]) -> str:
         f"{result.get('called', result['device'])}: float64 matrix product {result['matrix_rate'] / 1e12:.1f} TFLOP/s\n"
         f"Gram matrix of {result['rows']:,} rows × {result['dimension']:,} columns:"
     )
+    if "wire_rate" in result:
+        seconds = 8.0 * result["rows"] * result["dimension"] / result["wire_rate"]
+        head += f"\nsending the cells alone, {result['wire_rate'] / 1e9:.0f} GB/s: {seconds:.2f} s"
     same = "the same integers as NumPy" if result["same_bits"] else "DIFFERENT INTEGERS"
     turned = [
         [
@@ -170,6 +174,19 @@ def _matrix_rate(device: Device, size: int) -> float:
         made @ made
     _wait(device)
     return rounds * 2.0 * size**3 / (time.perf_counter() - start)
+
+
+def _wire_rate(device: Device) -> float:
+    """Bytes a second from memory that the device reads by itself."""
+    torch, rounds = device.torch, 50
+    here = torch.empty(2**23, dtype=torch.float64, pin_memory=True)
+    there = here.to(device.place)
+    _wait(device)
+    start = time.perf_counter()
+    for _ in range(rounds):
+        there.copy_(here, non_blocking=True)
+    _wait(device)
+    return rounds * 8.0 * 2**23 / (time.perf_counter() - start)
 
 
 def _same_bits(schema: Schema, grid: Grid, device: Device, rows: int) -> bool:
