@@ -21,7 +21,6 @@ from privcov.gram import WORD, Gram
 from privcov.grid import BLOCK_ROWS, Grid
 from privcov.schema import Categorical, Schema
 from privcov.sending import Sender
-from privcov.triangle import upper_of
 
 _HALF = 2**16
 """Freivalds' numbers of 32 bits go in halves, whose products with rows float64 holds exactly."""
@@ -39,7 +38,8 @@ class DeviceSum:
             for numbers in self._bounding.numbers
         ]
         self._levels = list(_levels(schema))
-        self._total, self._rows, self._reach = Gram(grid), 0, 0
+        self._total: Gram | None = None
+        self._rows = self._reach = 0
         shape = (grid.dimension, grid.dimension)
         self._low = self._torch.zeros(shape, dtype=self._torch.int64, device=self._place)
         self._check = Check(grid.dimension)
@@ -113,11 +113,11 @@ class DeviceSum:
     def gram(self) -> Gram:
         """The sum, back in this process, if Freivalds' check confirms it."""
         self._multiply_waiting()
-        self._carry()
+        total = self._carry()
         self._check.expect(self._expected.cpu().numpy())
-        if not self._check.passes(self._total):
+        if not self._check.passes(total):
             raise InternalError()
-        return self._total
+        return total
 
     def _see(self, rows: Any) -> None:
         """Add Σ q(q·v) modulo 2^32, in halves of 16 bits: sums below 2^20 · 2^16 · max(rows, columns) < 2^53."""
@@ -127,13 +127,19 @@ class DeviceSum:
         low, high = (rows @ halves).to(self._torch.int64).unbind(dim=1)
         self._expected += low + (high % _HALF) * _HALF
 
-    def _carry(self) -> None:
-        """Hand what is summed so far to the process, whose sum never overflows."""
-        upper = upper_of(self._low.cpu().numpy())
-        part = Gram.from_transport(self._grid, upper, None, rows=self._rows, reach=self._reach)
-        self._total.merge(part)
+    def _carry(self) -> Gram:
+        """Hand what is summed so far to the process, whose sum never overflows; returns that one."""
+        words = self._low.cpu().numpy()
+        if self._place.type == "cpu":
+            words = words.copy()
+        part = Gram.from_transport(self._grid, words, None, rows=self._rows, reach=self._reach)
+        if self._total is None:
+            self._total = part
+        else:
+            self._total.merge(part)
         self._low.zero_()
         self._reach = self._rows = 0
+        return self._total
 
     def _shrink(self, made: Any, clip: Clip) -> None:
         torch = self._torch

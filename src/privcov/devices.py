@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privcov.errors import ParameterError
+from privcov.tiles import symmetrized
 
 Floats = NDArray[np.float64]
 SMALL = 512
@@ -142,11 +143,10 @@ def composed(vectors: Floats, values: Floats) -> Floats:
     """
     device = device_for(len(vectors))
     if device is None:
-        made = (vectors * values) @ vectors.T
-    else:
-        there = sent(vectors, device)
-        made = received((there * sent(values, device)) @ there.T)
-    return np.asarray((made + made.T) / 2)
+        return symmetrized((vectors * values) @ vectors.T)[0]
+    there = sent(vectors, device)
+    made = (there * sent(values, device)) @ there.T
+    return received((made + made.T) / 2)
 
 
 def sent(values: Floats, device: Device) -> Any:

@@ -119,10 +119,11 @@ class Gram:
     def from_transport(
         cls, grid: Grid, low: NDArray[np.int64], high: NDArray[np.int64] | None, *, rows: int, reach: int
     ) -> Gram:
-        """What ``words_for_transport`` took apart."""
+        """What ``words_for_transport`` took apart, or a whole matrix of words that nobody else keeps."""
         made = cls(grid)
-        made._low, made._rows, made._reach = symmetric(low, grid.dimension), rows, reach
+        made._low = symmetric(low, grid.dimension) if low.ndim == 1 else low
         made._high = None if high is None else symmetric(high, grid.dimension)
+        made._rows, made._reach = rows, reach
         return made
 
     def fingerprint(self, key: bytes, about: str) -> str:

@@ -213,8 +213,8 @@ class Release(Shown):
         made = np.outer(half_widths, half_widths)
         made *= moment
         if middles.any():
-            shift = np.outer(middles, half_widths * moment[0] + middles * (moment[0, 0] / 2))
-            made += shift + shift.T
+            shift = half_widths * moment[0] + middles * (moment[0, 0] / 2)
+            made += np.outer(middles, shift) + np.outer(shift, middles)
         return made
 
     @property

@@ -74,7 +74,7 @@ class Sender:
             if isinstance(lines, np.ndarray):
                 here[some] = lines[some]
             else:
-                np.stack(lines[some], out=here[some])
+                np.concatenate(lines[some], out=here[some].reshape(-1))
 
         if parts == 1:
             copy(0)
@@ -92,7 +92,8 @@ class _Wire:
 
     def __init__(self, device: Device) -> None:
         self._cuda, self._place = device.torch.cuda, device.place
-        self._stream, self._used = self._cuda.Stream(self._place), None
+        self._stream: Any = self._cuda.Stream(self._place)
+        self._used: Any = None
 
     @contextmanager
     def sending(self, *, wait: bool) -> Iterator[None]:

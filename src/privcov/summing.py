@@ -7,7 +7,9 @@ docs/proofs/exact-gram.md.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -39,18 +41,25 @@ def sum_rows(
 
     The result is the same integers for every engine, every number of workers and every order of rows.
     """
-    total, runner = Gram(grid), Local() if engine is None else engine
-    work = partial(sum_fragment, schema=schema, grid=grid, device=runner.device)
-    for sent in gather(table, work, runner, progress):
-        total.merge(decode_sensitive_sum(sent, grid))
+    runner = Local() if engine is None else engine
+    facts: dict[str, Any] = {"schema": schema, "grid": grid, "device": runner.device}
+    here = _Here(partial(add_rows, **facts)) if runner.in_process and table.home is None else None
+    total: Gram | None = None
+    for sent in gather(table, here or partial(sum_fragment, **facts), runner, progress):
+        part = here.take(sent) if here else decode_sensitive_sum(sent, grid)
+        if total is None:
+            total = part
+        else:
+            total.merge(part)
+    total = Gram(grid) if total is None else total
     table.rows = total.rows
     return total
 
 
-def sum_fragment(
+def add_rows(
     fragment: AnyFragment, *, schema: Schema, grid: Grid, device: Device = CPU, report: Report | None = None
-) -> Result:
-    """The partial sum of one fragment, where it is read: sensitive bytes, which are merged and never stored."""
+) -> Gram:
+    """The partial sum of one fragment, where it is read."""
     table = fragment.open(schema)
     total = HostSum(schema, grid) if device == CPU else DeviceSum(schema, grid, device)
     for block in table.blocks():
@@ -60,7 +69,29 @@ def sum_fragment(
     gram = total.gram()
     if fragment.rows not in (None, gram.rows):
         raise InternalError()
+    return gram
+
+
+def sum_fragment(fragment: AnyFragment, *, report: Report | None = None, **facts: Any) -> Result:
+    """The same as sensitive bytes, for another process, which merges them and never stores them."""
+    gram = add_rows(fragment, report=report, **facts)
     return gram.rows, encode_sensitive_sum(gram)
+
+
+class _Here:
+    """Partial sums that need not travel: what is handed on is the place at which one lies ready."""
+
+    def __init__(self, add: Callable[..., Gram]) -> None:
+        self._add = add
+        self._ready: dict[int, Gram] = {}
+
+    def __call__(self, fragment: AnyFragment, /, *, report: Report | None = None) -> Result:
+        gram = self._add(fragment, report=report)
+        self._ready[fragment.place] = gram
+        return gram.rows, str(fragment.place).encode("ascii")
+
+    def take(self, sent: bytes) -> Gram:
+        return self._ready.pop(int(sent))
 
 
 class HostSum:

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from privcov.errors import ReleaseError
 from privcov.grid import Grid
 from privcov.noise import NoiseLaw
+from privcov.tiles import mirror
 
 WIDE = 2**20
 """A triangle of more entries than this is kept in machine words."""
@@ -62,7 +63,8 @@ def symmetric(upper: NDArray[Any], dimension: int) -> NDArray[Any]:
     """
     whole = np.empty((dimension, dimension), dtype=upper.dtype)
     for i, part in enumerate(_rows(dimension)):
-        whole[i, i:] = whole[i:, i] = upper[part]
+        whole[i, i:] = upper[part]
+    mirror(whole)
     return whole
 
 

@@ -52,7 +52,8 @@ def run(
     ways: dict[str, Callable[[DeviceSum, int], None]] = {
         "on_device": lambda total, count: total.add_cells(sent[:, :count]),
         "rows_in_memory": lambda total, count: total.add(by_row[:count].T),
-        "columns_in_memory": lambda total, count: total.add(list(cells[:, :count])),
+        "columns_in_memory": lambda total, count: total.add(cells[:, :count]),
+        "a_list_in_memory": lambda total, count: total.add(list(cells[:, :count])),
     }
 
     def work(add: Callable[[DeviceSum, int], None], count: int) -> None:
@@ -134,6 +135,7 @@ def render(result: dict[str, Any]) -> str:
             ("on the device", result["on_device"]),
             ("rows in memory", result["rows_in_memory"]),
             ("columns in memory", result["columns_in_memory"]),
+            ("a list of columns", result["a_list_in_memory"]),
         )
     ]
     head = (

@@ -12,6 +12,7 @@ from privcov.errors import ParameterError
 from privcov.noise import NoiseLaw
 from privcov.repair.facts import Floats, PublicFacts
 from privcov.repair.structure import Structure
+from privcov.tiles import symmetrized
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -26,19 +27,18 @@ class Observed:
     structure: Structure | None = None
 
     def __post_init__(self) -> None:
-        matrix = np.array(self.matrix, dtype=np.float64)
-        d = self.law.dimension
-        if matrix.shape != (d, d):
-            raise ParameterError("E273", f"the noise law has dimension {d}, the matrix shape {matrix.shape}.")
-        if not np.isfinite(matrix).all():
+        given, d = np.asarray(self.matrix, dtype=np.float64), self.law.dimension
+        if given.shape != (d, d):
+            raise ParameterError("E273", f"the noise law has dimension {d}, the matrix shape {given.shape}.")
+        if not np.isfinite(given).all():
             raise ParameterError("E274", "the matrix to repair has entries that are not finite.")
-        if not np.allclose(matrix, matrix.T, rtol=0, atol=1e-9 * float(np.abs(matrix).max(initial=0.0))):
+        matrix, difference = symmetrized(given)
+        if not difference <= 1e-9 * float(np.abs(given).max(initial=0.0)):
             raise ParameterError("E275", "the matrix to repair is not symmetric.")
         if self.structure is not None and self.structure.dimension != d:
             raise ParameterError(
                 "E281", f"the structure has dimension {self.structure.dimension}, the matrix {d}."
             )
-        matrix = (matrix + matrix.T) / 2
         matrix.setflags(write=False)
         object.__setattr__(self, "matrix", matrix)
         _ = self.facts  # validates what is left

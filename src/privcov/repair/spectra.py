@@ -107,7 +107,12 @@ def rotation_invariant(spectra: Floats, law: NoiseLaw) -> Floats:
         g = np.empty(part.shape, dtype=np.complex128)
         step = max(1, _BLOCK // part.size)
         for some in (slice(low, low + step) for low in range(0, d, step)):
-            g[:, some] = np.mean(1.0 / (part[:, some, None] - part[:, None, :] - 1j * distance), axis=2)
+            apart = part[:, some, None] - part[:, None, :]
+            inverse = 1.0 / (
+                apart * apart + distance**2
+            )  # 1/(x − iη) is (x + iη)/(x² + η²), without complex division
+            g[:, some].real = (apart * inverse).mean(axis=2)
+            g[:, some].imag = distance * inverse.mean(axis=2)
         r = law.r_transform(g)
         out[start : start + block] = part - r.real - r.imag * g.real / g.imag
     return out
