@@ -132,6 +132,21 @@ def rows_alone(bounding: Bounding, block: Block) -> Iterator[list[float]]:
         yield bounding.rows([cells[place : place + 1] for cells in block])[0].tolist()
 
 
+@pytest.mark.parametrize("cell", [np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize("matrix", [False, True])
+def test_one_missing_cell_among_thousands_is_seen_wherever_it_is(cell: float, matrix: bool) -> None:
+    bounding, random = Bounding.of(numeric_schema(5)), np.random.default_rng(3)
+    cells = random.normal(size=(5, 8192))
+    expected = bounding.rows(list(cells)).copy()
+    for column, row in [(0, 0), (4, 8191), *random.integers(0, [5, 8192], size=(40, 2)).tolist()]:
+        with_one = cells.copy()
+        with_one[column, row] = cell
+        found = bounding.rows(with_one if matrix else list(with_one))
+        assert found[row, column + 1] == 0.0
+        found[row, column + 1] = expected[row, column + 1]
+        assert np.array_equal(found, expected)
+
+
 @pytest.mark.parametrize("name", SCHEMAS)
 def test_a_matrix_of_cells_is_the_same_block(name: str) -> None:
     schema = SCHEMAS[name]

@@ -343,3 +343,11 @@ def test_a_schema_may_have_twenty_thousand_columns():
     assert not is_wide(1447)
     assert is_wide(1448)
     assert Fraction(20_000) == numeric(20_000).squared_norm_bound
+
+
+def test_the_bench_prints_every_step_beside_its_floor(capsys):
+    assert main(["bench", "wide", "--quick", "--repair"]) == 0
+    told = capsys.readouterr().out
+    assert "500 rows × 1,500 columns (1.1 million entries), summed on cpu" in told
+    for step in ("exact sum of rows", "array to release", "save", "load", "verify", "repair"):
+        assert f"\n{step} " in told
