@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from privcov.engines import Dask
-from privcov.errors import InputError
+from privcov.errors import InputError, InternalError
 from privcov.radii import candidates, cut_off
 from privcov.table import open_table
 
@@ -94,3 +94,27 @@ def test_the_command_releases_through_a_running_cluster(job: Any, client: Any, t
 
 def _schema(job: Any) -> Any:
     return sys.modules[type(job).__module__].SCHEMA
+
+
+def test_workers_without_this_library_are_refused_before_anything_is_paid(job: Any) -> None:
+    """Real workers in which importing privcov fails, as where it is not installed."""
+    gone = "import sys\nsys.modules['privcov'] = None\n"
+    with (
+        distributed.LocalCluster(
+            n_workers=1, threads_per_worker=1, processes=True, dashboard_address=None, preload=[gone]
+        ) as cluster,
+        distributed.Client(cluster, set_as_default=False) as bare,
+    ):
+        for engine in (Dask(client=bare), Dask(scheduler=bare.scheduler.address)):
+            with pytest.raises(InputError, match="E128 1 of 1 workers of Dask do not have privcov"):
+                engine.check(open_table(job.parquet, _schema(job)))
+
+
+def test_a_cluster_that_stays_without_a_worker_is_given_up(job: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("privcov.table.clusters.PATIENCE", 2.0)
+    with (
+        distributed.LocalCluster(n_workers=0, processes=True, dashboard_address=None) as cluster,
+        distributed.Client(cluster, set_as_default=False) as empty,
+        pytest.raises(InternalError),
+    ):
+        job.sum(job.parquet, Dask(client=empty))

@@ -151,3 +151,42 @@ def test_a_master_that_does_not_answer_is_refused_before_anything_is_paid(
     schema = sys.modules[type(job).__module__].SCHEMA
     with pytest.raises(InputError, match="E126"):
         Spark(master="spark://127.0.0.1:1").check(open_table(job.parquet, schema))
+
+
+BARE = """
+import sys
+import tomllib
+from pyspark.sql import SparkSession
+from privcov.engines import Spark
+from privcov.errors import InputError
+from privcov.schema import Schema
+from privcov.table import open_table
+
+names = {"spark.executorEnv.PYTHONPATH": sys.argv[1], "spark.ui.enabled": "false", "spark.log.level": "OFF",
+         "spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
+builder = SparkSession.builder.master("local-cluster[1,1,1024]")
+for name, value in names.items():
+    builder = builder.config(name, value)
+session = builder.getOrCreate()
+table = open_table(sys.argv[2], Schema.from_dict(tomllib.load(open(sys.argv[3], "rb"))))
+try:
+    Spark(session=session).check(table)
+except InputError as error:
+    print(error)
+"""
+
+
+@java
+def test_executors_without_this_library_are_refused_before_anything_is_paid(job: Any, tmp_path: Path) -> None:
+    """A real executor in which importing privcov fails, as where it is not installed."""
+    (tmp_path / "bare").mkdir()
+    (tmp_path / "bare" / "sitecustomize.py").write_text("import sys\nsys.modules['privcov'] = None\n")
+    (tmp_path / "people.toml").write_text(sys.modules[type(job).__module__].SCHEMA.to_toml())
+    done = subprocess.run(
+        [sys.executable, "-c", BARE, str(tmp_path / "bare"), job.parquet, str(tmp_path / "people.toml")],
+        env=os.environ | {"PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_DIRS": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert "E128 1 of 1 workers of Spark do not have privcov" in done.stdout

@@ -20,6 +20,7 @@ from privcov.errors import InputError, InternalError, ParameterError
 from privcov.table import Table
 from privcov.table.base import Answer
 from privcov.table.fragments import Arrived, Fragment, Held
+from privcov.version import __version__
 
 MOST_WORKERS = 256
 AnyFragment = Fragment | Held | Arrived
@@ -153,6 +154,26 @@ def missing(library: str, extra: str) -> ParameterError:
     return ParameterError(
         "E214", f"the engine needs {library}, which is not installed.", f"Run pip install 'privcov[{extra}]'."
     )
+
+
+VERSION_OF_A_WORKER = "__import__('privcov').__version__"
+"""What a worker evaluates to tell its version: a text, since a function of ours cannot be sent where we are not."""
+
+
+def check_versions(found: Sequence[object], name: str) -> None:
+    """Refuse workers of a cluster that have another version than this process, or none: they could not do the work.
+
+    >>> check_versions([__version__, ImportError()], "Dask")
+    Traceback (most recent call last):
+    privcov.errors.InputError: E128 1 of 2 workers of Dask do not have privcov 0.1.0. Install it where they run.
+    """
+    wrong = sum(version != __version__ for version in found)
+    if wrong:
+        raise InputError(
+            "E128",
+            f"{wrong} of {len(found)} workers of {name} do not have privcov {__version__}.",
+            "Install it where they run.",
+        )
 
 
 def check_workers(workers: int | None) -> None:

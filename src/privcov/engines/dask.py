@@ -13,10 +13,20 @@ from functools import partial
 from typing import Any
 
 from privcov.devices import cores
-from privcov.engines.base import AnyFragment, Engine, Work, attempt, check_workers, missing
+from privcov.engines.base import (
+    VERSION_OF_A_WORKER,
+    AnyFragment,
+    Engine,
+    Work,
+    attempt,
+    check_versions,
+    check_workers,
+    missing,
+)
 from privcov.errors import InputError, ParameterError
 from privcov.table import Table
 from privcov.table.base import Answer
+from privcov.table.clusters import dask_answers
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,21 +53,20 @@ class Dask(Engine):
             import distributed  # noqa: F401
         except ImportError:
             raise missing("distributed", "dask") from None
-        if self.client is None and self.scheduler is not None:
-            with self._connected():  # a wrong address must not cost the budget
-                pass
+        if self.client is not None or self.scheduler is not None:
+            with (
+                self._connected() as client
+            ):  # neither a wrong address nor a bare worker must cost the budget
+                found = client.run(eval, VERSION_OF_A_WORKER, on_error="return")
+            check_versions(list(found.values()), "Dask")
 
     def answers(self, work: Work, fragments: Sequence[AnyFragment]) -> Generator[Answer, None, None]:
         if not fragments:
             return
-        from distributed import as_completed
-
         with self._connected() as client:
             # Not pure: a result of an earlier job must not be taken for one of this job.
             waiting = client.map(partial(attempt, work), fragments, pure=False, retries=3)
-            for future, answer in as_completed(waiting, loop=client.loop, with_results=True):
-                yield answer
-                future.release()
+            yield from dask_answers(client, waiting)
 
     @contextmanager
     def _connected(self) -> Iterator[Any]:

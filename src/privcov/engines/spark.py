@@ -17,7 +17,16 @@ from functools import partial
 from typing import Any
 
 from privcov.devices import cores
-from privcov.engines.base import AnyFragment, Engine, Work, attempt, check_workers, missing
+from privcov.engines.base import (
+    VERSION_OF_A_WORKER,
+    AnyFragment,
+    Engine,
+    Work,
+    attempt,
+    check_versions,
+    check_workers,
+    missing,
+)
 from privcov.errors import InputError, ParameterError
 from privcov.table import Table
 from privcov.table.base import Answer
@@ -68,6 +77,10 @@ class Spark(Engine):
                 raise InputError(
                     "E126", f"no Spark master answers at {self.master}.", "Check the address."
                 ) from None
+        elsewhere = self.master if running is None else running.sparkContext.master
+        if elsewhere is not None and not re.fullmatch(r"local(\[.*\])?", elsewhere):
+            with self._session() as session:  # workers that could not do the work must not cost the budget
+                check_versions([_version(session)], "Spark")
 
     def answers(self, work: Work, fragments: Sequence[AnyFragment]) -> Generator[Answer, None, None]:
         if not fragments:
@@ -109,6 +122,14 @@ class Spark(Engine):
             yield session
         finally:
             session.stop()
+
+
+def _version(session: Any) -> object:
+    """The version that a worker has, or what went wrong there."""
+    try:
+        return session.sparkContext.parallelize([VERSION_OF_A_WORKER], 1).map(eval).collect()[0]
+    except Exception as error:
+        return error
 
 
 def _java() -> str | None:

@@ -6,20 +6,24 @@ The driver sees column names and types, and then one partial result per partitio
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Generator, Iterator
+import time
+from collections.abc import Callable, Generator, Iterator, Sequence
 from functools import partial
+from threading import Event, Thread
 from typing import Any, Never
 
 import pyarrow as pa
 
 from privcov.bounding import Block
-from privcov.errors import InputError
+from privcov.errors import InputError, InternalError
 from privcov.schema import Schema
 from privcov.table.arrow import check_columns
 from privcov.table.base import Answer, Table
 from privcov.table.fragments import Arrived
 from privcov.table.frames import PandasTable
 
+PATIENCE = 300.0
+"""Seconds for which a job waits on a Dask cluster that has no worker; one that grows on demand needs some."""
 _Attempt = Callable[[Arrived], Answer]
 
 
@@ -79,11 +83,7 @@ class DaskTable(_ClusterTable):
             for task in tasks:
                 yield task.compute(scheduler="sync")
             return
-        from distributed import as_completed
-
-        for future, answer in as_completed(client.compute(tasks, retries=3), with_results=True):
-            yield answer
-            future.release()
+        yield from dask_answers(client, client.compute(tasks, retries=3))
 
 
 def _spark_part(
@@ -105,6 +105,35 @@ def _spark_part(
 
 def _dask_part(frame: Any, place: int, *, attempt: _Attempt) -> Answer:
     return attempt(Arrived(place=place, data=frame))
+
+
+def dask_answers(client: Any, futures: Sequence[Any]) -> Generator[Answer, None, None]:
+    """Answers as they come; a cluster that has been without any worker for minutes is given up."""
+    from distributed import as_completed
+
+    over, alone = Event(), Event()
+
+    def watch() -> None:
+        seen = time.monotonic()
+        while not over.wait(PATIENCE / 10):
+            if client.scheduler_info()["workers"]:
+                seen = time.monotonic()
+            elif time.monotonic() - seen > PATIENCE:
+                alone.set()
+                client.cancel(futures, force=True)
+                return
+
+    Thread(target=watch, name="privcov watches Dask", daemon=True).start()
+    try:
+        for future, answer in as_completed(futures, loop=client.loop, with_results=True, raise_errors=False):
+            if not isinstance(answer, tuple):  # what Dask says of a task that it gave up
+                raise InternalError()
+            yield answer
+            future.release()
+    finally:
+        over.set()
+    if alone.is_set():
+        raise InternalError()
 
 
 def _dask_client() -> Any:
