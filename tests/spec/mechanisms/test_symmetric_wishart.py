@@ -15,7 +15,8 @@ from privcov.randomness import rehearsal
 from privcov.schema import Schema
 
 AXIS = np.arange(-12, 12, 0.05)
-PLANE = np.stack(np.meshgrid(AXIS, AXIS), axis=-1)
+PLANE = np.meshgrid(AXIS, AXIS)
+FROM_ZERO = np.hypot(*PLANE)
 
 
 def log_density(z, rate):
@@ -24,8 +25,8 @@ def log_density(z, rate):
     A 2 × 2 symmetric matrix is (w0, w1, w2) with w0 half its trace and (w1, w2) its traceless part; it is
     positive semidefinite when w0 ≥ |(w1, w2)|. Integrating e^(−ε′(2 tr W − tr Z)) over w0 leaves a plane.
     """
-    z0, traceless = (z[0, 0] + z[1, 1]) / 2, np.array([(z[0, 0] - z[1, 1]) / 2, z[0, 1]])
-    least = np.maximum(np.linalg.norm(PLANE, axis=-1), z0 + np.linalg.norm(PLANE - traceless, axis=-1))
+    z0, z1, z2 = (z[0, 0] + z[1, 1]) / 2, (z[0, 0] - z[1, 1]) / 2, z[0, 1]
+    least = np.maximum(FROM_ZERO, z0 + np.hypot(PLANE[0] - z1, PLANE[1] - z2))
     return 2 * rate * z0 + np.log(np.exp(-4 * rate * least).sum())
 
 
@@ -34,7 +35,8 @@ def largest_ratio(rate, changes):
     net = [
         np.array([[a, c], [c, b]]) for a in (-5, -1, 0, 1, 5) for b in (-5, -1, 0, 2) for c in (0, 0.7, -3)
     ]
-    return max(abs(log_density(z + d, rate) - log_density(z, rate)) for z in net for d in changes)
+    before = [log_density(z, rate) for z in net]
+    return max(abs(log_density(z + d, rate) - at) for z, at in zip(net, before, strict=True) for d in changes)
 
 
 def unit(angle):
