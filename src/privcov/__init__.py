@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from privcov.planning.invert import required_rows as required_rows
     from privcov.planning.plan import accuracy as accuracy
     from privcov.planning.plan import plan as plan
+    from privcov.preparing import check as check
     from privcov.privacy import ZCDP as ZCDP
     from privcov.privacy import ApproxDP as ApproxDP
     from privcov.privacy import Neighbours as Neighbours
@@ -50,6 +51,7 @@ _HOMES = {
     "ZCDP": "privcov.privacy",
     "Neighbours": "privcov.privacy",
     "Ledger": "privcov.ledger",
+    "check": "privcov.preparing",
     "release": "privcov.publish",
     "Release": "privcov.released",
     "load": "privcov.released",

@@ -9,22 +9,19 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from fractions import Fraction
-from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
 from privcov.certificate import Certificate
 from privcov.devices import using
-from privcov.engines import Engine, Progress, engine_for
+from privcov.engines import Engine, Progress
 from privcov.errors import InputError, without_reasons
 from privcov.grid import Grid
 from privcov.ledger import Ledger
 from privcov.mechanisms.base import Mechanism, Upper, answer
-from privcov.norms import NormChoice
-from privcov.paying import counts_rho, order_for, pay
-from privcov.planning.candidates import decide
+from privcov.paying import pay
+from privcov.preparing import prepare
 from privcov.privacy import Amount, Loss, Neighbours
-from privcov.radii import readable_twice
 from privcov.randomness import Randomness, kernel
 from privcov.released import Release
 from privcov.schema import Schema
@@ -69,18 +66,23 @@ def release(
     >>> made.columns
     ('(Intercept)', 'age')
     """
-    options |= {"as_published": as_published, "as_asked": counts_rho(ledger)}
-    decided = decide(mechanism, loss=loss, schema=schema, purpose=purpose, **options)
-    chosen, loss = decided.mechanism, decided.loss
+    ready = prepare(
+        data,
+        schema=schema,
+        loss=loss,
+        mechanism=mechanism,
+        purpose=purpose,
+        row_norm=row_norm,
+        row_norm_share=row_norm_share,
+        ledger=ledger,
+        engine=engine,
+        options={**options, "as_published": as_published},
+    )
+    decided, table, runner, choice = ready.decided, ready.table, ready.engine, ready.choice
+    chosen, loss, rest, extra = decided.mechanism, decided.loss, decided.loss, {}
     source = kernel() if randomness is None else randomness
-    table, rest, extra = open_table(data, schema), loss, {}
-    runner = engine_for(engine, table)
-    choice = NormChoice.before(chosen, loss, word=row_norm, share=row_norm_share)
-    if choice is not None:
-        readable_twice(data)
 
-    order = partial(order_for, chosen, loss=loss, schema=schema, choice=choice)
-    bill = pay(ledger, order, randomness=source)
+    bill = pay(ledger, ready.order, randomness=source)
 
     if choice is not None:
         schema, chosen = choice.choose(

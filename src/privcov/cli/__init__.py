@@ -20,6 +20,7 @@ COMMANDS = {
     "demo": ("privcov.cli.demo", "Release an invented table and show what came out."),
     "schema": ("privcov.cli.schema", "Draft and check the public facts about a table."),
     "plan": ("privcov.cli.plan", "Know the accuracy before you spend, or the budget it needs."),
+    "check": ("privcov.cli.check", "See whether a release would go through, without paying."),
     "release": ("privcov.cli.release", "Release a private second-moment matrix of a table."),
     "estimate": ("privcov.cli.estimate", "Estimate a private covariance of data without bounds."),
     "keygen": ("privcov.cli.keygen", "Make a key pair to sign releases with."),

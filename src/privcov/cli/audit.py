@@ -68,7 +68,7 @@ def command(
     for library in ("OPENBLAS", "OMP", "MKL", "BLIS"):  # the children below share the processors
         os.environ.setdefault(f"{library}_NUM_THREADS", "1")
     from privcov.audit import audit
-    from privcov.cli.release import _options
+    from privcov.cli.orders import named_options
 
     if every == (name is not None):
         raise click.UsageError("give the NAME of a mechanism, or --all.")
@@ -96,7 +96,7 @@ def command(
                     as_published=as_published,
                     fresh=not quick,
                     arithmetic=arithmetic,
-                    **_options(options),
+                    **named_options(options),
                 )
             )
         if every and not as_json:

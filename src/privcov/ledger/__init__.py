@@ -104,21 +104,25 @@ class Ledger:
         with self._lock, self._store.session(exclusive=True) as session:
             history, secret = self._read(session)
             name = _random(16) if self._request_id is None else self._request_id
-            if name in history.requests:
-                raise BudgetError(
-                    "E303",
-                    f"the request {name} was paid already, as entry {history.requests[name]}.",
-                    "Nothing was drawn and nothing was read. Use its release, or ask under another id.",
-                )
-            account = history.account.ready_for(request)
-            price = account.price(request)
-            if not account.covers(price):
-                raise account.refusal(request, price)
+            _refuse_again(history, name)
+            account, price = _priced(history, request)
             bodies = [entry_text("paid", {**request.facts(), "id": name, "price": texts(price)})]
             if account is not history.account:
                 bodies.insert(0, entry_text("turned", {"account": texts(account.total)}))
             number = self._append(session, history, secret, bodies)
         return Receipt(number=number, key=key_for(secret, "fingerprint"))
+
+    def quote(self, request: Request) -> tuple[Mapping[str, Fraction], Mapping[str, Fraction]]:
+        """What a request would cost now and what it would leave, or its refusal; nothing is written.
+
+        Somebody else may pay in between: only ``pay`` decides.
+        """
+        with self._lock, self._store.session() as session:
+            history, _ = self._read(session)
+            if self._request_id is not None:
+                _refuse_again(history, self._request_id)
+            account, price = _priced(history, request)
+            return price, account.after(price).left
 
     def done(self, receipt: Receipt, *, digest: str, fingerprint: str) -> None:
         """Record that a payment led to a release: the SHA-256 of its canonical text, the table's fingerprint."""
@@ -213,6 +217,24 @@ class Ledger:
         rows, end = _chained(key_for(secret, "chain"), history.count, history.head, bodies)
         session.write(rows, end)
         return rows[-1][0]
+
+
+def _refuse_again(history: History, name: str) -> None:
+    if name in history.requests:
+        raise BudgetError(
+            "E303",
+            f"the request {name} was paid already, as entry {history.requests[name]}.",
+            "Nothing was drawn and nothing was read. Use its release, or ask under another id.",
+        )
+
+
+def _priced(history: History, request: Request) -> tuple[Account, Mapping[str, Fraction]]:
+    """The account that a request is paid from, and its price there; raises where that is too much."""
+    account = history.account.ready_for(request)
+    price = account.price(request)
+    if not account.covers(price):
+        raise account.refusal(request, price)
+    return account, price
 
 
 def _chained(key: bytes, count: int, head: str, bodies: list[str]) -> tuple[list[Row], dict[str, str]]:

@@ -1,0 +1,70 @@
+"""``privcov check``: whether a release would go through, without paying for it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from fractions import Fraction
+from typing import Any
+
+import click
+
+from privcov.cli.delivery import Delivery
+from privcov.cli.orders import as_order, order_options
+from privcov.cli.output import json_option, print_json
+
+
+@click.command(name="check")
+@order_options
+@click.option("-o", "--output", help="Also look whether this file could be written.")
+@click.option("--force", is_flag=True, help="Let an output that is already there be replaced.")
+@json_option
+def command(
+    ledger: str | None, request_id: str | None, output: str | None, force: bool, as_json: bool, **words: Any
+) -> None:
+    """Check that a release with the same options would go through, and say what it would cost.
+
+    Everything that release refuses before it pays is refused here in the same words: a schema that does not fit the
+    names and types of DATA, a mechanism that cannot make the promise, an engine that does not answer, a budget that
+    does not cover it. No row is read, nothing random is drawn, nothing is paid.
+
+    Example: privcov check people.csv --schema people.toml --epsilon 1 --ledger people.ledger
+    """
+    from privcov.ledger.rules import short
+    from privcov.preparing import check
+
+    order = as_order(words)
+    delivery = Delivery.of(
+        output=output, force=force, key_path=None, passphrase_file=None, ledger=ledger, request_id=request_id
+    )
+    found = check(**order, ledger=delivery.book)
+    if as_json:
+        print_json(
+            {
+                "mechanism": found.mechanism,
+                "loss": {"kind": found.loss.kind, **_texts(found.loss.amounts)},
+                "neighbours": found.loss.neighbours.value,
+                "columns": found.columns,
+                "dimension": found.dimension,
+                "engine": found.engine,
+                "price": None if found.price is None else _texts(found.price),
+                "left": None if found.left is None else _texts(found.left),
+            }
+        )
+        return
+    print(f"The table has the {found.columns} columns of the schema; a release has {found.dimension}.")
+    print(f"{found.mechanism} can promise {found.loss}, on the engine {found.engine}.")
+    if found.price is not None and found.left is not None:
+        cost, rest = (
+            ", ".join(
+                f"{word} {short(amount)}" for word, amount in amounts.items() if amount or word != "delta"
+            )
+            for amounts in (found.price, found.left)
+        )
+        print(f"The ledger would charge {cost} and have {rest} left.")
+    if output is not None:
+        print(f"{output} can be written.")
+    print("Nothing was paid, drawn or read.")
+
+
+def _texts(amounts: Mapping[str, Fraction]) -> dict[str, str]:
+    return {word: str(amount) for word, amount in amounts.items()}

@@ -1,0 +1,94 @@
+"""What a release is asked to be: the options shared by ``release`` and ``check``, and the arguments they mean."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import click
+
+from privcov.cli.engines import as_engine, engine_options
+from privcov.cli.losses import as_loss, loss_options
+
+
+def order_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """The data, its schema, the loss, the mechanism and its options, the row norm, and the engine."""
+    options = (
+        click.argument("data", nargs=-1, required=True),
+        click.option(
+            "--schema", "schema_path", required=True, help="The public facts about the table (TOML)."
+        ),
+        loss_options,
+        click.option("--mechanism", default="auto", show_default=True, help="See privcov mechanisms."),
+        click.option(
+            "--for",
+            "purpose",
+            default="covariance",
+            show_default=True,
+            help="What auto is to choose for: see plan.",
+        ),
+        click.option(
+            "--arithmetic", default="exact", show_default=True, help="exact, or idealized (plain float64)."
+        ),
+        click.option(
+            "--option", "options", multiple=True, metavar="NAME=VALUE", help="An option of the mechanism."
+        ),
+        click.option(
+            "--as-published", is_flag=True, help="The constants of the mechanism's paper, not the tight ones."
+        ),
+        click.option(
+            "--row-norm",
+            default="declared",
+            show_default=True,
+            help="declared, or private: chosen for a share.",
+        ),
+        click.option(
+            "--row-norm-share",
+            default="0.1",
+            show_default=True,
+            help="The share of the loss for that choice.",
+        ),
+        click.option(
+            "--ledger", help="Pay from this budget first; refuse if too little is left (privcov ledger)."
+        ),
+        click.option("--request-id", help="With --ledger: a name that can be paid for only once."),
+        engine_options,
+    )
+    for option in reversed(options):
+        command = option(command)
+    return command
+
+
+def as_order(words: dict[str, Any]) -> dict[str, Any]:
+    """The arguments of ``privcov.release`` that the options mean, but for the ledger; takes them out of ``words``."""
+    from privcov.schema import Schema
+
+    engine = as_engine(words)
+    loss = as_loss(
+        **{name: words.pop(name) for name in ("epsilon", "delta", "rho", "neighbours", "understood")}
+    )
+    data, options = words.pop("data"), words.pop("options")
+    order = {
+        "data": data[0] if len(data) == 1 else list(data),
+        "schema": Schema.read(words.pop("schema_path")),
+        "loss": loss,
+        "engine": engine,
+        **{
+            name: words.pop(name)
+            for name in ("mechanism", "purpose", "arithmetic", "as_published", "row_norm", "row_norm_share")
+        },
+    }
+    named = named_options(options)
+    for name in named:
+        if name in {*order, "ledger", "deliver", "progress", "randomness"}:
+            raise click.UsageError(f"{name} is no option of a mechanism.")
+    return order | named
+
+
+def named_options(given: tuple[str, ...]) -> dict[str, Any]:
+    """``NAME=VALUE`` texts as a mapping."""
+    pairs = [text.partition("=") for text in given]
+    for name, equals, _ in pairs:
+        if not (name and equals):
+            raise click.UsageError("--option takes NAME=VALUE.")
+    return {name: value for name, _, value in pairs}
