@@ -15,9 +15,9 @@ from privcov.mechanisms import MECHANISMS
 from privcov.mechanisms.base import Mechanism
 from privcov.mechanisms.johnson_lindenstrauss import JohnsonLindenstrauss
 from privcov.noise import NoiseLaw
-from privcov.norms import NormChoice
 from privcov.privacy import Loss
 from privcov.released import Release
+from privcov.row_norm.choice import NormChoice
 from privcov.sketch import ridge_of
 from privcov.version import __version__
 

@@ -19,10 +19,10 @@ from privcov.errors import BudgetError, ParameterError
 from privcov.grid import Grid
 from privcov.ledger import Ledger, Receipt, Request
 from privcov.mechanisms.base import Mechanism
-from privcov.norms import NormChoice
 from privcov.privacy import Loss
-from privcov.radii import readable_twice
 from privcov.randomness import Randomness
+from privcov.row_norm.choice import NormChoice
+from privcov.row_norm.radii import readable_twice
 from privcov.schema import Schema
 from privcov.table import open_table
 

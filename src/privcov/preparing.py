@@ -15,11 +15,11 @@ from typing import Any, Literal
 from privcov.engines import Engine, engine_for
 from privcov.ledger import Ledger, Request
 from privcov.mechanisms.base import Mechanism
-from privcov.norms import NormChoice
 from privcov.paying import counts_rho, order_for
 from privcov.planning.candidates import Candidate, decide
 from privcov.privacy import Amount, Loss
-from privcov.radii import readable_twice
+from privcov.row_norm.choice import NormChoice
+from privcov.row_norm.radii import readable_twice
 from privcov.schema import Schema
 from privcov.table import Table, open_table
 

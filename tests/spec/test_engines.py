@@ -26,7 +26,7 @@ from privcov.freivalds import Check, check_arithmetic
 from privcov.gram import Gram
 from privcov.grid import Grid
 from privcov.partial import decode_sensitive_sum, encode_sensitive_sum
-from privcov.radii import candidates, cut_off
+from privcov.row_norm.radii import candidates, cut_off
 from privcov.schema import Schema
 from privcov.summing import sum_fragment, sum_rows
 from privcov.table import fragments as plan

@@ -13,7 +13,7 @@ import pytest
 
 from privcov.engines import Dask
 from privcov.errors import InputError, InternalError
-from privcov.radii import candidates, cut_off
+from privcov.row_norm.radii import candidates, cut_off
 from privcov.table import open_table
 
 distributed = pytest.importorskip("distributed", reason="needs pip install 'privcov[dask]'")

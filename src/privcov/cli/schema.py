@@ -157,10 +157,10 @@ def _private_norm(
     from functools import partial
 
     from privcov.grid import Grid
-    from privcov.norms import NormChoice, choose_row_norm
     from privcov.paying import order_for_norm, pay
     from privcov.planning.candidates import choose
     from privcov.randomness import kernel
+    from privcov.row_norm.choice import NormChoice, choose_row_norm
 
     if loss is None:
         raise click.UsageError("--data spends a share of a loss: give --epsilon or --rho.")

@@ -63,7 +63,7 @@ class Adaptive(DataDrivenMechanism):
 
     Guarantee: an eighth of the budget each for trace and walk, the rest for the matrix; they compose to the
     whole. ``release`` says what the matrix comes from: ``either`` lets the trace decide, and a certificate names
-    what was taken. The walk needs rows and is in ``privcov.walk``; given a Gram matrix alone, this mechanism
+    what was taken. The walk needs rows and is in ``privcov.row_norm.walk``; given a Gram matrix alone, this mechanism
     takes the radius as it is. ``constants="published"`` is the 2022 paper, under replace-one.
     Proof: docs/proofs/adaptive.md.
     """

@@ -22,8 +22,8 @@ from privcov.mechanisms import adaptive, find
 from privcov.mechanisms.adaptive import Adaptive, Parts, PrivateTrace
 from privcov.mechanisms.gaussian import Gaussian
 from privcov.mechanisms.separate import Separate
-from privcov.norms import NormChoice
 from privcov.randomness import kernel, rehearsal
+from privcov.row_norm.choice import NormChoice
 
 ADD = pc.ApproxDP(epsilon=1, delta="1e-6", neighbours="add-remove")
 EIGHTH = Fraction(1, 8)

@@ -13,9 +13,9 @@ import privcov as pc
 from privcov.errors import PrivcovError
 from privcov.grid import Grid
 from privcov.mechanisms import DEFAULTS, find
-from privcov.norms import NormChoice, choose_row_norm, permute_and_flip
-from privcov.radii import candidates, cut_off
 from privcov.randomness import rehearsal
+from privcov.row_norm.choice import NormChoice, choose_row_norm, permute_and_flip
+from privcov.row_norm.radii import candidates, cut_off
 
 PURE = pc.PureDP(epsilon=1, neighbours="replace-one")
 

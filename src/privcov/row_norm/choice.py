@@ -27,10 +27,10 @@ from privcov.mechanisms import DEFAULTS, MECHANISMS
 from privcov.mechanisms.adaptive import Adaptive, Parts
 from privcov.mechanisms.base import Mechanism
 from privcov.privacy import ZCDP, Amount, ApproxDP, Loss, PureDP, decimal_text, exact
-from privcov.radii import candidates, cut_off, readable_twice
 from privcov.randomness import Randomness
+from privcov.row_norm.radii import candidates, cut_off, readable_twice
+from privcov.row_norm.walk import radii, walk_radii
 from privcov.schema import Schema
-from privcov.walk import radii, walk_radii
 
 WALK_SHARE = Fraction(1, 4)
 """Of ``adaptive``: an eighth for its trace, an eighth for its walk."""

@@ -17,8 +17,8 @@ from privcov.exact import discrete_laplace
 from privcov.grid import Grid
 from privcov.mechanisms.adaptive import Adaptive, PrivateTrace
 from privcov.privacy import ZCDP, PureDP
-from privcov.radii import Cut, candidates, cut_off, readable_twice
 from privcov.randomness import Randomness
+from privcov.row_norm.radii import Cut, candidates, cut_off, readable_twice
 from privcov.schema import Schema
 from privcov.sensitivity import Sensitivity
 

@@ -17,10 +17,10 @@ import privcov as pc
 from privcov.grid import Grid
 from privcov.mechanisms.adaptive import Adaptive
 from privcov.privacy import Neighbours
-from privcov.radii import cut_off
 from privcov.randomness import rehearsal
+from privcov.row_norm.radii import cut_off
+from privcov.row_norm.walk import first_above, radii, walk_noise
 from privcov.sensitivity import Sensitivity
-from privcov.walk import first_above, radii, walk_noise
 
 LOSS = pc.ZCDP(rho="0.5", neighbours="replace-one")
 ADD, REPLACE = Neighbours.ADD_REMOVE, Neighbours.REPLACE_ONE
