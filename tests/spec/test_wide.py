@@ -351,3 +351,14 @@ def test_the_bench_prints_every_step_beside_its_floor(capsys):
     assert "500 rows × 1,500 columns (1.1 million entries), summed on cpu" in told
     for step in ("exact sum of rows", "array to release", "save", "load", "verify", "repair"):
         assert f"\n{step} " in told
+
+
+def test_the_bench_of_repairs_finds_none_better_than_the_oracle(capsys):
+    assert main(["bench", "wide", "--part", "repairs", "--quick", "--json"]) == 0
+    lines = json.loads(capsys.readouterr().out)["lines"]
+    assert len(lines) == 12
+    for line in lines:
+        errors = line["errors"]
+        assert min(errors, key=errors.get) == "oracle"
+        assert errors["shrink"] < errors["clip"]
+        assert errors["rehearsed"] <= 1.05 * errors["shrink"] + 0.01

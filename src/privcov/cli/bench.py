@@ -237,15 +237,29 @@ def device(device: str, rows: int, columns: int, compare: int, part: str, rank: 
 
 
 @command.command(name="wide")
-@click.option("--columns", default=8192, show_default=True, type=click.IntRange(1448, 20_000))
+@click.option("--columns", type=click.IntRange(2, 20_000), help="By default 8192; with --part repairs 1448.")
 @click.option("--rows", default=2_000, show_default=True, type=click.IntRange(1))
 @click.option("--mechanism", default="gaussian", show_default=True, help="One that reaches so many columns.")
+@click.option(
+    "--part",
+    type=click.Choice(["steps", "repairs"]),
+    default="steps",
+    show_default=True,
+    help="Time from array to file, or the error of repairs.",
+)
 @click.option("--device", default="cpu", show_default=True, help="cpu, cuda, cuda:N or torch.")
 @click.option("--repair", is_flag=True, help="Repair the release too: minutes, at thousands of columns.")
 @click.option("--quick", is_flag=True, help="1,500 columns, 500 rows.")
 @json_option
 def wide(
-    columns: int, rows: int, mechanism: str, device: str, repair: bool, quick: bool, as_json: bool
+    columns: int | None,
+    rows: int,
+    mechanism: str,
+    part: str,
+    device: str,
+    repair: bool,
+    quick: bool,
+    as_json: bool,
 ) -> None:
     """A release of thousands of columns from array to file and back: seconds, memory, bytes, each beside a floor.
 
@@ -253,7 +267,12 @@ def wide(
     """
     from privcov.bench import wide as bench
 
-    columns, rows = (1500, 500) if quick else (columns, rows)
+    if part == "repairs":
+        with counting(12, "repairing") as step:
+            found = bench.compare_repairs(columns=200 if quick else columns or 1448, device=device, step=step)
+        print_json(found) if as_json else print(bench.render_repairs(found))
+        return
+    columns, rows = (1500, 500) if quick else (columns or 8192, rows)
     with counting(9 if repair else 7, "working") as step:
         result = bench.run(
             columns=columns, rows=rows, mechanism=mechanism, device=device, repaired=repair, step=step
