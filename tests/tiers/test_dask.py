@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from privcov.engines import Dask
+from privcov.engines import Dask, Local
 from privcov.errors import InputError, InternalError
 from privcov.row_norm.radii import candidates, cut_off
 from privcov.table import open_table
@@ -106,8 +106,11 @@ def test_workers_without_this_library_are_refused_before_anything_is_paid(job: A
         distributed.Client(cluster, set_as_default=False) as bare,
     ):
         for engine in (Dask(client=bare), Dask(scheduler=bare.scheduler.address)):
-            with pytest.raises(InputError, match="E128 1 of 1 workers of Dask do not have privcov"):
+            with pytest.raises(InputError, match="E128 1 of 1 workers of dask do not have privcov"):
                 engine.check(open_table(job.parquet, _schema(job)))
+        frame = pytest.importorskip("dask.dataframe").from_pandas(job.frame, npartitions=2)
+        with bare.as_current(), pytest.raises(InputError, match="E128 1 of 1 workers of dask"):
+            Local().check(open_table(frame, _schema(job)))
 
 
 def test_a_cluster_that_stays_without_a_worker_is_given_up(job: Any, monkeypatch: pytest.MonkeyPatch) -> None:

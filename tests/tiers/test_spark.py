@@ -189,4 +189,4 @@ def test_executors_without_this_library_are_refused_before_anything_is_paid(job:
         text=True,
         check=True,
     )
-    assert "E128 1 of 1 workers of Spark do not have privcov" in done.stdout
+    assert "E128 1 of 1 workers of spark do not have privcov" in done.stdout

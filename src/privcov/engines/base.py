@@ -55,6 +55,7 @@ class Engine(ABC):
                 f"the engine {self.name} reads files, and this table is in the memory of one process.",
                 "Give paths, or leave the engine at local.",
             )
+        check_versions(table.asked_at_home(VERSION_OF_A_WORKER), str(table.home))
         if table.home not in (None, self.name) and not self.in_process:
             raise ParameterError(
                 "E213",
@@ -163,9 +164,9 @@ VERSION_OF_A_WORKER = "__import__('privcov').__version__"
 def check_versions(found: Sequence[object], name: str) -> None:
     """Refuse workers of a cluster that have another version than this process, or none: they could not do the work.
 
-    >>> check_versions([__version__, ImportError()], "Dask")
+    >>> check_versions([__version__, ImportError()], "dask")
     Traceback (most recent call last):
-    privcov.errors.InputError: E128 1 of 2 workers of Dask do not have privcov 0.1.0. Install it where they run.
+    privcov.errors.InputError: E128 1 of 2 workers of dask do not have privcov 0.1.0. Install it where they run.
     """
     wrong = sum(version != __version__ for version in found)
     if wrong:

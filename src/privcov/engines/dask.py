@@ -26,7 +26,7 @@ from privcov.engines.base import (
 from privcov.errors import InputError, ParameterError
 from privcov.table import Table
 from privcov.table.base import Answer
-from privcov.table.clusters import dask_answers
+from privcov.table.clusters import asked_of_dask, dask_answers
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,8 +57,7 @@ class Dask(Engine):
             with (
                 self._connected() as client
             ):  # neither a wrong address nor a bare worker must cost the budget
-                found = client.run(eval, VERSION_OF_A_WORKER, on_error="return")
-            check_versions(list(found.values()), "Dask")
+                check_versions(asked_of_dask(client, VERSION_OF_A_WORKER), self.name)
 
     def answers(self, work: Work, fragments: Sequence[AnyFragment]) -> Generator[Answer, None, None]:
         if not fragments:

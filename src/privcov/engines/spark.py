@@ -30,6 +30,7 @@ from privcov.engines.base import (
 from privcov.errors import InputError, ParameterError
 from privcov.table import Table
 from privcov.table.base import Answer
+from privcov.table.clusters import asked_of_spark, is_here
 
 _WAVE, _LEAST_WAVE = 4, 16
 """Tasks at a time for each that runs at once: enough to keep workers busy, few enough for one process to hold."""
@@ -77,10 +78,9 @@ class Spark(Engine):
                 raise InputError(
                     "E126", f"no Spark master answers at {self.master}.", "Check the address."
                 ) from None
-        elsewhere = self.master if running is None else running.sparkContext.master
-        if elsewhere is not None and not re.fullmatch(r"local(\[.*\])?", elsewhere):
+        if running is not None or (self.master is not None and not is_here(self.master)):
             with self._session() as session:  # workers that could not do the work must not cost the budget
-                check_versions([_version(session)], "Spark")
+                check_versions(asked_of_spark(session, VERSION_OF_A_WORKER), self.name)
 
     def answers(self, work: Work, fragments: Sequence[AnyFragment]) -> Generator[Answer, None, None]:
         if not fragments:
@@ -122,14 +122,6 @@ class Spark(Engine):
             yield session
         finally:
             session.stop()
-
-
-def _version(session: Any) -> object:
-    """The version that a worker has, or what went wrong there."""
-    try:
-        return session.sparkContext.parallelize([VERSION_OF_A_WORKER], 1).map(eval).collect()[0]
-    except Exception as error:
-        return error
 
 
 def _java() -> str | None:

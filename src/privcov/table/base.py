@@ -60,6 +60,10 @@ class Table(ABC):
         """``attempt`` on every part of a table that lives in a cluster, done there."""
         raise NotImplementedError
 
+    def asked_at_home(self, question: str) -> list[object]:
+        """What workers of the cluster that holds the rows answer to a Python expression; nothing without a cluster."""
+        return []
+
     @property
     def total_bytes(self) -> int | None:
         """The size of the files, where the table is files."""

@@ -6,6 +6,7 @@ The driver sees column names and types, and then one partial result per partitio
 from __future__ import annotations
 
 import itertools
+import re
 import time
 from collections.abc import Callable, Generator, Iterator, Sequence
 from functools import partial
@@ -54,6 +55,9 @@ class SparkTable(_ClusterTable):
         self._frame = frame.select(*("`" + name.replace("`", "``") + "`" for name in names))
         self._kinds = pa.schema([found.field(place) for place in places])
 
+    def asked_at_home(self, question: str) -> list[object]:
+        return asked_of_spark(self._frame.sparkSession, question)
+
     def answers_at_home(self, attempt: _Attempt) -> Generator[Answer, None, None]:
         part = partial(_spark_part, attempt=attempt, kinds=self._kinds)
         answers = self._frame.mapInArrow(part, "place int, rows long, answer binary").collect()
@@ -71,6 +75,10 @@ class DaskTable(_ClusterTable):
         PandasTable(frame._meta, schema)  # its names and types, without a row
         self._frame = frame[[column.name for column in schema.columns]]
         self.parts = int(frame.npartitions)
+
+    def asked_at_home(self, question: str) -> list[object]:
+        client = _dask_client()
+        return [] if client is None else asked_of_dask(client, question)
 
     def answers_at_home(self, attempt: _Attempt) -> Generator[Answer, None, None]:
         import dask
@@ -105,6 +113,31 @@ def _spark_part(
 
 def _dask_part(frame: Any, place: int, *, attempt: _Attempt) -> Answer:
     return attempt(Arrived(place=place, data=frame))
+
+
+def asked_of_spark(session: Any, question: str) -> list[object]:
+    """The value of an expression in one executor, or what went wrong there; nothing where Spark is on this machine."""
+    context = session.sparkContext
+    if is_here(context.master):
+        return []
+    try:
+        return list(context.parallelize([question], 1).map(eval).collect())
+    except Exception as error:
+        return [error]
+
+
+def is_here(master: str) -> bool:
+    """Whether Spark's workers are threads of its process here, which have what we have.
+
+    >>> is_here("local[2,4]"), is_here("local-cluster[1,1,1024]"), is_here("spark://host:7077")
+    (True, False, False)
+    """
+    return re.fullmatch(r"local(\[.*\])?", master) is not None
+
+
+def asked_of_dask(client: Any, question: str) -> list[object]:
+    """The value of an expression in every worker, or what went wrong there."""
+    return list(client.run(eval, question, on_error="return").values())
 
 
 def dask_answers(client: Any, futures: Sequence[Any]) -> Generator[Answer, None, None]:

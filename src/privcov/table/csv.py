@@ -5,7 +5,7 @@ the header's width is a record with every cell missing: it is neither dropped no
 the lines that are left; its own rule for bad lines would print them.
 
 A chunk of the file is let go of everywhere (``del``) before the next is read, which is then given the same memory:
-fresh memory for each would cost a tenth of the time.
+fresh memory for each would cost 7 % more time.
 """
 
 from __future__ import annotations
