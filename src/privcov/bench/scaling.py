@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 import statistics
 import time
 from collections.abc import Callable
@@ -114,6 +115,8 @@ def growth(folder: str, columns: int, row_norm_bound: float, rounds: int, larges
     cpu: dict[str, float] = {}
     for count in counts:
         write_parquet(path, count, columns)
+        with path.open("rb") as file:
+            os.fsync(file.fileno())  # what is still to be written would be written while it is read
         tries = max(2, min(5 * rounds, rounds * 2 * 10**6 // count))
         cpu[str(count)] = statistics.median(_cpu(lambda: summed(path, schema)) for _ in range(tries))
     logs = [math.log(count) for count in counts]
@@ -149,7 +152,6 @@ def _dask() -> tuple[Engine, Callable[[], object]]:
 
 
 def _spark() -> tuple[Engine, Callable[[], object]]:
-    import os
     import sys
 
     from pyspark.sql import SparkSession
