@@ -353,6 +353,11 @@ def test_the_bench_prints_every_step_beside_its_floor(capsys):
         assert f"\n{step} " in told
 
 
+def test_the_bench_refuses_a_mechanism_that_there_is_none_of(capsys):
+    assert main(["bench", "wide", "--mechanism", "magic"]) == 2
+    assert "E209 there is no mechanism 'magic'" in capsys.readouterr().err
+
+
 def test_the_bench_of_repairs_finds_none_better_than_the_oracle(capsys):
     assert main(["bench", "wide", "--part", "repairs", "--quick", "--json"]) == 0
     lines = json.loads(capsys.readouterr().out)["lines"]

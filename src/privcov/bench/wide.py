@@ -21,7 +21,7 @@ from privcov.bench.gram import peak_bytes, schema_of
 from privcov.devices import CPU, Device, composed, eigh, using
 from privcov.engines import Local
 from privcov.grid import Grid
-from privcov.mechanisms import MECHANISMS
+from privcov.mechanisms import MECHANISMS, find
 from privcov.noise import GaussianEnsemble
 from privcov.privacy import ApproxDP, Loss, PureDP
 from privcov.publish import release
@@ -48,7 +48,7 @@ def run(
     step: Callable[[], None] = lambda: None,
 ) -> dict[str, Any]:
     """Wall and CPU seconds of every step for invented rows; ``repaired`` adds the longest one."""
-    place = Device.named(device)
+    place, loss = Device.named(device), _loss(mechanism)
     engine = Local(device=place)
     schema, array = schema_of(columns - 1, 20.0), _invented(rows, columns - 1)
     found: dict[str, dict[str, float]] = {}
@@ -66,7 +66,7 @@ def run(
     timed("sum", lambda: sum_rows(open_table(array, schema), schema, Grid.of(schema), engine=engine))
     made = timed(
         "release",
-        lambda: release(array, schema=schema, loss=_loss(mechanism), mechanism=mechanism, engine=engine),
+        lambda: release(array, schema=schema, loss=loss, mechanism=mechanism, engine=engine),
     )
     result: dict[str, Any] = {
         "bench": "wide",
@@ -129,9 +129,14 @@ def render(result: dict[str, Any]) -> str:
 
 
 def _loss(mechanism: str) -> Loss:
-    if "pure" in MECHANISMS[mechanism].kinds:
-        return PureDP(epsilon=1, neighbours="replace-one")
-    return ApproxDP(epsilon=1, delta="1e-6", neighbours="replace-one")
+    """A loss that the mechanism can promise: pure, if it can; refuses one that there is none of."""
+    pure = PureDP(epsilon=1, neighbours="replace-one")
+    kind = MECHANISMS.get(mechanism)
+    if kind is None:
+        find(mechanism, loss=pure)
+    elif "pure" not in kind.kinds:
+        return ApproxDP(epsilon=1, delta="1e-6", neighbours="replace-one")
+    return pure
 
 
 def _invented(rows: int, columns: int) -> Any:
