@@ -85,9 +85,8 @@ class Bounding:
         by_feature = np.empty(shape) if room is None else room[: shape[0] * shape[1]].reshape(shape)
         with np.errstate(all="ignore"):  # an overflow warning would tell that a huge value is there
             absent = self._place_numbers(block, by_feature) + self._place_levels(block, by_feature)
-            if self.schema.missing == "zero-row":
-                for rows in absent:
-                    by_feature[:, rows] = 0.0
+            if absent and self.schema.missing == "zero-row":
+                by_feature[:, np.any(absent, axis=0)] = 0.0
             if self.clip is not None:
                 _shrink(by_feature, self.clip)
             # Unreachable, and cheap to check on every row: the guarantee rests on these integers alone.
@@ -116,9 +115,7 @@ class Bounding:
             np.divide(scaled, numbers.steps, out=scaled)
             np.clip(scaled, -self.one, self.one, out=scaled)
             np.rint(scaled, out=scaled)
-            if (
-                suspicious
-            ):  # a missing cell, or one so large that its difference or a square overflowed: look again
+            if suspicious:  # a missing cell, or one whose difference or square overflowed: look again
                 for place, out in zip(numbers.places, scaled, strict=True):
                     missing = ~np.isfinite(block[place])
                     out[missing] = 0.0

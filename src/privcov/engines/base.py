@@ -55,13 +55,13 @@ class Engine(ABC):
                 f"the engine {self.name} reads files, and this table is in the memory of one process.",
                 "Give paths, or leave the engine at local.",
             )
-        check_versions(table.asked_at_home(VERSION_OF_A_WORKER), str(table.home))
         if table.home not in (None, self.name) and not self.in_process:
             raise ParameterError(
                 "E213",
                 f"this table lives in {table.home}, not in {self.name}.",
                 "Leave the engine out: such a table is summed where it is.",
             )
+        check_versions(table.asked_at_home(VERSION_OF_A_WORKER), str(table.home))
 
     @abstractmethod
     def answers(self, work: Work, fragments: Sequence[AnyFragment]) -> Generator[Answer, None, None]:

@@ -21,7 +21,7 @@ import pyarrow as pa
 import pyarrow.csv
 from numpy.typing import NDArray
 
-from privcov.bounding import Block, Floats
+from privcov.bounding import Block, Floats, part_of
 from privcov.schema import Numeric, Schema
 from privcov.table.arrow import batch_blocks
 from privcov.table.base import Table, block_rows, check_names
@@ -220,7 +220,7 @@ class CsvTable(Table):
         if isinstance(columns, np.ndarray):
             step = block_rows(self.schema)
             for start in range(0, columns.shape[1], step):
-                yield columns[:, start : start + step]
+                yield part_of(columns, start, start + step)
         else:
             for batch in columns:
                 yield from batch_blocks(batch, range(len(self._places)), self.schema)
