@@ -7,7 +7,6 @@ public facts before the first value is read; after that there are no data-depend
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any, Literal
@@ -94,14 +93,14 @@ def release(
 
     def read() -> tuple[int | None, tuple[Upper, Sketch | None]]:
         gram = sum_rows(table, schema, grid, engine=runner, progress=progress)
-        bill.saw(lambda key: gram.fingerprint(key, replace(schema, ignore_extra=False).to_toml()))
+        bill.saw(lambda key: gram.fingerprint(key, schema.published().to_toml()))
         with using(runner.device):
             return _public_rows(gram.rows, loss), answer(draw, gram)
 
     rows, (upper, sketch) = without_reasons(read)
     law = chosen.law(loss=rest, grid=grid)
     made = Release(
-        schema=replace(schema, ignore_extra=False),
+        schema=schema.published(),
         rows=rows,
         upper=kept(upper, grid=grid, rows=rows, law=law),
         sketch=sketch,

@@ -16,13 +16,14 @@ import re
 import tomllib
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal, cast
 
 from privcov.columns import Categorical, Column, Feature, Level, Numeric
+from privcov.dialect import RFC_4180, Dialect
 from privcov.errors import InputError, ParameterError
 from privcov.privacy import decimal_text, exact
 
@@ -45,6 +46,8 @@ class Schema:
     missing: MissingRule = "midpoint"
     max_rows_per_person: int = 1
     ignore_extra: bool = False
+    file: Dialect = RFC_4180
+    """How a file of lines is read; no frame and no release depends on it."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "columns", tuple(self.columns))
@@ -120,19 +123,27 @@ class Schema:
         """Whether clipping spares the intercept and the indicators, so that their public structure holds."""
         return self.squared_norm_bound >= self.fixed_squared_norm
 
+    def published(self) -> Schema:
+        """What of it belongs to a release: all but how a file was read."""
+        return replace(self, ignore_extra=False, file=RFC_4180)
+
     @classmethod
     def from_dict(cls, given: Mapping[str, Any]) -> Schema:
         """A schema from the structure of the TOML file."""
         if not isinstance(given, Mapping):
             raise InputError("E122", f"a schema is a mapping, got {type(given).__name__}.")
         own = {"intercept", "row_norm_bound", "missing", "max_rows_per_person", "ignore_extra"}
-        _only(given, {"columns", "planning"} | own, "the schema")
+        _only(given, {"columns", "planning", "file"} | own, "the schema")
         columns = given.get("columns", {})
         if not isinstance(columns, Mapping):
             raise InputError("E122", "columns must be tables named [columns.NAME].")
         # What [planning] says is for privcov.planning.moments, which reads it itself; no release depends on it.
-        rest = {word: value for word, value in given.items() if word not in ("columns", "planning")}
-        return cls(columns=tuple(_column(name, about) for name, about in columns.items()), **rest)
+        rest = {word: value for word, value in given.items() if word in own}
+        return cls(
+            columns=tuple(_column(name, about) for name, about in columns.items()),
+            file=Dialect.from_dict(given.get("file", {})),
+            **rest,
+        )
 
     @classmethod
     def read(cls, path: str | Path) -> Schema:
@@ -165,6 +176,8 @@ class Schema:
         lines += [f'missing = "{self.missing}"', f"max_rows_per_person = {self.max_rows_per_person}"]
         if self.ignore_extra:
             lines.append("ignore_extra = true")
+        if words := self.file.words():
+            lines += ["", "[file]", *(f"{word} = {_toml(mark)}" for word, mark in words.items())]
         for column in self.columns:
             lines += ["", f'[columns."{column.name}"]' if "." in column.name else f"[columns.{column.name}]"]
             if isinstance(column, Numeric):
@@ -217,7 +230,7 @@ def _norm_bound(value: Any) -> Fraction:
 
 def _toml(value: Level | Fraction) -> str:
     if isinstance(value, str):
-        return '"' + value.replace("\\", "\\\\").replace('"', '\\"') + '"'
+        return '"' + value.replace("\\", "\\\\").replace('"', '\\"').replace("\t", "\\t") + '"'
     if isinstance(value, Fraction):
         text = decimal_text(value)
         return f'"{text}"' if "/" in text else text

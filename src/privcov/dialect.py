@@ -1,0 +1,96 @@
+"""How the bytes of a text table are to be read: what ``[file]`` in a schema says. Public, and never guessed.
+
+``privcov schema init`` proposes a dialect from the header line alone; the person who fills in the template confirms
+it. A frame or a Parquet file has typed values and needs none of this, so the same schema serves both.
+
+>>> Dialect(separator=";", decimal=",").words()
+{'separator': ';', 'decimal': ','}
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from typing import Any
+
+from privcov.errors import InputError
+
+SEPARATORS = {",": "comma", ";": "semicolon", "\t": "tab", "|": "bar"}
+"""What may stand between cells, with its name in a message."""
+ENCODINGS = ("utf-8", "latin-1", "utf-16")
+_CHOICES: dict[str, tuple[str, ...]] = {
+    "separator": tuple(SEPARATORS),
+    "decimal": (".", ","),
+    "thousands": ("", ",", ".", " ", "'", "\u00a0", "\u202f"),
+    "quote": ('"', "'", ""),
+    "encoding": ENCODINGS,
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Dialect:
+    """The dialect of a file of lines. The default is what RFC 4180 has: commas, double quotes, UTF-8.
+
+    ``separator`` stands between cells. ``decimal`` is the mark before the fraction of a number, and ``thousands``
+    the mark between groups of three digits, none by default: a number that has marks in other places is missing.
+    ``quote`` surrounds cells that hold a separator; with ``""`` quotes are ordinary characters. ``encoding`` is
+    ``utf-8`` (with or without a byte order mark), ``latin-1``, or ``utf-16`` (which must have the mark).
+    """
+
+    separator: str = ","
+    decimal: str = "."
+    thousands: str = ""
+    quote: str = '"'
+    encoding: str = "utf-8"
+
+    def __post_init__(self) -> None:
+        for word, allowed in _CHOICES.items():
+            if getattr(self, word) not in allowed:
+                known = ", ".join(repr(choice) for choice in allowed)
+                raise InputError(
+                    "E140", f"[file] {word} must be one of {known}; got {getattr(self, word)!r}."
+                )
+        if self.decimal == self.thousands:
+            raise InputError(
+                "E140", f"[file] decimal and thousands are both {self.decimal!r}.", "A mark has one meaning."
+            )
+        if not self.quote and self.separator in (self.decimal, self.thousands):
+            raise InputError(
+                "E140",
+                f"[file] {self.separator!r} separates cells and is a mark in numbers, and nothing is quoted.",
+                "Give the quote that surrounds such numbers.",
+            )
+
+    @classmethod
+    def from_dict(cls, given: Any) -> Dialect:
+        """The dialect that a ``[file]`` table says."""
+        known = [field.name for field in fields(cls)]
+        if not isinstance(given, dict) or not all(isinstance(value, str) for value in given.values()):
+            raise InputError("E140", "[file] is a table of texts.", f"Known: {', '.join(known)}.")
+        for word in given:
+            if word not in known:
+                raise InputError(
+                    "E140", f"[file] has an unknown word {word!r}.", f"Known: {', '.join(known)}."
+                )
+        return cls(**given)
+
+    def words(self) -> dict[str, str]:
+        """What departs from the default, as ``[file]`` says it."""
+        return {
+            field.name: getattr(self, field.name)
+            for field in fields(self)
+            if getattr(self, field.name) != field.default
+        }
+
+    @property
+    def plain_numbers(self) -> bool:
+        """Whether numbers are written as programs write them: a point, and no marks between digits."""
+        return self.decimal == "." and not self.thousands
+
+    @property
+    def cell_encoding(self) -> str:
+        """The encoding of cells once records are apart: UTF-16 is turned into UTF-8 before that."""
+        return "latin-1" if self.encoding == "latin-1" else "utf-8"
+
+
+RFC_4180 = Dialect()
+"""Commas, double quotes, UTF-8."""
