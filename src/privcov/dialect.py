@@ -23,6 +23,8 @@ _CHOICES: dict[str, tuple[str, ...]] = {
     "thousands": ("", ",", ".", " ", "'", "\u00a0", "\u202f"),
     "quote": ('"', "'", ""),
     "encoding": ENCODINGS,
+    "line_end": ("lf", "cr"),
+    "timing": ("quick", "constant"),
 }
 
 
@@ -34,6 +36,11 @@ class Dialect:
     the mark between groups of three digits, none by default: a number that has marks in other places is missing.
     ``quote`` surrounds cells that hold a separator; with ``""`` quotes are ordinary characters. ``encoding`` is
     ``utf-8`` (with or without a byte order mark), ``latin-1``, or ``utf-16`` (which must have the mark).
+
+    Records end with ``line_end``: ``lf``, a CR before which belongs to it, or ``cr``, as in old Macintosh files.
+    It is declared because a file cannot tell: in a file of CRs, a first record that begins with LF would decide it
+    for all others. ``timing`` is ``quick``, where runs of lines that leave no room for doubt are read in a quicker
+    way, or ``constant``, where every line is read in the careful way, so that the time says less about odd cells.
     """
 
     separator: str = ","
@@ -41,6 +48,8 @@ class Dialect:
     thousands: str = ""
     quote: str = '"'
     encoding: str = "utf-8"
+    line_end: str = "lf"
+    timing: str = "quick"
 
     def __post_init__(self) -> None:
         for word, allowed in _CHOICES.items():
@@ -80,6 +89,11 @@ class Dialect:
             for field in fields(self)
             if getattr(self, field.name) != field.default
         }
+
+    @property
+    def constant(self) -> bool:
+        """Whether every line takes the same path."""
+        return self.timing == "constant"
 
     @property
     def plain_numbers(self) -> bool:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import re
 import tempfile
-from collections import Counter
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -17,13 +16,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import privcov.table.csv as csv_module
+import privcov.table.lines as lines_module
 from privcov.bounding import Bounding
 from privcov.gram import Gram
 from privcov.grid import ROW_BITS, Grid
 from privcov.schema import Schema
 from privcov.table import Table, open_table
-from privcov.table.opening import open_pieces
 from privcov.table.quick import quick_columns
 
 WILD = st.floats(allow_nan=True, allow_infinity=True, width=64)
@@ -135,56 +133,12 @@ def test_text_is_a_number_by_the_rule_alone(cells: list[str]) -> None:
         assert repr(first_column(source)) == repr(expected)
 
 
-SCRAPS = [
-    b"1",
-    b"2.5",
-    b"F",
-    b" M ",
-    b'"F"',
-    b'"',
-    b'""',
-    b",",
-    b" ",
-    b"\r",
-    b"x",
-    b"\xff",
-    b"\xef\xbb\xbf",
-    b"\0",
-]
-LINE = st.one_of(
-    st.lists(st.sampled_from(SCRAPS), max_size=9).map(b"".join),
-    st.tuples(st.integers(0, 9), st.sampled_from(["F", "M", '"M"'])).map(lambda r: f"{r[0]},{r[1]}".encode()),
-)
-
-
-def records(lines: list[bytes], end: bytes = b"\n") -> Counter[str]:
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder, "x.csv")
-        path.write_bytes(end.join([b"a,s", *lines, b""]))
-        table = open_table(path, AB)
-        found = Counter(
-            repr([float(c) for c in row]) for block in table.blocks() for row in zip(*block, strict=True)
-        )
-        assert table.rows == found.total()
-    return found
-
-
-@given(st.lists(LINE, max_size=7), st.sampled_from([4, 11, 64, 2**22]), st.sampled_from([8, 2**20]))
-@settings(max_examples=100, deadline=None)
-def test_a_csv_line_means_the_same_whatever_stands_around_it(
-    lines: list[bytes], chunk: int, cap: int
-) -> None:
-    last = b"7,F"  # blank lines at the very end are no records
-    before = csv_module.CHUNK_BYTES, csv_module.LONGEST_LINE
-    csv_module.CHUNK_BYTES, csv_module.LONGEST_LINE = chunk, cap
-    try:
-        alone: Counter[str] = Counter()
-        for line in lines:
-            alone += records([line, last])
-            alone -= records([last])
-        assert records([*lines, last]) == alone + records([last])
-    finally:
-        csv_module.CHUNK_BYTES, csv_module.LONGEST_LINE = before
+def rows_of(table: Table) -> list[str]:
+    return [
+        repr([float(c) if math.isfinite(c) else None for c in row])
+        for block in table.blocks()
+        for row in zip(*block, strict=True)
+    ]
 
 
 @given(st.binary(max_size=60))
@@ -195,34 +149,7 @@ def test_any_bytes_after_the_header_are_a_table_with_one_record_per_line(body: b
         path.write_bytes(b"a,s\n" + body)
         table = open_table(path, AB)
         assert sum(len(block[0]) for block in table.blocks()) == table.rows
-    kept = body.replace(b"\r\n", b"\n").rstrip(b"\n")
-    assert table.rows == (kept.count(b"\n") + 1 if kept else 0)
-
-
-def rows_of(table: Table) -> Counter[str]:
-    return Counter(
-        repr([float(c) if math.isfinite(c) else None for c in row])
-        for block in table.blocks()
-        for row in zip(*block, strict=True)
-    )
-
-
-@given(st.one_of(st.binary(max_size=60), st.lists(LINE, max_size=9).map(b"\n".join)), st.integers(1, 12))
-@settings(max_examples=80, deadline=None)
-def test_parts_of_a_csv_file_have_the_records_of_the_whole(body: bytes, step: int) -> None:
-    before = csv_module.FRAGMENT_BYTES, csv_module.CHUNK_BYTES, csv_module.LONGEST_LINE
-    csv_module.FRAGMENT_BYTES, csv_module.CHUNK_BYTES, csv_module.LONGEST_LINE = step, 7, 12
-    try:
-        with tempfile.TemporaryDirectory() as folder:
-            path = Path(folder, "x.csv")
-            for end in (b"\n", b"\r", b"\r\n"):
-                path.write_bytes(b"a,s" + end + body.replace(b"\n", end))
-                pieces = open_table(path, AB).pieces()
-                assert pieces is not None
-                parts = sum((rows_of(open_pieces([piece], AB)) for piece in pieces), Counter())
-                assert parts == rows_of(open_table(path, AB))
-    finally:
-        csv_module.FRAGMENT_BYTES, csv_module.CHUNK_BYTES, csv_module.LONGEST_LINE = before
+    assert table.rows == body.count(b"\n") + (not body.endswith(b"\n") and body != b"")
 
 
 CELL = st.one_of(NUMERIC_TEXT, st.floats(-100, 100).map(repr), st.floats(-100, 100).map(repr))
@@ -237,16 +164,16 @@ WIDE = Schema.from_dict(
 @given(st.lists(SHORT_LINE.filter(lambda line: b"\n" not in line and b"\r" not in line), max_size=6))
 @settings(max_examples=200, deadline=None)
 def test_the_quick_reader_of_csv_lines_changes_no_cell(lines: list[bytes]) -> None:
-    quick = csv_module.quick_columns
+    quick = lines_module.quick_columns
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "x.csv")
         path.write_bytes(b"\n".join([b"k,a,b", *lines, b"1,2,3", b""]))
         fast = rows_of(open_table(path, WIDE))
-        csv_module.quick_columns = lambda *_: None
+        lines_module.quick_columns = lambda *_: None
         try:
             assert fast == rows_of(open_table(path, WIDE))
         finally:
-            csv_module.quick_columns = quick
+            lines_module.quick_columns = quick
 
 
 @given(st.lists(st.tuples(NUMERIC_TEXT, NUMERIC_TEXT, st.floats()), min_size=1, max_size=4))

@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from privcov.bounding import Floats
+from privcov.dialect import RFC_4180, Dialect
 from privcov.errors import InputError
 from privcov.schema import Categorical, Column
 
@@ -50,7 +51,7 @@ def check_type(column: Column, kind: pa.DataType, where: str) -> None:
         )
 
 
-def cells(column: Column, values: pa.Array) -> Floats:
+def cells(column: Column, values: pa.Array, *, dialect: Dialect = RFC_4180) -> Floats:
     """The cells of one declared column as a block holds them: numbers or level codes, NaN where missing."""
     if pa.types.is_dictionary(values.type):
         return _by_dictionary(column, values)

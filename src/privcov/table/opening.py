@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import glob
 import os
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -22,11 +23,9 @@ from privcov.table.frames import PandasTable
 from privcov.table.lazy import DatasetTable, LazyTable
 from privcov.table.parquet import ParquetTable
 
-_READERS: dict[str, type[CsvTable] | type[ParquetTable]] = {
-    ".csv": CsvTable,
-    ".parquet": ParquetTable,
-    ".pq": ParquetTable,
-}
+_ENDINGS = re.compile(
+    r".*(?:\.(?P<lines>csv|tsv)(\.gz|\.zst)?|\.(?P<parquet>parquet|pq))", re.IGNORECASE | re.DOTALL
+)
 
 
 def open_table(data: Any, schema: Schema) -> Table:
@@ -102,15 +101,15 @@ def open_pieces(pieces: Sequence[Piece], schema: Schema) -> Table:
 
 
 def _reader(path: Path) -> type[CsvTable] | type[ParquetTable]:
-    reader = _READERS.get(path.suffix.lower())
-    if reader is None and not path.is_file():
+    ending = _ENDINGS.fullmatch(path.name)
+    if ending is None and not path.is_file():
         from privcov.table.files import regular_file
 
         regular_file(path)
-    if reader is None:
+    if ending is None:
         raise InputError(
             "E118",
-            f"{path.name} is neither a .csv nor a .parquet file.",
+            f"{path.name} is not a .csv, .tsv or .parquet file; a .csv or .tsv may be packed as .gz or .zst.",
             "Other formats are refused, above all those that can carry code, such as pickle and npz.",
         )
-    return reader
+    return CsvTable if ending["lines"] else ParquetTable
