@@ -13,11 +13,12 @@ from pathlib import Path
 from typing import Any, Literal
 
 from privcov.engines import Engine, engine_for
+from privcov.errors import InputError, ParameterError
 from privcov.ledger import Ledger, Request
 from privcov.mechanisms.base import Mechanism
 from privcov.paying import counts_rho, order_for
 from privcov.planning.candidates import Candidate, decide
-from privcov.privacy import Amount, Loss
+from privcov.privacy import Amount, Loss, Neighbours
 from privcov.row_norm.choice import NormChoice
 from privcov.row_norm.radii import readable_twice
 from privcov.schema import Schema
@@ -63,18 +64,46 @@ def prepare(
     row_norm_share: Amount,
     ledger: str | Path | Ledger | None,
     engine: str | Engine,
+    expect_rows: int | None,
     options: Mapping[str, Any],
 ) -> Ready:
     """Refuse what public facts refuse, and return what is left to do. See ``privcov.release`` for the arguments."""
     options = {**options, "as_asked": counts_rho(ledger)}
     decided = decide(mechanism, loss=loss, schema=schema, purpose=purpose, **options)
     table = open_table(data, schema)
+    if expect_rows is not None:
+        _check_rows(table, expect_rows, loss=loss, schema=schema)
     runner = engine_for(engine, table)
     choice = NormChoice.before(decided.mechanism, decided.loss, word=row_norm, share=row_norm_share)
     if choice is not None:
         readable_twice(data)
     order = partial(order_for, decided.mechanism, loss=decided.loss, schema=schema, choice=choice)
     return Ready(decided=decided, table=table, engine=runner, choice=choice, order=order)
+
+
+def _check_rows(table: Table, expected: int, *, loss: Loss, schema: Schema) -> None:
+    """Refuse a table that has not the number of records it should, where that number is public."""
+    if isinstance(expected, bool) or not isinstance(expected, int) or expected < 1:
+        raise ParameterError("E280", f"expect_rows must be a whole number from 1, got {expected!r}.")
+    if loss.neighbours is Neighbours.ADD_REMOVE or schema.max_rows_per_person > 1:
+        raise ParameterError(
+            "E280",
+            "the number of rows is private here, so it cannot be compared with what you expect.",
+            "Leave it out, or use replace-one with one row per person.",
+        )
+    found = table.count()
+    if found is None:
+        raise InputError(
+            "E135",
+            "the records of this table cannot be counted before they are read.",
+            "Give it as a file or as a frame in memory, or leave the expected number out.",
+        )
+    if found != expected:
+        raise InputError(
+            "E135",
+            f"the table has {found:,} records, and you expect {expected:,}.",
+            "A line is a record: line breaks inside cells and blank lines make more. See privcov inspect, convert.",
+        )
 
 
 def check(
@@ -89,6 +118,7 @@ def check(
     row_norm_share: Amount = Fraction(1, 10),
     ledger: str | Path | Ledger | None = None,
     engine: str | Engine = "local",
+    expect_rows: int | None = None,
     **options: Any,
 ) -> Prospect:
     """Whether ``release`` with the same arguments would go through, and what it would cost; its refusals are raised.
@@ -109,6 +139,7 @@ def check(
         row_norm_share=row_norm_share,
         ledger=ledger,
         engine=engine,
+        expect_rows=expect_rows,
         options={**options, "as_published": as_published},
     )
     request, price, left = ready.order(), None, None

@@ -44,6 +44,7 @@ def release(
     deliver: Callable[[Release], object] | None = None,
     randomness: Randomness | None = None,
     engine: str | Engine = "local",
+    expect_rows: int | None = None,
     progress: Progress | None = None,
     **options: Any,
 ) -> Release:
@@ -56,7 +57,8 @@ def release(
     least noise for the ``purpose`` (covariance, regression, pca:K), and may promise more than asked. With
     ``row_norm="private"`` a share of the loss buys a row-norm bound that fits the data. A ``ledger`` is paid
     before anything random is drawn or any row is read, and may refuse; it records the release after ``deliver``
-    has taken it. A ``randomness`` other than the kernel's marks the release as a rehearsal.
+    has taken it. Where the number of rows is public, a table that has not ``expect_rows`` of them is refused before
+    that. A ``randomness`` other than the kernel's marks the release as a rehearsal.
 
     >>> import numpy as np, privcov as pc
     >>> schema = pc.Schema.from_dict({"columns": {"age": {"lower": 0, "upper": 100}}})
@@ -75,6 +77,7 @@ def release(
         row_norm_share=row_norm_share,
         ledger=ledger,
         engine=engine,
+        expect_rows=expect_rows,
         options={**options, "as_published": as_published},
     )
     decided, table, runner, choice = ready.decided, ready.table, ready.engine, ready.choice

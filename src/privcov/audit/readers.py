@@ -119,12 +119,13 @@ def audit_reader(
     readers: dict[str, Reader] | None = None,
     more: int = 100,
     randomness: Randomness | None = None,
+    progress: Callable[[int, int], object] | None = None,
 ) -> ReaderAudit:
     """Try to make one record of a file touch another's row.
 
     ``path`` gives the layout: its header, and its first records. Nothing is released, and nothing but a private
     temporary directory is written. ``readers`` are the ways to try (privcov's own by default), and ``more`` is the
-    number of random pairs beside the planted ones.
+    number of random pairs beside the planted ones. ``progress`` is told how many tables are done, of how many.
     """
     given = Path(path)
     open_table(given, schema)  # refuses what does not fit
@@ -140,7 +141,10 @@ def audit_reader(
             copy.write_bytes(layout.file(records))
             return way(copy, schema)
 
-        for before, changes in layout.pairs(more, randomness or rehearsal(0)):
+        planned = list(layout.pairs(more, randomness or rehearsal(0)))
+        for done, (before, changes) in enumerate(planned):
+            if progress is not None:
+                progress(done, len(planned))
             rows = {name: read(way, before) for name, way in ways.items()}
             for (place, record), (name, way) in itertools.product(changes, ways.items()):
                 pairs += 1

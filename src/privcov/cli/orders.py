@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import click
@@ -49,6 +50,18 @@ def order_options(command: Callable[..., Any]) -> Callable[..., Any]:
             help="The share of the loss for that choice.",
         ),
         click.option(
+            "--rows",
+            "expect_rows",
+            type=click.IntRange(1),
+            help="How many records DATA has: any other number is refused before anything is paid.",
+        ),
+        click.option(
+            "--timing",
+            type=click.Choice(["quick", "constant"]),
+            default=None,
+            help="How lines of a file are read; constant reads all in the careful way (default: as the schema says).",
+        ),
+        click.option(
             "--ledger", help="Pay from this budget first; refuse if too little is left (privcov ledger)."
         ),
         click.option("--request-id", help="With --ledger: a name that can be paid for only once."),
@@ -68,14 +81,25 @@ def as_order(words: dict[str, Any]) -> dict[str, Any]:
         **{name: words.pop(name) for name in ("epsilon", "delta", "rho", "neighbours", "understood")}
     )
     data, options = words.pop("data"), words.pop("options")
+    schema, timing = Schema.read(words.pop("schema_path")), words.pop("timing")
+    if timing is not None:
+        schema = replace(schema, file=replace(schema.file, timing=timing))
     order = {
         "data": data[0] if len(data) == 1 else list(data),
-        "schema": Schema.read(words.pop("schema_path")),
+        "schema": schema,
         "loss": loss,
         "engine": engine,
         **{
             name: words.pop(name)
-            for name in ("mechanism", "purpose", "arithmetic", "as_published", "row_norm", "row_norm_share")
+            for name in (
+                "mechanism",
+                "purpose",
+                "arithmetic",
+                "as_published",
+                "row_norm",
+                "row_norm_share",
+                "expect_rows",
+            )
         },
     }
     named = named_options(options)

@@ -51,6 +51,13 @@ class Table(ABC):
         """Runs of files that together are this table; None where its rows are not in files."""
         return None
 
+    def count(self) -> int | None:
+        """The number of records, for the one who may know it: from metadata, or by counting lines, never values.
+
+        None where it cannot be told without reading the rows. It is sensitive where the number of rows is private.
+        """
+        return self.known_rows
+
     def fragments(self) -> Sequence[Fragment] | Sequence[Held]:
         """Parts that together hold every row of this table once, each for one worker."""
         pieces = self.pieces()
@@ -86,6 +93,11 @@ class Chain(Table):
                 self.bytes_done = None if table.bytes_done is None else read + table.bytes_done
                 yield block
             read += table.bytes_done or 0
+
+    def count(self) -> int | None:
+        counts = [table.count() for table in self._tables]
+        known = [count for count in counts if count is not None]
+        return sum(known) if len(known) == len(counts) else None
 
     def pieces(self) -> Sequence[Piece] | None:
         found: list[Piece] = []

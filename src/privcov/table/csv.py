@@ -54,6 +54,13 @@ class CsvTable(Table):
                 yield from self._reader.blocks(lines)
             del lines
 
+    def count(self) -> int:
+        found, last = 0, b"\n"
+        for data in self._chunks():
+            found, last = found + data.count(b"\n"), data[-1:]
+            del data
+        return found + (last != b"\n")
+
     def pieces(self) -> Sequence[Piece]:
         start, stop = self._span
         edges = [*range(start, stop, FRAGMENT_BYTES), stop] if self._source.divisible else [start, stop]
