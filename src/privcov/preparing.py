@@ -84,10 +84,10 @@ def prepare(
 def _check_rows(table: Table, expected: int, *, loss: Loss, schema: Schema) -> None:
     """Refuse a table that has not the number of records it should, where that number is public."""
     if isinstance(expected, bool) or not isinstance(expected, int) or expected < 1:
-        raise ParameterError("E280", f"expect_rows must be a whole number from 1, got {expected!r}.")
+        raise ParameterError("E216", f"expect_rows must be a whole number from 1, got {expected!r}.")
     if loss.neighbours is Neighbours.ADD_REMOVE or schema.max_rows_per_person > 1:
         raise ParameterError(
-            "E280",
+            "E216",
             "the number of rows is private here, so it cannot be compared with what you expect.",
             "Leave it out, or use replace-one with one row per person.",
         )
