@@ -92,7 +92,7 @@ class LineReader:
             return None
         kinds = [pa.float64() if number else pa.binary() for number in self._numeric]
         try:
-            found = _parsed(lines, self._width, self._places, dialect, kinds)
+            found = parsed(lines, self._width, self._places, dialect, kinds)
         except pa.ArrowInvalid:
             return None
         return found if found.num_rows == lines.count(b"\n") else None
@@ -104,7 +104,7 @@ class LineReader:
         batch = _parser(self._dialect)(
             lines if every else _kept(lines, good), self._width, self._places, self._dialect
         )
-        return batch if every else batch.take(pa.array(np.cumsum(good) - 1, mask=~good))
+        return batch if every else in_place(batch, good)
 
 
 def good_lines(lines: bytes, width: int, dialect: Dialect) -> NDArray[np.bool_]:
@@ -137,6 +137,11 @@ def good_lines(lines: bytes, width: int, dialect: Dialect) -> NDArray[np.bool_]:
     return good
 
 
+def in_place(batch: pa.RecordBatch, good: NDArray[np.bool_]) -> pa.RecordBatch:
+    """The rows of a batch at the places of the good ones, and rows of nulls at the others."""
+    return batch.take(pa.array(np.cumsum(good) - 1, mask=~good))
+
+
 def _kept(lines: bytes, good: NDArray[np.bool_]) -> bytes:
     buffer = np.frombuffer(lines, np.uint8)
     ends = np.flatnonzero(buffer == _NEWLINE)
@@ -162,14 +167,19 @@ def _has_long_line(lines: bytes) -> bool:
     return False
 
 
-def _parsed(
+def parsed(
     lines: bytes,
     width: int,
     places: Sequence[int],
     dialect: Dialect,
     kinds: Sequence[pa.DataType] | None = None,
+    *,
+    line_breaks: bool = False,
 ) -> pa.RecordBatch:
-    """The columns at ``places`` of lines that are records, by pyarrow; as bytes unless ``kinds`` says otherwise."""
+    """The columns at ``places`` of lines that are records, by pyarrow; as bytes unless ``kinds`` says otherwise.
+
+    With ``line_breaks`` they may stand inside quoted cells, and ``lines`` are records.
+    """
     names = [str(place) for place in places]
     table = pa.csv.read_csv(
         # The empty first line keeps a byte order mark at the start of a chunk from being swallowed.
@@ -180,7 +190,10 @@ def _parsed(
             use_threads=False,
         ),
         parse_options=pa.csv.ParseOptions(
-            delimiter=dialect.separator, quote_char=dialect.quote or False, ignore_empty_lines=False
+            delimiter=dialect.separator,
+            quote_char=dialect.quote or False,
+            ignore_empty_lines=False,
+            newlines_in_values=line_breaks,
         ),
         convert_options=pa.csv.ConvertOptions(
             column_types=dict(zip(names, kinds or [pa.binary()] * len(names), strict=True)),
@@ -214,9 +227,9 @@ def _parser(dialect: Dialect) -> Callable[[bytes, int, Sequence[int], Dialect], 
     one = "".join(f"{cell}\n" for cell in cells).encode(dialect.cell_encoding, "replace")
     try:
         agrees = all(
-            _parsed(block, width, places, dialect) == columns_by_rule(block, width, places, dialect)
+            parsed(block, width, places, dialect) == columns_by_rule(block, width, places, dialect)
             for block, width, places in ((lines, 2, [1, 0]), (lines, 2, [1]), (one, 1, [0]))
         )
     except pa.ArrowException:
         agrees = False
-    return _parsed if agrees else columns_by_rule
+    return parsed if agrees else columns_by_rule
