@@ -8,6 +8,7 @@ from typing import Any
 import pyarrow as pa
 
 from privcov.bounding import Block
+from privcov.dialect import RFC_4180, Dialect
 from privcov.errors import InputError, InternalError
 from privcov.grid import BLOCK_ROWS
 from privcov.schema import Numeric, Schema
@@ -49,8 +50,13 @@ def check_columns(found: pa.Schema, schema: Schema, where: str) -> list[int]:
     return places
 
 
-def batch_blocks(batch: pa.RecordBatch, places: Sequence[int], schema: Schema) -> Iterator[Block]:
-    """A batch of any length as blocks; ``places`` says where each declared column stands."""
+def batch_blocks(
+    batch: pa.RecordBatch, places: Sequence[int], schema: Schema, *, dialect: Dialect = RFC_4180
+) -> Iterator[Block]:
+    """A batch of any length as blocks; ``places`` says where each declared column stands.
+
+    ``dialect`` says how texts write numbers where they are cells of a file.
+    """
     step = block_rows(schema)
     if _all_doubles(batch.schema, places, schema):
         batch, step = batch.select(list(places)), min(step, BLOCK_ROWS)
@@ -60,7 +66,8 @@ def batch_blocks(batch: pa.RecordBatch, places: Sequence[int], schema: Schema) -
     for start in range(0, batch.num_rows, step):
         part = batch.slice(start, step)
         yield [
-            cells(column, part.column(place)) for column, place in zip(schema.columns, places, strict=True)
+            cells(column, part.column(place), dialect=dialect)
+            for column, place in zip(schema.columns, places, strict=True)
         ]
 
 

@@ -6,9 +6,12 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from typing import ClassVar
 
+import numpy as np
+
 from privcov.bounding import Block
 from privcov.errors import InputError
-from privcov.schema import Schema
+from privcov.schema import Numeric, Schema
+from privcov.table.cells import apply_missing_codes
 from privcov.table.fragments import Arrived, Fragment, Held, Piece, bundled
 
 Answer = tuple[int, int, bytes]
@@ -42,7 +45,7 @@ class Table(ABC):
         self._opened = True
         for block in self._blocks():
             self.rows += len(block[0])
-            yield block
+            yield _without_codes(block, self.schema)
 
     @abstractmethod
     def _blocks(self) -> Iterator[Block]: ...
@@ -95,6 +98,20 @@ class Chain(Table):
                 return None
             found.extend(pieces)
         return found
+
+
+def _without_codes(block: Block, schema: Schema) -> Block:
+    """The block with NaN for numbers that mean "missing". Nobody's memory is written to: a block may be the caller's."""
+    made = block
+    for place, column in enumerate(schema.columns):
+        if not isinstance(column, Numeric) or not column.missing_numbers:
+            continue
+        given = block[place]
+        if (cells := apply_missing_codes(column, given)) is not given:
+            if made is block:
+                made = np.array(block, order="K") if isinstance(block, np.ndarray) else list(block)
+            made[place] = cells  # type: ignore[index]
+    return made
 
 
 def block_rows(schema: Schema) -> int:

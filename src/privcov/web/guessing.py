@@ -7,7 +7,6 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from privcov.planning.moments import PublicMoments
 from privcov.privacy import decimal_text, exact
 from privcov.schema import Categorical, Schema
 from privcov.web.asking import Question, text
@@ -15,22 +14,14 @@ from privcov.web.asking import Question, text
 
 def even_guess(schema: Schema) -> list[dict[str, str]]:
     """For every column a guess that needs no knowledge: spread evenly over its bounds or levels."""
-    even = PublicMoments.guessed(schema, {})
     found = []
     for column in schema.columns:
         if isinstance(column, Categorical):
             share = plain(10_000 // len(column.levels) / 10_000)  # rounded down: shares add up to at most 1
             found.append({"name": column.name, "shares": ", ".join([share] * len(column.levels))})
             continue
-        place = [feature.column for feature in schema.features].index(column.name)
-        scaled = math.sqrt(even.matrix[place, place])  # about the middle of the bounds, which is its mean
-        found.append(
-            {
-                "name": column.name,
-                "mean": f"{column.middle:.4g}",
-                "std": f"{column.half_width * scaled:.4g}",
-            }
-        )
+        std = column.half_width / math.sqrt(3)
+        found.append({"name": column.name, "mean": f"{column.middle:.4g}", "std": f"{std:.4g}"})
     return found
 
 
