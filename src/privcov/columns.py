@@ -193,9 +193,13 @@ class Categorical(_Declared):
         """
         found = [meaning(level) if isinstance(level, str) else float(level) for level in self.levels]
         numbers = tuple(value for value in found if value is not None)
-        padded = any(isinstance(level, str) and _PADDED.match(level) for level in self.levels)
         same = len(set(numbers)) < len(numbers) and not self.numeric_levels
-        return None if padded or same or len(numbers) < len(found) else numbers
+        return None if self.padded or same or len(numbers) < len(found) else numbers
+
+    @property
+    def padded(self) -> bool:
+        """Whether a level is written with a zero in front of other digits."""
+        return any(isinstance(level, str) and _PADDED.match(level) for level in self.levels)
 
     @property
     def width(self) -> int:

@@ -43,9 +43,14 @@ class Table(ABC):
         if self._opened:
             raise InputError("E123", "this table was already read once.", "Open it again.")
         self._opened = True
+        coded = [
+            (place, column)
+            for place, column in enumerate(self.schema.columns)
+            if isinstance(column, Numeric) and column.missing_numbers
+        ]
         for block in self._blocks():
             self.rows += len(block[0])
-            yield _without_codes(block, self.schema)
+            yield _without_codes(block, coded) if coded else block
 
     @abstractmethod
     def _blocks(self) -> Iterator[Block]: ...
@@ -100,12 +105,10 @@ class Chain(Table):
         return found
 
 
-def _without_codes(block: Block, schema: Schema) -> Block:
-    """The block with NaN for numbers that mean "missing". Nobody's memory is written to: a block may be the caller's."""
+def _without_codes(block: Block, coded: Sequence[tuple[int, Numeric]]) -> Block:
+    """The block with NaN for numbers that mean "missing". It may be the caller's memory, which is not written to."""
     made = block
-    for place, column in enumerate(schema.columns):
-        if not isinstance(column, Numeric) or not column.missing_numbers:
-            continue
+    for place, column in coded:
         given = block[place]
         if (cells := apply_missing_codes(column, given)) is not given:
             if made is block:

@@ -1,17 +1,17 @@
-"""What one cell means. The rules look at one cell and the schema, never at another row; white space around it is trimmed.
+"""What one cell means. The rules look at one cell and the schema, never at another row. White space around is trimmed.
 
 *Numeric columns.* A number is a sign, decimal digits with at most one point, an exponent; all but the digits optional
 (``privcov.numerals``; a file may declare other marks). Everything else (empty, NA, NaN, inf, 0x10, 1_000, "1,5", true,
 a date) is missing, and so is a number beyond the range of a double. True and false of a typed column are 1 and 0.
 
 *Levels that are numbers.* If every level stands for a number, no two for the same, and none is written with a zero in
-front of other digits, cells are compared as numbers: ``1``, ``1.0``, ``01``, the integer 1 and the float 1.0 are one level.
-The words true and false, in any case, stand for 1 and 0, as levels and as cells, and so does a Boolean. A cell
-that is no number is missing.
+front of other digits, cells are compared as numbers: ``1``, ``1.0``, ``01``, the integer 1 and the float 1.0 are one
+level. The words true and false, in any case, stand for 1 and 0, as levels and as cells, and so does a Boolean. A
+cell that is no number is missing.
 
 *Other levels* are compared as texts, byte by byte. An empty cell is missing; any other that is no level is an unknown
-level, and all zeros. An integer has its decimal digits as text, a Boolean ``true`` or ``false``; a column of floats has
-no such text and is refused. So is a column of integers where a level begins with a zero: it has lost its zeros.
+level, and all zeros. An integer has its decimal digits as text. Columns of floats and Booleans have no text that every
+program would write, and are refused. So is a column of integers where a level begins with a zero: it has lost its own.
 
 *Missing values* that a schema declares are compared as texts, and as numbers where they are numbers: -999 is also
 -999.0 and -9.99e2. In a numeric column every reader's numbers pass ``apply_missing_codes`` once (``Table.blocks``).
@@ -36,7 +36,7 @@ from privcov.schema import Categorical, Column, Numeric
 UNKNOWN = -1.0
 """The code of a categorical cell whose level the schema does not list."""
 WHITE_SPACE = " \t\r\n\v\f"
-_WHOLE = re.compile(r"0|-?[1-9][0-9]*")
+_INTEGER = re.compile(r"0|-?[1-9][0-9]*")
 
 
 def check_type(column: Column, kind: pa.DataType, where: str) -> None:
@@ -71,13 +71,7 @@ def _can_match(column: Categorical, kind: pa.DataType) -> bool:
     if column.numbers is not None:
         possible = [0.0, 1.0] if boolean else column.numbers
         return any(level in possible and (not whole or level.is_integer()) for level in column.numbers)
-    texts = [str(level) for level in column.levels]
-    if boolean:
-        return not set(texts).isdisjoint(WORDS)
-    padded = any(
-        text.lstrip("+-")[:1] == "0" and text.lstrip("+-").isdigit() and text != "0" for text in texts
-    )
-    return whole and not padded and any(_WHOLE.fullmatch(text) for text in texts)
+    return whole and not column.padded and any(_INTEGER.fullmatch(str(level)) for level in column.levels)
 
 
 def cells(column: Column, values: pa.Array, *, dialect: Dialect = RFC_4180) -> Floats:

@@ -22,7 +22,6 @@ from privcov.table.base import Table, block_rows, check_names
 from privcov.table.cells import cells, check_type
 from privcov.table.fragments import Held, slices
 
-
 _KINDS = {"f": pa.float64(), "i": pa.int64(), "u": pa.uint64(), "b": pa.bool_()}
 
 
@@ -59,9 +58,9 @@ def _check_series(column: Column, series: Any) -> None:
     dtype = series.dtype
     if type(dtype).__name__ == "SparseDtype":
         raise InputError("E112", f"column {column.name} is sparse.", "Make it dense.")
-    if _is_categorical(dtype):
+    if _is_categorical(dtype) and dtype.categories is not None:
         dtype, series = dtype.categories.dtype, dtype.categories.to_series()
-    if _holds_objects(dtype):
+    if _holds_objects(dtype) or _is_categorical(dtype):
         return
     try:
         plain = _KINDS.get(dtype.kind) if isinstance(dtype, np.dtype) else None
@@ -110,12 +109,11 @@ def _as_texts(column: Column) -> bool:
 
 
 def _digits(value: object) -> bytes | None:
-    """A number as text; true and false as Arrow writes them."""
+    """A number as text."""
     try:
-        text = str(value)
+        return str(value).encode("utf-8", "surrogatepass")
     except Exception:  # a class of someone's own
         return None
-    return (text.lower() if isinstance(value, bool | np.bool_) else text).encode("utf-8", "surrogatepass")
 
 
 def _as_bytes(value: object) -> bytes | None:

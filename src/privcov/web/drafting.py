@@ -70,7 +70,7 @@ def opened(path: Path) -> dict[str, Any]:
         else:
             levels = "\n".join(str(level) for level in column.levels)
             fields = _fields(column.name, kind="levels", levels=levels, numbers=column.numeric_levels)
-        fields["rules"] = _rules(column, schema)
+        fields |= {"rules": _rules(column, schema), "missing_share": plain(guess.get("missing"))}
         fields |= {"mean": plain(guess.get("mean")), "std": plain(guess.get("std"))}
         fields["shares"] = ", ".join(plain(share) for share in guess.get("shares", []))
         columns.append(fields)

@@ -27,11 +27,13 @@ def even_guess(schema: Schema) -> list[dict[str, str]]:
 
 def guess_of(row: Question) -> dict[str, Any]:
     """What the fields of a column guess of it; empty where they guess nothing."""
+    missing = text(row, "missing_share")  # of a file that was opened: the page has no field for it
+    more = {"missing": missing} if missing else {}
     if text(row, "kind") == "numeric":
         mean, std = text(row, "mean"), text(row, "std")
-        return {"mean": mean, "std": std} if mean or std else {}
+        return {"mean": mean, "std": std, **more} if mean or std else {}
     shares = text(row, "shares", longest=20_000)
-    return {"shares": [share.strip() for share in shares.split(",")]} if shares else {}
+    return {"shares": [share.strip() for share in shares.split(",")], **more} if shares else {}
 
 
 def planning_toml(guesses: Mapping[str, Any]) -> str:
