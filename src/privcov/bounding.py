@@ -11,12 +11,13 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property, reduce
+from itertools import accumulate
 
 import numpy as np
 from numpy.typing import NDArray
 
 from privcov.grid import Grid
-from privcov.schema import Numeric, Schema
+from privcov.schema import Categorical, Schema
 
 Floats = NDArray[np.float64]
 Block = Sequence[Floats] | Floats
@@ -31,15 +32,22 @@ class Clip:
     features: tuple[slice, ...]
     available: int
     radius: int
+    indicators: tuple[int, ...] = ()
+    """Features that are spared, and take room only in the rows that have them: a numeric column is missing there."""
+    crowded: tuple[tuple[int, int], ...] = ()
+    """``available`` and ``radius`` of rows with one of these indicators, with two, and so on."""
 
     @classmethod
     def of(cls, schema: Schema, grid: Grid) -> Clip | None:
         """The clip a schema needs; none when no row of scaled cells can be too long, which is public."""
         runs = tuple(_numeric_runs(schema))
+        indicators: tuple[int, ...] = ()
         available, largest = grid.squared_norm_bound, schema.intercept + len(schema.columns)
         if schema.keeps_indicators:
-            available -= schema.fixed_squared_norm * 4**grid.exponent
-            largest -= schema.fixed_squared_norm
+            indicators = schema.number_indicators
+            always = schema.fixed_squared_norm - len(indicators)
+            available -= always * 4**grid.exponent
+            largest -= always
         else:
             runs = (slice(0, schema.dimension),)
         if largest * 4**grid.exponent <= available:
@@ -47,9 +55,21 @@ class Clip:
         count = sum(run.stop - run.start for run in runs)
         # Rounding to the grid moves a row by at most sqrt(count)/2; 2 more covers every float rounding.
         half_diagonal = math.isqrt((count - 1) // 4) + 1 if count else 0
+        rooms = [available - taken * 4**grid.exponent for taken in range(len(indicators) + 1)]
+        radii = [max(0, math.isqrt(room) - half_diagonal - 2) for room in rooms]
         return cls(
-            features=runs, available=available, radius=max(0, math.isqrt(available) - half_diagonal - 2)
+            features=runs,
+            available=available,
+            radius=radii[0],
+            indicators=indicators,
+            crowded=tuple(zip(rooms[1:], radii[1:], strict=True)),
         )
+
+    @cached_property
+    def rooms(self) -> tuple[Floats, Floats]:
+        """``available`` and ``radius`` by the number of a row's indicators: whole numbers below 2^53."""
+        rooms, radii = zip((self.available, self.radius), *self.crowded, strict=True)
+        return np.array(rooms, dtype=np.float64), np.array(radii, dtype=np.float64)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -85,7 +105,9 @@ class Bounding:
         by_feature = np.empty(shape) if room is None else room[: shape[0] * shape[1]].reshape(shape)
         with np.errstate(all="ignore"):  # an overflow warning would tell that a huge value is there
             absent = self._place_numbers(block, by_feature) + self._place_levels(block, by_feature)
-            if absent and self.schema.missing == "zero-row":
+            for place, feature in self.indicators:
+                np.multiply(~np.isfinite(block[place]), self.one, out=by_feature[feature])
+            if absent:
                 by_feature[:, np.any(absent, axis=0)] = 0.0
             if self.clip is not None:
                 _shrink(by_feature, self.clip)
@@ -100,8 +122,36 @@ class Bounding:
         """The runs of numeric columns, with what their cells are measured from and in."""
         return tuple(Numbers.of(self.schema, run, self.one) for run in _numeric_runs(self.schema))
 
+    @cached_property
+    def levels(self) -> tuple[tuple[int, int, Categorical], ...]:
+        """Where the levels of each categorical column begin, its place among the columns, and the column."""
+        starts = accumulate(
+            (column.width for column in self.schema.columns), initial=int(self.schema.intercept)
+        )
+        return tuple(
+            (at, place, column)
+            for place, (at, column) in enumerate(zip(starts, self.schema.columns, strict=False))
+            if isinstance(column, Categorical)
+        )
+
+    @cached_property
+    def indicators(self) -> tuple[tuple[int, int], ...]:
+        """The columns that have an indicator of missing cells, and its place among the features."""
+        places = {column.name: place for place, column in enumerate(self.schema.columns)}
+        return tuple(
+            (places[feature.column], place)
+            for place, feature in enumerate(self.schema.features)
+            if feature.kind == "missing"
+        )
+
+    @cached_property
+    def emptying(self) -> frozenset[int]:
+        """The columns whose missing cells make the row count as zeros."""
+        schema = self.schema
+        return frozenset(p for p, column in enumerate(schema.columns) if schema.rule(column) == "zero-row")
+
     def _place_numbers(self, block: Block, by_feature: Floats) -> list[NDArray[np.bool_]]:
-        """Put scaled cells on the grid, runs of columns together; returns the rows that lack one, by column."""
+        """Put scaled cells on the grid, runs of columns together; returns the rows to empty, by column."""
         absent = []
         for numbers in self.numbers:
             scaled = by_feature[numbers.features]
@@ -116,25 +166,25 @@ class Bounding:
             np.clip(scaled, -self.one, self.one, out=scaled)
             np.rint(scaled, out=scaled)
             if suspicious:  # a missing cell, or one whose difference or square overflowed: look again
-                for place, out in zip(numbers.places, scaled, strict=True):
+                for place, fill, out in zip(numbers.places, numbers.fills, scaled, strict=True):
                     missing = ~np.isfinite(block[place])
-                    out[missing] = 0.0
-                    absent.append(missing)
+                    out[missing] = fill
+                    if place in self.emptying:
+                        absent.append(missing)
         return absent
 
     def _place_levels(self, block: Block, by_feature: Floats) -> list[NDArray[np.bool_]]:
-        """Put the intercept and the indicators on the grid; returns the rows that lack a level, by column."""
+        """Put the intercept and the levels on the grid; returns the rows to empty, by column."""
         absent = []
-        at = int(self.schema.intercept)
-        by_feature[:at] = self.one
-        for column, cells in zip(self.schema.columns, block, strict=True):
-            if isinstance(column, Numeric):
-                at += 1
-                continue
+        by_feature[: int(self.schema.intercept)] = self.one
+        for at, place, column in self.levels:
+            cells = block[place]
+            if place in self.emptying:
+                absent.append(~np.isfinite(cells))
+            if column.fill is not None:
+                cells = np.where(np.isfinite(cells), cells, column.levels.index(column.fill))
             for position in range(len(column.levels)):
                 np.multiply(cells == position, self.one, out=by_feature[at + position])
-            at += len(column.levels)
-            absent.append(~np.isfinite(cells))
         return absent
 
 
@@ -147,6 +197,8 @@ class Numbers:
     middles: Floats
     steps: Floats
     """half_width · 2^-k, exactly: dividing by it rounds once, as dividing by half_width would."""
+    fills: Floats
+    """What stands for a missing cell of each, on the grid: 0, the middle, unless the schema declares a fill."""
 
     @cached_property
     def run(self) -> slice | list[int]:
@@ -159,11 +211,16 @@ class Numbers:
         names = {feature.column for feature in schema.features[features]}
         places = [place for place, column in enumerate(schema.columns) if column.name in names]
         made = schema.features[features]
+        middles = np.array([[feature.middle] for feature in made])
+        steps = np.array([[feature.half_width / one] for feature in made])
+        declared = [schema.columns[place].fill for place in places]
+        filled = [feature.middle if f is None else f for f, feature in zip(declared, made, strict=True)]
         return cls(
             features=features,
             places=tuple(places),
-            middles=np.array([[feature.middle] for feature in made]),
-            steps=np.array([[feature.half_width / one] for feature in made]),
+            middles=middles,
+            steps=steps,
+            fills=np.rint(np.clip((np.array(filled)[:, None] - middles) / steps, -one, one)).ravel(),
         )
 
 
@@ -176,13 +233,19 @@ def part_of(block: Block, start: int, stop: int) -> Block:
 
 def _shrink(by_feature: Floats, clip: Clip) -> None:
     squared = _squared_norms(by_feature, clip.features)
-    if _none_above(squared, clip.available):
+    available: float | Floats = clip.available
+    radius: float | Floats = clip.radius
+    if clip.indicators:
+        rooms, radii = clip.rooms
+        taken = np.count_nonzero(by_feature[list(clip.indicators)], axis=0)
+        available, radius = rooms[taken], radii[taken]
+    elif _none_above(squared, clip.available):
         return
-    (long,) = np.nonzero(squared > clip.available)
+    (long,) = np.nonzero(squared > available)
     few = (
         4 * len(long) < by_feature.shape[1]
     )  # then these alone; else all, the others times 1: the same numbers
-    factor = clip.radius / np.sqrt(squared[long])
+    factor = (radius[long] if isinstance(radius, np.ndarray) else radius) / np.sqrt(squared[long])
     if not few:
         whole = np.ones_like(squared)
         whole[long] = factor

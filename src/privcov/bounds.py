@@ -51,9 +51,10 @@ def column_costs(schema: Schema, *, loss: Loss | None = None) -> list[ColumnCost
 
 
 def _bounds(column: Column) -> str:
+    more = " or missing" if column.indicator else ""
     if isinstance(column, Numeric):
-        return f"[{column.lower:g}, {column.upper:g}]"
-    return f"{len(column.levels)} levels"
+        return f"[{column.lower:g}, {column.upper:g}]{more}"
+    return f"{len(column.levels)} levels{more}"
 
 
 def _unit(column: Column) -> float:

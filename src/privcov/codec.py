@@ -20,7 +20,7 @@ from privcov.errors import ReleaseError, VerificationError
 from privcov.grid import Grid
 from privcov.noise import LAWS, NoiseLaw
 from privcov.privacy import ZCDP, ApproxDP, Loss, PureDP, decimal_text
-from privcov.schema import Categorical, Column, Feature, Numeric, Schema
+from privcov.schema import Categorical, Column, Feature, Level, Numeric, Schema
 from privcov.signing import PrivateKey, PublicKey
 from privcov.sketch import Sketch, ridge_of
 from privcov.triangle import Triangle, entries, is_wide, word_bytes
@@ -190,6 +190,8 @@ def _scaling(feature: Feature) -> dict[str, str]:
         return {"kind": "intercept"}
     if feature.kind == "level":
         return {"kind": "level", "column": feature.column, "level": str(feature.level)}
+    if feature.kind == "missing":
+        return {"kind": "missing", "column": feature.column}
     return {"kind": "numeric", "middle": repr(feature.middle), "half_width": repr(feature.half_width)}
 
 
@@ -219,19 +221,31 @@ def _noise(law: NoiseLaw | None) -> dict[str, str | None]:
 
 
 def _bounds(column: Column) -> dict[str, Any]:
+    own: dict[str, str] = {}
+    if column.missing is not None:
+        own["missing"] = column.missing
+    if column.fill is not None:
+        own["fill"] = str(column.fill)
     if isinstance(column, Numeric):
-        return {"name": column.name, "lower": repr(column.lower), "upper": repr(column.upper)}
+        return {"name": column.name, "lower": repr(column.lower), "upper": repr(column.upper), **own}
     word = "numbers" if column.numeric_levels else "levels"
-    return {"name": column.name, word: [str(level) for level in column.levels]}
+    return {"name": column.name, word: [str(level) for level in column.levels], **own}
 
 
 def _read_column(given: Mapping[str, Any]) -> Column:
-    if "levels" in given:
-        return Categorical(name=given["name"], levels=tuple(given["levels"]))
-    if "numbers" in given:
-        numbers = tuple(int(text) if _INTEGER.fullmatch(text) else float(text) for text in given["numbers"])
-        return Categorical(name=given["name"], levels=numbers)
-    return Numeric(name=given["name"], lower=float(given["lower"]), upper=float(given["upper"]))
+    name, rule, fill = given["name"], given.get("missing"), given.get("fill")
+    if "levels" not in given and "numbers" not in given:
+        filled = None if fill is None else float(fill)
+        lower, upper = float(given["lower"]), float(given["upper"])
+        return Numeric(name=name, lower=lower, upper=upper, missing=rule, fill=filled)
+    levels: tuple[Level, ...] = tuple(given["levels"] if "levels" in given else map(_level, given["numbers"]))
+    if fill is not None:
+        fill = {str(level): level for level in levels}[fill]
+    return Categorical(name=name, levels=levels, missing=rule, fill=fill)
+
+
+def _level(text: str) -> int | float:
+    return int(text) if _INTEGER.fullmatch(text) else float(text)
 
 
 def _read_schema(promise: Mapping[str, Any]) -> Schema:

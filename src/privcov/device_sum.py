@@ -19,7 +19,7 @@ from privcov.errors import InternalError
 from privcov.freivalds import Check, exactness_probe
 from privcov.gram import WORD, Gram
 from privcov.grid import BLOCK_ROWS, Grid
-from privcov.schema import Categorical, Schema
+from privcov.schema import Schema
 from privcov.sending import Sender
 
 _HALF = 2**16
@@ -34,10 +34,11 @@ class DeviceSum:
         self._torch, self._place = device.torch, device.place
         self._bounding, self._grid = Bounding.of(schema, grid), grid
         self._numbers = [
-            (numbers.features, numbers.run, self._sent(numbers.middles), self._sent(numbers.steps))
+            (numbers, self._sent(numbers.middles), self._sent(numbers.steps))
             for numbers in self._bounding.numbers
         ]
-        self._levels = list(_levels(schema))
+        clip = self._bounding.clip
+        self._rooms = () if clip is None else tuple(map(self._sent, clip.rooms))
         self._total: Gram | None = None
         self._rows = self._reach = 0
         shape = (grid.dimension, grid.dimension)
@@ -96,15 +97,23 @@ class DeviceSum:
         one = bounding.one
         made = torch.empty((self._grid.dimension, cells.shape[1]), dtype=torch.float64, device=self._place)
         missing = ~torch.isfinite(cells)
-        for features, places, middles, steps in self._numbers:
-            scaled = torch.sub(cells[places], middles, out=made[features])
-            scaled.div_(steps).clamp_(-one, one).round_().masked_fill_(missing[places], 0.0)
+        for numbers, middles, steps in self._numbers:
+            scaled = torch.sub(cells[numbers.run], middles, out=made[numbers.features])
+            scaled.div_(steps).clamp_(-one, one).round_().masked_fill_(missing[numbers.run], 0.0)
+            for row, fill in enumerate(numbers.fills.tolist()):
+                if fill:
+                    scaled[row].masked_fill_(missing[numbers.places[row]], fill)
         made[: int(schema.intercept)] = one
-        for at, place, count in self._levels:
-            for position in range(count):
-                torch.mul(cells[place] == position, one, out=made[at + position])
-        if schema.missing == "zero-row":
-            made.masked_fill_(missing.any(dim=0), 0.0)
+        for at, place, column in bounding.levels:
+            found = cells[place]
+            if column.fill is not None:
+                found = found.masked_fill(missing[place], float(column.levels.index(column.fill)))
+            for position in range(len(column.levels)):
+                torch.mul(found == position, one, out=made[at + position])
+        for place, feature in bounding.indicators:
+            torch.mul(missing[place], one, out=made[feature])
+        if bounding.emptying:
+            made.masked_fill_(missing[sorted(bounding.emptying)].any(dim=0), 0.0)
         if bounding.clip is not None:
             self._shrink(made, bounding.clip)
         # Unreachable, and cheap to check on every row, as in ``Bounding``.
@@ -144,8 +153,11 @@ class DeviceSum:
     def _shrink(self, made: Any, clip: Clip) -> None:
         torch = self._torch
         squared = sum(_squares(made[run]) for run in clip.features)
-        radius = torch.full_like(squared, float(clip.radius))
-        factor = torch.where(squared > clip.available, radius / torch.sqrt(squared), torch.ones_like(squared))
+        available, radius = self._rooms
+        if clip.indicators:
+            taken = (made[list(clip.indicators)] != 0).sum(dim=0)
+            available, radius = available[taken], radius[taken]
+        factor = torch.where(squared > available, radius / torch.sqrt(squared), torch.ones_like(squared))
         for run in clip.features:
             made[run].mul_(factor).round_()
 
@@ -156,16 +168,6 @@ class DeviceSum:
 def _squares(rows: Any) -> Any:
     """Σ q² over the first axis: whole numbers up to 2^52, exact in any order."""
     return (rows * rows).sum(dim=0)
-
-
-def _levels(schema: Schema) -> Any:
-    """Where the indicators of each categorical column begin, which column it is, and how many there are."""
-    at = int(schema.intercept)
-    for place, column in enumerate(schema.columns):
-        count = len(column.levels) if isinstance(column, Categorical) else 1
-        if isinstance(column, Categorical):
-            yield at, place, count
-        at += count
 
 
 @cache

@@ -51,7 +51,7 @@ class Grid:
             squared_norm_bound=squared,
             max_rows_per_person=schema.max_rows_per_person,
             # Clipping must spare the intercept, and a row with a missing cell must not become zero.
-            intercept=schema.intercept and schema.keeps_indicators and schema.missing == "midpoint",
+            intercept=schema.intercept and schema.keeps_indicators and not schema.empties_rows,
         )
 
     @property

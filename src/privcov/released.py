@@ -175,17 +175,21 @@ class Release(Shown):
     @property
     def _every_row_counts(self) -> bool:
         """Whether the first entry of the sum is the number of rows, whatever the rows say."""
-        return self.schema.keeps_indicators and self.schema.missing == "midpoint"
+        return self.schema.keeps_indicators and not self.schema.empties_rows
 
     @cached_property
     def structure(self) -> Structure:
-        """What the schema makes certain about the matrix: levels that exclude each other, a public count."""
+        """What the schema makes certain about the matrix: features that exclude each other, a public count."""
         places: dict[str, list[int]] = {}
         for place, feature in enumerate(self.schema.features):
             places.setdefault(feature.column, []).append(place)
         return Structure.one_hot(
             dimension=self.schema.dimension,
-            groups=[places[c.name] for c in self.schema.columns if isinstance(c, Categorical)],
+            groups=[
+                *(places[c.name] for c in self.schema.columns if isinstance(c, Categorical)),
+                *([place] for place in self.schema.number_indicators),
+            ],
+            apart=[(place - 1, place) for place in self.schema.number_indicators],
             intercept=0 if self.schema.intercept else None,
             rows=self.rows if self._every_row_counts else None,
         )

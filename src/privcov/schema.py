@@ -12,17 +12,19 @@ Fraction(3, 1)
 
 from __future__ import annotations
 
+import math
 import re
 import tomllib
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal, cast
+from typing import Any, Literal
 
-from privcov.columns import Categorical, Column, Feature, Level, Numeric
+from privcov import numerals
+from privcov.columns import Categorical, Code, Column, ColumnRule, Feature, Level, Numeric, missing_codes
 from privcov.dialect import RFC_4180, Dialect
 from privcov.errors import InputError, ParameterError
 from privcov.privacy import decimal_text, exact
@@ -44,13 +46,17 @@ class Schema:
     intercept: bool = True
     row_norm_bound: Fraction | None = None
     missing: MissingRule = "midpoint"
+    """What a missing cell counts as, in columns that have no rule of their own."""
+    missing_values: tuple[Code, ...] = ()
+    """Values that are missing, in columns that have no list of their own; what is no number or level stays so too."""
     max_rows_per_person: int = 1
     ignore_extra: bool = False
     file: Dialect = RFC_4180
     """How a file of lines is read; no frame and no release depends on it."""
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "columns", tuple(self.columns))
+        object.__setattr__(self, "missing_values", missing_codes(self.missing_values, "the schema"))
+        object.__setattr__(self, "columns", tuple(self._settled(column) for column in self.columns))
         names = [column.name for column in self.columns]
         if not names:
             raise InputError("E122", "the schema declares no column.", "Add a [columns.NAME] table.")
@@ -73,6 +79,29 @@ class Schema:
                 "E113",
                 f"the schema has {self.dimension} columns after one-hot coding; at most {MAX_DIMENSION:,} fit.",
             )
+        if not self.file.plain_numbers:
+            for column in self.columns:
+                self._check_marks(column)
+
+    def _settled(self, column: Column) -> Column:
+        """The column with the missing values it has, its own or the table's, and a rule only where it is its own."""
+        codes = self.missing_values if column.missing_values is None else column.missing_values
+        kept = codes or (() if self.missing_values else None)
+        rule = None if column.missing == self.missing else column.missing
+        if (kept, rule) == (column.missing_values, column.missing):
+            return column
+        return replace(column, missing_values=kept, missing=rule)
+
+    def _check_marks(self, column: Column) -> None:
+        """Refuse a text that is one number in this schema and another, or none, in the file it describes."""
+        levels = column.levels if isinstance(column, Categorical) and column.numbers is not None else ()
+        for text in (*levels, *(column.missing_values or ())):
+            if isinstance(text, str) and numerals.number(text) != numerals.number(text, self.file):
+                raise InputError(
+                    "E143",
+                    f"column {column.name}: {text!r} is not the same number with the marks that [file] declares.",
+                    "Write it as a number, without quotes and with a decimal point.",
+                )
 
     @cached_property
     def features(self) -> tuple[Feature, ...]:
@@ -94,18 +123,50 @@ class Schema:
                     Feature(name=f"{column.name}[{level}]", kind="level", column=column.name, level=level)
                     for level in column.levels
                 ]
+            if column.indicator:
+                made.append(Feature(name=f"{column.name}[missing]", kind="missing", column=column.name))
         return tuple(made)
+
+    @cached_property
+    def number_indicators(self) -> tuple[int, ...]:
+        """The features that say where a numeric column is missing; the column stands before each, and is 0 there."""
+        numeric = {column.name for column in self.columns if isinstance(column, Numeric)}
+        return tuple(
+            place
+            for place, feature in enumerate(self.features)
+            if feature.kind == "missing" and feature.column in numeric
+        )
+
+    def rule(self, column: Column) -> ColumnRule | Literal["fill"]:
+        """What a missing cell of a column counts as."""
+        return "fill" if column.fill is not None else column.missing or self.missing
+
+    @cached_property
+    def empties_rows(self) -> bool:
+        """Whether some cell, where it is missing, makes its whole row count as zeros."""
+        return any(self.rule(column) == "zero-row" for column in self.columns)
+
+    @property
+    def missing_words(self) -> str:
+        """What missing cells count as: the rule of the table, then the columns that have their own."""
+        own = [
+            f"{column.name}: {column.missing or f'counts as {_toml(column.fill or 0)}'}"
+            for column in self.columns
+            if column.missing is not None or column.fill is not None
+        ]
+        more = f", and {len(own) - 8} more" if len(own) > 8 else ""
+        return self.missing + (f" ({', '.join(own[:8])}{more})" if own else "")
 
     @property
     def dimension(self) -> int:
-        return self.intercept + sum(
-            1 if isinstance(column, Numeric) else len(column.levels) for column in self.columns
-        )
+        return self.intercept + sum(column.width for column in self.columns)
 
     @property
     def fixed_squared_norm(self) -> int:
         """What the intercept and the indicators of one row contribute at most: one, and one per column."""
-        return self.intercept + sum(isinstance(column, Categorical) for column in self.columns)
+        return self.intercept + sum(
+            isinstance(column, Categorical) or column.indicator for column in self.columns
+        )
 
     @property
     def squared_norm_bound(self) -> Fraction:
@@ -115,7 +176,10 @@ class Schema:
 
     @property
     def _largest_squared_norm(self) -> int:
-        """Every declared column contributes at most one, categorical ones too, and so does the intercept."""
+        """Every declared column contributes at most one, and so does the intercept.
+
+        A categorical column has one indicator at most; a numeric one is zero where its indicator is not.
+        """
         return self.intercept + len(self.columns)
 
     @property
@@ -125,20 +189,32 @@ class Schema:
 
     def published(self) -> Schema:
         """What of it belongs to a release: all but how a file was read."""
-        return replace(self, ignore_extra=False, file=RFC_4180)
+        columns = self.columns
+        if any(column.missing_values for column in columns):
+            columns = tuple(replace(column, missing_values=None) for column in columns)
+        return replace(self, columns=columns, missing_values=(), ignore_extra=False, file=RFC_4180)
 
     @classmethod
     def from_dict(cls, given: Mapping[str, Any]) -> Schema:
         """A schema from the structure of the TOML file."""
         if not isinstance(given, Mapping):
             raise InputError("E122", f"a schema is a mapping, got {type(given).__name__}.")
-        own = {"intercept", "row_norm_bound", "missing", "max_rows_per_person", "ignore_extra"}
+        own = {
+            "intercept",
+            "row_norm_bound",
+            "missing",
+            "missing_values",
+            "max_rows_per_person",
+            "ignore_extra",
+        }
         _only(given, {"columns", "planning", "file"} | own, "the schema")
         columns = given.get("columns", {})
         if not isinstance(columns, Mapping):
             raise InputError("E122", "columns must be tables named [columns.NAME].")
         # What [planning] says is for privcov.planning.moments, which reads it itself; no release depends on it.
         rest = {word: value for word, value in given.items() if word in own}
+        if "missing_values" in rest:
+            rest["missing_values"] = _floats(rest["missing_values"])
         return cls(
             columns=tuple(_column(name, about) for name, about in columns.items()),
             file=Dialect.from_dict(given.get("file", {})),
@@ -173,7 +249,10 @@ class Schema:
         lines = [f"intercept = {str(self.intercept).lower()}"]
         if self.row_norm_bound is not None:
             lines.append(f"row_norm_bound = {_toml(self.row_norm_bound)}")
-        lines += [f'missing = "{self.missing}"', f"max_rows_per_person = {self.max_rows_per_person}"]
+        lines += [f'missing = "{self.missing}"']
+        if self.missing_values:
+            lines.append(f"missing_values = {_toml_list(self.missing_values)}")
+        lines.append(f"max_rows_per_person = {self.max_rows_per_person}")
         if self.ignore_extra:
             lines.append("ignore_extra = true")
         if words := self.file.words():
@@ -183,24 +262,40 @@ class Schema:
             if isinstance(column, Numeric):
                 lines += [f"lower = {_toml(column.lower)}", f"upper = {_toml(column.upper)}"]
             else:
-                lines.append(f"levels = [{', '.join(_toml(level) for level in column.levels)}]")
+                lines.append(f"levels = {_toml_list(column.levels)}")
+            if column.missing is not None:
+                lines.append(f'missing = "{column.missing}"')
+            if column.fill is not None:
+                lines.append(f"fill = {_toml(column.fill)}")
+            if (column.missing_values or ()) != self.missing_values:
+                lines.append(f"missing_values = {_toml_list(column.missing_values or ())}")
         return "\n".join(lines) + "\n"
 
 
 def _column(name: str, about: object) -> Column:
     if not isinstance(about, Mapping):
         raise InputError("E122", f"column {name}: expected lower and upper, or levels.")
-    _only(about, {"lower", "upper", "levels"}, f"column {name}")
+    rules = {"missing", "fill", "missing_values"}
+    _only(about, {"lower", "upper", "levels"} | rules, f"column {name}")
+    own = {word: _floats(value) for word, value in about.items() if word in rules}
     if "levels" in about and not {"lower", "upper"} & about.keys():
         levels = about["levels"]
         if not isinstance(levels, list | tuple):
             raise InputError("E122", f"column {name}: levels must be a list.")
-        return Categorical(
-            name=name, levels=tuple(float(v) if isinstance(v, Fraction) else cast(Level, v) for v in levels)
-        )
+        return Categorical(name=name, levels=tuple(_floats(levels)), **own)
     if "levels" not in about and {"lower", "upper"} <= about.keys():
-        return Numeric(name=name, lower=about["lower"], upper=about["upper"])
+        return Numeric(name=name, lower=about["lower"], upper=about["upper"], **own)
     raise InputError("E122", f"column {name}: give lower and upper, or levels, and not both.")
+
+
+def _floats(given: Any) -> Any:
+    """Exact decimals of the file as floats, also within a list."""
+    if isinstance(given, list | tuple):
+        return [_floats(value) for value in given]
+    try:
+        return float(given) if isinstance(given, Fraction) else given
+    except OverflowError:
+        return math.inf  # to be refused
 
 
 def _only(given: Mapping[str, Any], allowed: set[str], where: str) -> None:
@@ -226,6 +321,10 @@ def _norm_bound(value: Any) -> Fraction:
     if not 0 < number < 2**500:
         raise ParameterError("E205", f"row_norm_bound must be a finite number above 0, got {value}.")
     return number
+
+
+def _toml_list(values: Sequence[Level]) -> str:
+    return f"[{', '.join(map(_toml, values))}]"
 
 
 def _toml(value: Level | Fraction) -> str:

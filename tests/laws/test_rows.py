@@ -37,6 +37,10 @@ def schemas(draw: st.DrawFn) -> Schema:
             columns[f"x{place}"] = {"lower": lower, "upper": lower + width}
         else:
             columns[f"x{place}"] = {"levels": list(range(draw(st.integers(1, 4))))}
+        if draw(st.booleans()):
+            about = columns[f"x{place}"]
+            own = st.sampled_from(["midpoint", "zero-row", "indicator"]).map(lambda rule: {"missing": rule})
+            about |= draw(st.one_of(own, st.just({"fill": about.get("upper", 0)})))
     rules: dict[str, Any] = {
         "intercept": draw(st.booleans()),
         "missing": draw(st.sampled_from(["midpoint", "zero-row"])),

@@ -36,6 +36,28 @@ def mixed_schema(row_norm_bound: float | None = None, **rules: Any) -> Schema:
     return Schema.from_dict({"columns": columns, **more, **rules})
 
 
+def own_rules(row_norm_bound: float | None = None, **rules: Any) -> Schema:
+    """Every rule for missing cells, in columns of both kinds."""
+    columns = {
+        "a": {"lower": 0, "upper": 10, "missing": "indicator"},
+        "s": {"levels": ["F", "M", "D"], "missing": "indicator"},
+        "b": {"lower": -1e-3, "upper": 1e6, "fill": 12.5},
+        "c": {"lower": -1, "upper": 1, "missing": "zero-row"},
+        "k": {"levels": [1, 2.5], "fill": 2.5},
+        "e": {"lower": -7, "upper": 1, "missing": "indicator"},
+        "f": {"lower": -7, "upper": 1},
+        "m": {"levels": ["x"], "missing": "midpoint"},
+    }
+    more = {} if row_norm_bound is None else {"row_norm_bound": row_norm_bound}
+    return Schema.from_dict({"columns": columns, **more, **rules})
+
+
+def numeric_indicators(row_norm_bound: float | None = None, **rules: Any) -> Schema:
+    columns = {f"x{n}": {"lower": -n, "upper": 1, "missing": "indicator"} for n in range(3)}
+    more = {} if row_norm_bound is None else {"row_norm_bound": row_norm_bound}
+    return Schema.from_dict({"columns": {**columns, "y": {"lower": 0, "upper": 1}}, **more, **rules})
+
+
 SCHEMAS = {
     **{f"{d} numbers, norm {norm}": numeric_schema(d, norm) for d in (1, 2, 7, 60) for norm in NORMS},
     "numbers, default norm": numeric_schema(5),
@@ -45,6 +67,14 @@ SCHEMAS = {
     "mixed, zero-row": mixed_schema(1.9, missing="zero-row"),
     "numbers, zero-row": numeric_schema(4, 1.2, missing="zero-row"),
     "bound equals the indicators": mixed_schema("1.7320508", intercept=True),
+    "own rules": own_rules(),
+    "own rules, norm 2.1": own_rules(2.1),
+    "own rules, norm 2.45": own_rules(2.45),
+    "own rules, norm 1": own_rules(1),
+    "own rules in a table of zero rows": own_rules(2.6, missing="zero-row"),
+    "indicators side by side": numeric_indicators(1.8),
+    "indicators without a bound": numeric_indicators(),
+    "indicators, no intercept": numeric_indicators(1.75, intercept=False),
     "only levels": Schema.from_dict({"columns": {"k": {"levels": [1, 2]}, "s": {"levels": ["a"]}}}),
 }
 
@@ -85,19 +115,28 @@ def reference_row(schema: Schema, grid: Grid, cells: Sequence[float]) -> list[in
     one = 2**grid.exponent
     made: list[int] = [one] if schema.intercept else []
     shrinkable = [not schema.keeps_indicators] if schema.intercept else []
+    fixed = schema.intercept
     for column, cell in zip(schema.columns, cells, strict=True):
+        absent = not math.isfinite(cell)
+        if absent and column.missing is None and column.fill is None and schema.missing == "zero-row":
+            return [0] * schema.dimension
+        if absent and column.missing == "zero-row":
+            return [0] * schema.dimension
         if isinstance(column, Numeric):
-            scaled = 0.0
-            if math.isfinite(cell):
-                scaled = min(1.0, max(-1.0, (cell - column.middle) / column.half_width))
+            value = (column.middle if column.fill is None else column.fill) if absent else cell
+            scaled = min(1.0, max(-1.0, (float(value) - column.middle) / column.half_width))
             made.append(round(scaled * one))
             shrinkable.append(True)
+            fixed += absent and column.missing == "indicator"
         else:
-            made += [one if cell == position else 0 for position in range(len(column.levels))]
+            value = column.levels.index(column.fill) if absent and column.fill is not None else cell
+            made += [one if value == position else 0 for position in range(len(column.levels))]
             shrinkable += [not schema.keeps_indicators] * len(column.levels)
-    if schema.missing == "zero-row" and not all(math.isfinite(cell) for cell in cells):
-        return [0] * len(made)
-    fixed = schema.fixed_squared_norm * one**2 if schema.keeps_indicators else 0
+            fixed += 1
+        if column.missing == "indicator":
+            made.append(one if absent else 0)
+            shrinkable.append(not schema.keeps_indicators)
+    fixed = fixed * one**2 if schema.keeps_indicators else 0
     available = grid.squared_norm_bound - fixed
     squared = sum(q * q for q, free in zip(made, shrinkable, strict=True) if free)
     if squared > available:
@@ -279,6 +318,56 @@ def test_zero_row_blanks_a_row_with_a_missing_cell_but_not_one_with_an_unknown_l
         for absent in (np.nan, np.inf, -np.inf):
             block = [np.array([absent]) if n == place else cells for n, cells in enumerate(unknown)]
             assert not bounding.rows(block).any()
+
+
+@pytest.mark.parametrize("norm", [None, 2.05, 1.6])
+def test_an_indicator_is_one_where_its_number_is_missing_and_the_number_is_then_zero(
+    norm: float | None,
+) -> None:
+    bounding = Bounding.of(numeric_indicators(norm))
+    names = [feature.name for feature in bounding.schema.features]
+    assert names[:4] == ["(Intercept)", "x0", "x0[missing]", "x1"]
+    nan = np.nan
+    rows = bounding.rows(
+        [np.array([-9.0, nan, nan]), np.array([9.0, 9, nan]), np.array([1.0, nan, 0]), np.ones(3)]
+    )
+    one, shown = bounding.one, rows[:, [2, 4, 6]]
+    kept = norm is None or norm**2 >= 4 - 1e-9
+    assert bounding.schema.keeps_indicators == kept
+    assert (shown[shown != 0] == (one if kept else shown[shown != 0])).all()
+    assert (shown != 0).tolist() == [[False, False, False], [True, False, True], [True, True, False]]
+    assert not (rows[:, [1, 3, 5]] * shown).any()
+
+
+def test_no_clip_is_made_for_indicators_of_a_table_without_a_bound() -> None:
+    schema = numeric_indicators()
+    assert schema.squared_norm_bound == 5
+    assert Clip.of(schema, Grid.of(schema)) is None
+
+
+def test_the_norm_check_rejects_a_clip_that_forgets_the_indicators() -> None:
+    bounding = Bounding.of(numeric_indicators(2.05))
+    assert bounding.clip is not None
+    assert bounding.schema.keeps_indicators
+    blind = replace(bounding.grid, squared_norm_bound=2**60)
+    forgetful = replace(bounding.clip, indicators=(), crowded=())
+    block = [np.array([np.nan]), np.array([9.0]), np.array([9.0]), np.array([9.0])]
+    assert norms_hold(bounding.rows(block), bounding.grid)
+    broken = Bounding(schema=bounding.schema, grid=blind, clip=forgetful)
+    assert not norms_hold(broken.rows(block), bounding.grid)
+
+
+def test_a_column_of_zero_rows_takes_the_intercept_from_the_grid_and_others_do_not() -> None:
+    # joint-gaussian adds no noise to the count where this flag stands: it must be true of every row.
+    for name, schema in SCHEMAS.items():
+        block = adversarial_block(schema, 2_000, seed=11)
+        rows = Bounding.of(schema).rows(block)
+        if Grid.of(schema).intercept:
+            assert (rows[:, 0] == Bounding.of(schema).one).all(), name
+    own = {"lower": 0, "upper": 1, "missing": "zero-row"}
+    assert not Grid.of(Schema.from_dict({"columns": {"a": own}})).intercept
+    kept = {**own, "missing": "midpoint"}
+    assert Grid.of(Schema.from_dict({"columns": {"a": kept}, "missing": "zero-row"})).intercept
 
 
 def test_values_beyond_double_range_after_centring_are_clamped_not_missing() -> None:

@@ -37,8 +37,20 @@ COLUMNS = {
     "t": {"levels": [5, 6]},
     "c": {"lower": -1e300, "upper": 1e300},
 }
+OWN_RULES = {
+    "a": {"missing": "indicator"},
+    "d": {"fill": 1.5},
+    "s": {"missing": "indicator"},
+    "b": {"missing": "indicator"},
+    "t": {"fill": 6},
+    "c": {"missing": "zero-row"},
+}
 SCHEMAS = [
     {},
+    {"own": True},
+    {"own": True, "row_norm_bound": 2.3},
+    {"own": True, "row_norm_bound": 1.2},
+    {"own": True, "missing": "zero-row", "row_norm_bound": 2.4},
     {"row_norm_bound": 1.3},
     {"missing": "zero-row", "row_norm_bound": 2},
     {"intercept": False, "row_norm_bound": 0.9},
@@ -59,6 +71,7 @@ def table(rows: int, seed: int = 0) -> np.ndarray:
     )
     x[::7, 0], x[::11, 3], x[5::97, 2], x[3::31, 5] = np.nan, np.inf, np.nan, 1.7e308
     x[2::53, 0] = -np.inf
+    x[4::13, 4], x[6::19, 1], x[8::101, 5] = np.nan, np.nan, np.nan
     return x
 
 
@@ -66,7 +79,10 @@ def table(rows: int, seed: int = 0) -> np.ndarray:
 @pytest.mark.parametrize("extra", SCHEMAS)
 @pytest.mark.parametrize("rows", [1, 100, 8192, 20_001])
 def test_the_sum_is_the_same_integers(extra, rows, device):
-    schema = pc.Schema.from_dict({"columns": COLUMNS, **extra})
+    extra = dict(extra)
+    own = OWN_RULES if extra.pop("own", False) else {}
+    columns = {name: {**about, **own.get(name, {})} for name, about in COLUMNS.items()}
+    schema = pc.Schema.from_dict({"columns": columns, **extra})
     grid = Grid.of(schema)
     here = sum_rows(open_table(table(rows), schema), schema, grid)
     there = sum_rows(open_table(table(rows), schema), schema, grid, engine=Local(device=device))

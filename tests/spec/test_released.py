@@ -71,6 +71,94 @@ def test_numeric_levels_round_trip(tmp_path):
     assert pc.load(tmp_path / "r.json") == release
 
 
+RULES = {
+    "age": {"lower": 0, "upper": 100, "missing": "indicator", "missing_values": [-9]},
+    "sex": {"levels": ["F", "M"], "missing": "indicator"},
+    "income": {"lower": 0, "upper": 200, "fill": 12},
+    "smoker": {"levels": [True, False], "fill": False},
+    "kids": {"lower": 0, "upper": 9, "missing": "zero-row"},
+}
+LINES = "age,sex,income,smoker,kids\n-9,F,,yes,1\n50,,150,TRUE,2\n75,M,100,0,\n25,NA,100,1,9\n"
+
+
+def with_rules(tmp_path, epsilon=10**9, **words):
+    (tmp_path / "c.csv").write_text(LINES)
+    schema = pc.Schema.from_dict({"columns": RULES, "missing_values": ["NA"], **words})
+    loss = pc.PureDP(epsilon=epsilon, neighbours="replace-one")
+    return pc.release(tmp_path / "c.csv", schema=schema, loss=loss, randomness=rehearsal(1))
+
+
+def test_missing_cells_count_as_their_columns_say(tmp_path):
+    made = with_rules(tmp_path)
+    names = ["(Intercept)", "age", "age[missing]", "sex[F]", "sex[M]", "sex[missing]", "income"]
+    assert list(made.columns) == [*names, "smoker[true]", "smoker[false]", "kids"]
+    # The third row is zero throughout: kids is missing in it.
+    rows = np.array([[1, 0, 1, 1, 0, 0, -0.88, 0, 1, -7 / 9], [1, 0, 0, 0, 0, 1, 0.5, 1, 0, -5 / 9],
+                     [1, -0.5, 0, 0, 0, 1, 0, 1, 0, 1]])  # fmt: skip
+    assert made.second_moment(raw=True, scaled=True) == pytest.approx(rows.T @ rows, abs=1e-4)
+
+
+def test_public_structure_knows_what_an_indicator_excludes(tmp_path):
+    made = with_rules(tmp_path, epsilon=1)
+    moment = made.second_moment(scaled=True)
+    at = {name: place for place, name in enumerate(made.columns)}
+    for name in ("age[missing]", "sex[missing]", "smoker[true]"):
+        assert moment[at[name], at[name]] == pytest.approx(moment[0, at[name]], abs=1e-6)
+    assert moment[at["age"], at["age[missing]"]] == pytest.approx(0, abs=1e-9)
+    assert moment[at["sex[F]"], at["sex[missing]"]] == pytest.approx(0, abs=1e-9)
+    assert [0, 0] not in made.structure.fixed.tolist()  # a row without kids has no intercept
+    kept = {name: about for name, about in RULES.items() if name != "kids"}
+    schema = pc.Schema.from_dict({"columns": kept, "ignore_extra": True})
+    loss = pc.PureDP(epsilon=1, neighbours="replace-one")
+    assert [0, 0] in pc.release(tmp_path / "c.csv", schema=schema, loss=loss).structure.fixed.tolist()
+
+
+def test_a_release_says_what_missing_cells_count_as_and_not_how_they_were_written(tmp_path):
+    made = with_rules(tmp_path)
+    body = made.to_dict()
+    assert body["certificate"]["bounds"]["columns"] == [
+        {"name": "age", "lower": "0.0", "upper": "100.0", "missing": "indicator"},
+        {"name": "sex", "levels": ["F", "M"], "missing": "indicator"},
+        {"name": "income", "lower": "0.0", "upper": "200.0", "fill": "12.0"},
+        {"name": "smoker", "levels": ["true", "false"], "fill": "false"},
+        {"name": "kids", "lower": "0.0", "upper": "9.0", "missing": "zero-row"},
+    ]
+    assert body["scaling"][2] == {"kind": "missing", "column": "age"}
+    assert "NA" not in json.dumps(body["certificate"])
+    schema, rows, upper, _, certificate = decode(body)
+    assert (schema, rows, upper, certificate) == (made.schema, made.rows, made.upper, made.certificate)
+
+
+def test_a_release_without_such_rules_is_written_as_ever(exact):
+    bounds = exact.to_dict()["certificate"]["bounds"]
+    assert list(bounds) == ["columns", "intercept", "missing", "max_rows_per_person"]
+    assert [list(column) for column in bounds["columns"]] == [
+        ["name", "lower", "upper"], ["name", "levels"], ["name", "lower", "upper"],
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "spoil",
+    [
+        lambda columns: columns[0].update(missing="midpoint"),  # not how this release says it
+        lambda columns: columns[0].update(missing="drop"),
+        lambda columns: columns[2].update(fill="300.0"),
+        lambda columns: columns[2].update(fill="12"),
+        lambda columns: columns[2].update(missing="indicator"),
+        lambda columns: columns[3].update(fill="maybe"),
+        lambda columns: columns[1].update(missing_values=["NA"]),
+        lambda columns: columns[1].pop("missing"),
+    ],
+)
+def test_a_release_file_with_other_rules_is_refused(tmp_path, spoil):
+    document = with_rules(tmp_path).to_dict()
+    body = {word: value for word, value in document.items() if word not in ("format", "digest", "sealed")}
+    spoil(body["certificate"]["bounds"]["columns"])
+    body = {word: value for word, value in body.items() if word in "columns scaling rows matrix certificate"}
+    with pytest.raises(PrivcovError, match="E60"):
+        decode(FORM.sealed(body, None))
+
+
 def test_sums_in_original_units_are_the_plain_sums(exact, table):
     assert exact.second_moment(raw=True) == pytest.approx(table.T @ table, rel=1e-4, abs=1e-3)
     assert exact.second_moment() == pytest.approx(table.T @ table, rel=1e-3, abs=1e-3 * 300 * 200)

@@ -18,6 +18,10 @@ def schema_of(columns=None, **rest):
     return Schema.from_dict({"columns": AGE if columns is None else columns, **rest})
 
 
+def column(**about):
+    return {"columns": {"c": about}}
+
+
 def test_features_are_the_intercept_then_columns_then_levels():
     schema = schema_of({**AGE, "sex": {"levels": ["F", "M"]}})
     assert [f.name for f in schema.features] == ["(Intercept)", "age", "sex[F]", "sex[M]"]
@@ -87,12 +91,97 @@ def test_a_decimal_bound_means_the_number_that_was_written(tmp_path):
         ({"columns": AGE, "intercept": "yes"}, "E122"),
         ({"columns": AGE, "bounds": 3}, "E122"),
         ({"columns": {"job": {"levels": list(map(str, range(20_000)))}}}, "E113"),
+        ({"columns": {"job": {"levels": list(map(str, range(19_999))), "missing": "indicator"}}}, "E113"),
+        ({"columns": AGE, "missing": "indicator"}, "E122"),
+        ({"columns": AGE, "missing_values": "NA"}, "E141"),
+        ({"columns": AGE, "missing_values": [True]}, "E141"),
+        ({"columns": AGE, "missing_values": [[]]}, "E141"),
+        ({"columns": AGE, "missing_values": [" NA"]}, "E141"),
+        ({"columns": AGE, "missing_values": ["\x1b[31m"]}, "E141"),
+        ({"columns": AGE, "missing_values": ["x" * 129]}, "E141"),
+        ({"columns": AGE, "missing_values": [float("nan")]}, "E141"),
+        ({"columns": AGE, "missing_values": [10**400]}, "E141"),
+        (column(levels=["F", "NA"], missing_values=["NA"]), "E142"),
+        ({**column(levels=["F", "NA"]), "missing_values": ["?", "NA"]}, "E142"),
+        (column(levels=[1, -999], missing_values=["-999.0"]), "E142"),
+        (column(levels=["1", "-999"], missing_values=[-999]), "E142"),
+        (column(levels=["A", "0999"], missing_values=[999]), "E142"),
+        (column(levels=[0, 1], missing_values=["TRUE"]), "E142"),
+        (column(levels=[True, False], missing_values=[0]), "E142"),
+        (column(lower=0, upper=9, fill=9.5), "E144"),
+        (column(lower=0, upper=9, fill=-1), "E144"),
+        (column(lower=0, upper=9, fill=9, missing_values=["9.0"]), "E144"),
+        ({**column(lower=0, upper=9, fill=9), "missing_values": [9]}, "E144"),
+        (column(levels=["F", "M"], fill="X"), "E144"),
+        (column(levels=[1, 2], fill=3), "E144"),
+        (column(lower=0, upper=9, fill="5"), "E206"),
+        (column(lower=0, upper=9, fill=True), "E206"),
+        (column(lower=0, upper=9, fill=float("inf")), "E206"),
+        (column(lower=0, upper=9, fill=5, missing="indicator"), "E145"),
+        (column(lower=0, upper=9, fill=5, missing="midpoint"), "E145"),
+        (column(lower=0, upper=9, missing="drop"), "E145"),
+        (column(levels=["F"], missing=3), "E145"),
+        (column(levels=["F", "missing"], missing="indicator"), "E146"),
+        (column(levels=[True, 1]), "E122"),
+        (column(levels=[10**400, 1]), "E121"),
         ([], "E122"),
     ],
 )
 def test_nonsense_is_refused_with_its_code(given, code):
     with pytest.raises(PrivcovError, match=code):
         Schema.from_dict(given)
+
+
+def test_an_indicator_of_missing_cells_is_one_more_feature_and_costs_no_norm():
+    own = {
+        "age": {**AGE["age"], "missing": "indicator"},
+        "sex": {"levels": ["F", "M"], "missing": "indicator"},
+    }
+    schema = schema_of({**own, "income": {"lower": 0, "upper": 1}})
+    names = ["(Intercept)", "age", "age[missing]", "sex[F]", "sex[M]", "sex[missing]", "income"]
+    assert [feature.name for feature in schema.features] == names
+    assert [feature.kind for feature in schema.features if "missing" in feature.name] == ["missing"] * 2
+    assert schema.dimension == 7
+    assert schema.squared_norm_bound == 4
+    assert schema.fixed_squared_norm == 3  # the intercept, age[missing], and one of the three of sex
+
+
+def test_rules_and_missing_values_read_back_from_toml(tmp_path):
+    schema = schema_of(
+        {
+            "a": {**AGE["age"], "missing": "indicator"},
+            "b": {**AGE["age"], "fill": 12.5, "missing_values": []},
+            "c": {"levels": ["F", "M"], "fill": "F", "missing_values": ["?", -9]},
+            "d": {"levels": [1, 2], "missing": "midpoint", "fill": None},
+            "e": {"levels": [1, 2], "missing": "zero-row"},
+        },
+        missing="zero-row",
+        missing_values=["", "NA", 'say "x"', -999, -0.5],
+    )
+    path = tmp_path / "s.toml"
+    path.write_text(schema.to_toml(), encoding="utf-8")
+    assert Schema.read(path) == schema
+    assert schema.to_toml().count("missing_values") == 3
+    assert [schema.rule(c) for c in schema.columns] == ["indicator", "fill", "fill", "midpoint", "zero-row"]
+    assert schema.columns[4].missing_values == schema.missing_values
+    assert schema.columns[4].missing is None  # what the table says anyway
+
+
+def test_what_is_read_as_missing_is_no_part_of_a_release_and_what_it_counts_as_is():
+    own = {
+        "a": {**AGE["age"], "missing": "indicator", "missing_values": [-9]},
+        "b": {**AGE["age"], "fill": 7},
+    }
+    published = schema_of(own, missing_values=["NA"]).published()
+    assert published == schema_of(
+        {"a": {**AGE["age"], "missing": "indicator"}, "b": {**AGE["age"], "fill": 7}}
+    )
+
+
+def test_a_fill_names_a_level_as_a_cell_would():
+    assert schema_of({"c": {"levels": ["1", "2"], "fill": 2}}).columns[0].fill == "2"
+    assert schema_of({"c": {"levels": [True, False], "fill": False}}).columns[0].fill == "false"
+    assert schema_of({"c": {"levels": [1, 2.5], "fill": "2.50"}}).columns[0].fill == 2.5
 
 
 def test_a_column_declared_twice_is_refused(tmp_path):

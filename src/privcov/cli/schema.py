@@ -75,7 +75,7 @@ def check(path: str, as_json: bool) -> None:
         return
     print(f"{path}: {len(schema.columns)} columns, {schema.dimension} after one-hot coding.")
     print(f"Row norm at most {norm:.4g} in scaled units; rows on a grid of 2^-{grid.exponent}.")
-    print(f"Missing cells: {schema.missing}. Rows per person: at most {schema.max_rows_per_person}.")
+    print(f"Missing cells: {schema.missing_words}. Rows per person: at most {schema.max_rows_per_person}.")
 
 
 @command.command(name="explain")

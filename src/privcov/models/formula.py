@@ -44,6 +44,7 @@ class Formula:
         left, right = text.split("~")
         names = [column.name for column in schema.columns]
         target = _target(left, names, schema)
+        names = _terms(schema)
         terms: list[str] = []
         intercept = True
         for sign, word in _signed(_tokens(right, names), text):
@@ -52,7 +53,8 @@ class Formula:
             elif word == "." and "." not in names:
                 if sign == "-":
                     raise _malformed("'.' cannot be taken away", repr(text))
-                terms += [name for name in names if name != target and name not in terms]
+                own = (target, f"{target}[missing]")
+                terms += [name for name in names if name not in own and name not in terms]
             elif word not in names:
                 raise _unknown(word, names)
             elif word == target:
@@ -75,22 +77,34 @@ class Formula:
 
         A categorical term drops its first level as the baseline (treatment coding). Without an intercept the
         first categorical term keeps all its levels, later ones drop theirs, as every one kept would be
-        singular. Values that are not declared levels count with the baseline.
+        singular. Values that are not declared levels count with the baseline. An indicator of missing cells is
+        one more level of a categorical column; beside a numeric column it is a term of its own.
         """
-        columns = {column.name: column for column in schema.columns}
+        levelled = {column.name for column in schema.columns if isinstance(column, Categorical)}
         places: list[int] = []
         whole = not self.intercept
         for term in self.terms:
-            found = [place for place, feature in enumerate(schema.features) if feature.column == term]
-            if isinstance(columns[term], Categorical):
+            found = [
+                place
+                for place, feature in enumerate(schema.features)
+                if term == (feature.column if feature.column in levelled else feature.name)
+            ]
+            if term in levelled:
                 found = found if whole else found[1:]
                 whole = False
             places += found
         return tuple(places)
 
     def __str__(self) -> str:
-        terms = " + ".join(self.terms) or "1"
+        terms = " + ".join(f"`{term}`" if "[" in term else term for term in self.terms) or "1"
         return f"{self.target} ~ {terms}" + ("" if self.intercept else " - 1")
+
+
+def _terms(schema: Schema) -> list[str]:
+    """What may stand on the right: columns, and the indicators of missing numbers, such as ``age[missing]``."""
+    indicators = {schema.features[place].column for place in schema.number_indicators}
+    names = [column.name for column in schema.columns]
+    return [term for name in names for term in (name, *([f"{name}[missing]"] if name in indicators else []))]
 
 
 def _target(left: str, names: list[str], schema: Schema) -> str:

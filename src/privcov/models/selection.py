@@ -73,15 +73,26 @@ def read_rows(release: Release, places: Sequence[int], rows: Any) -> Floats:
     """New rows in original units as an array with one column per place.
 
     ``rows`` is an array with the columns in that order, or anything with named columns (a mapping, a pandas
-    or polars frame), where a categorical column is given as its values and becomes indicators.
+    or polars frame), where a categorical column is given as its values and becomes indicators, and a cell
+    without a value is missing where the model has an indicator for that.
     """
     features = [release.schema.features[place] for place in places]
     if hasattr(rows, "keys") or hasattr(rows, "columns"):
         names = list(rows.keys() if hasattr(rows, "keys") else rows.columns)
+        indicated = {feature.name for feature in features if feature.kind == "missing"}
         made = []
         for feature in features:
-            if feature.name in names:
+            if (
+                feature.kind == "numeric"
+                and f"{feature.name}[missing]" in indicated
+                and feature.name in names
+            ):
+                cells = _objects(rows[feature.name])
+                made.append(np.where(_is_missing(cells), feature.middle, cells))
+            elif feature.name in names:
                 made.append(np.asarray(rows[feature.name]))
+            elif feature.column in names and feature.kind == "missing":
+                made.append(_is_missing(_objects(rows[feature.column])))
             elif feature.column in names:
                 made.append(np.asarray(rows[feature.column]) == feature.level)
             else:
@@ -98,6 +109,15 @@ def read_rows(release: Release, places: Sequence[int], rows: Any) -> Floats:
     if not np.isfinite(table).all():
         raise _bad_rows("new rows must be finite numbers", [f.name for f in features])
     return table
+
+
+def _objects(cells: Any) -> NDArray[np.object_]:
+    return np.atleast_1d(np.asarray(cells, dtype=object))
+
+
+def _is_missing(cells: NDArray[np.object_]) -> NDArray[np.bool_]:
+    """Which cells of new rows have no value: None, NaN, or an empty text."""
+    return np.array([cell is None or cell == "" or cell != cell for cell in cells], dtype=bool)
 
 
 def _places(schema: Schema, name: str) -> list[int]:

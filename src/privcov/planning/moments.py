@@ -23,7 +23,7 @@ from privcov.grid import Grid
 from privcov.noise import NoiseLaw
 from privcov.privacy import Loss, exact
 from privcov.released import Release
-from privcov.schema import Categorical, Schema
+from privcov.schema import Categorical, Column, Feature, Numeric, Schema
 
 Floats = NDArray[np.float64]
 
@@ -75,9 +75,9 @@ class PublicMoments:
             raise ParameterError("E262", "[planning] holds the tables columns and correlations.")
         mean, std = _first_two(schema, columns)
         covariance = _correlations(schema, correlations) * np.outer(std, std)
-        for i, one in enumerate(schema.features):  # levels exclude each other, which fixes their covariance
+        for i, one in enumerate(schema.features):  # features of one column exclude each other: E[zz'] = 0
             for j, other in enumerate(schema.features):
-                if i != j and one.kind == other.kind == "level" and one.column == other.column:
+                if i != j and one.column == other.column:
                     covariance[i, j] = -mean[i] * mean[j]
         if np.linalg.eigvalsh(covariance).min() < -1e-9:
             raise ParameterError("E262", "no table has these standard deviations and correlations together.")
@@ -106,35 +106,56 @@ def _first_two(schema: Schema, columns: Mapping[str, Any]) -> tuple[Floats, Floa
         about = columns.get(feature.column)
         column = declared[feature.column]
         if isinstance(column, Categorical):
-            share = _share(column, about, feature.level)
+            share = _share(column, about, feature)
             mean.append(share)
             std.append(math.sqrt(share * (1 - share)))
-        elif about is None:
-            mean.append(0.0)
-            std.append(1 / math.sqrt(3))
+        elif feature.kind == "missing":
+            share = _missing_share(column, about)
+            mean.append(share)
+            std.append(math.sqrt(share * (1 - share)))
         else:
-            where = f"[planning.columns.{feature.column}]"
-            _only(about, {"mean", "std"}, where)
-            centre, spread = _number(about.get("mean"), where), _number(about.get("std"), where)
-            if not column.lower <= centre <= column.upper or not spread > 0:
-                raise ParameterError("E262", f"{where}: mean must lie within the bounds and std above 0.")
-            mean.append((centre - feature.middle) / feature.half_width)
-            std.append(spread / feature.half_width)
+            centre, spread = _centre_and_spread(column, about)
+            present = 1 - _missing_share(column, about) if column.indicator else 1.0
+            mean.append(present * centre)  # a missing cell counts as 0
+            std.append(math.sqrt(present * (spread**2 + centre**2) - (present * centre) ** 2))
     return np.array(mean), np.array(std)
 
 
-def _share(column: Categorical, about: Any, level: Any) -> float:
+def _centre_and_spread(column: Numeric, about: Any) -> tuple[float, float]:
+    """Scaled mean and standard deviation of the cells that are there."""
     if about is None:
-        return 1 / len(column.levels)
+        return 0.0, 1 / math.sqrt(3)
     where = f"[planning.columns.{column.name}]"
-    _only(about, {"shares"}, where)
+    _only(about, {"mean", "std"} | ({"missing"} if column.indicator else set()), where)
+    centre, spread = _number(about.get("mean"), where), _number(about.get("std"), where)
+    if not column.lower <= centre <= column.upper or not spread > 0:
+        raise ParameterError("E262", f"{where}: mean must lie within the bounds and std above 0.")
+    return (centre - column.middle) / column.half_width, spread / column.half_width
+
+
+def _missing_share(column: Column, about: Any, *, otherwise: float = 0.1) -> float:
+    """The share of missing cells, where a column has an indicator of them; one in ten if nothing is said."""
+    where = f"[planning.columns.{column.name}]"
+    share = otherwise if about is None or "missing" not in about else _number(about["missing"], where)
+    if not 0 <= share < 1:
+        raise ParameterError("E262", f"{where}: missing must be a share from 0 to below 1.")
+    return share
+
+
+def _share(column: Categorical, about: Any, feature: Feature) -> float:
+    if about is None:
+        return 1 / column.width
+    where = f"[planning.columns.{column.name}]"
+    _only(about, {"shares"} | ({"missing"} if column.indicator else set()), where)
     shares = about.get("shares")
     if not isinstance(shares, list) or len(shares) != len(column.levels):
         raise ParameterError("E262", f"{where}: shares must be {len(column.levels)} numbers, one a level.")
     numbers = [_number(share, where) for share in shares]
-    if min(numbers) < 0 or sum(numbers) > 1 + 1e-9:
+    rest = max(0.0, 1 - sum(numbers))
+    missing = _missing_share(column, about, otherwise=rest) if column.indicator else 0.0
+    if min(numbers) < 0 or sum(numbers) + missing > 1 + 1e-9:
         raise ParameterError("E262", f"{where}: shares must be from 0 and add up to at most 1.")
-    return numbers[column.levels.index(level)]
+    return missing if feature.level is None else numbers[column.levels.index(feature.level)]
 
 
 def _correlations(schema: Schema, given: Mapping[str, Any]) -> Floats:

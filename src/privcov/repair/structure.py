@@ -76,11 +76,14 @@ class Structure:
         *,
         dimension: int,
         groups: Sequence[Sequence[int]],
+        apart: Sequence[tuple[int, int]] = (),
         intercept: int | None = None,
         rows: float | None = None,
     ) -> Structure:
         """The structure of a table with these groups of indicator columns and this intercept column.
 
+        ``apart`` are further pairs of columns of which one is zero in every row, such as a number and the
+        indicator that says it is missing; the number's mean must be free to be zero.
         Give ``rows`` only if the count is public and every row keeps its full intercept: a row-norm bound
         that can bite, or a rule that empties a row, makes the intercept entry smaller than the count. The
         other equalities survive both, since they hold for each row and a row is scaled as a whole.
@@ -94,8 +97,9 @@ class Structure:
                [ 5.,  0.,  5.]])
         """
         columns = [np.array(group, dtype=np.intp) for group in groups]
-        apart = [np.stack(np.triu_indices(len(group), 1), axis=1) for group in columns]
-        never = [group[pairs] for group, pairs in zip(columns, apart, strict=True)]
+        within = [np.stack(np.triu_indices(len(group), 1), axis=1) for group in columns]
+        never = [group[pairs] for group, pairs in zip(columns, within, strict=True)]
+        never.append(np.array(apart, dtype=np.intp).reshape(-1, 2))
         indicators = np.concatenate([*columns, np.empty(0, dtype=np.intp)])
         fixed = np.concatenate([*never, _NOTHING])
         values = np.zeros(len(fixed))

@@ -125,4 +125,6 @@ def _bounds(release: Release) -> str:
     ]
     shown = ", ".join(parts[:8]) + (f", and {len(parts) - 8} more columns" if len(parts) > 8 else "")
     norm = math.sqrt(float(release.schema.squared_norm_bound))
-    return f"{shown}; row norm at most {norm:.4g} in scaled units; missing cells: {release.schema.missing}"
+    return (
+        f"{shown}; row norm at most {norm:.4g} in scaled units; missing cells: {release.schema.missing_words}"
+    )

@@ -61,9 +61,11 @@ def cut_fragment(
 ) -> Result:
     """The same sums over one fragment, where it is read: sensitive bytes, which are added and never stored."""
     bounding = Bounding.of(schema)
-    numeric = np.array([feature.kind == "numeric" for feature in schema.features])
-    counted = numeric if schema.keeps_indicators else np.ones_like(numeric)
-    fixed = schema.fixed_squared_norm if schema.keeps_indicators else 0
+    counted = np.array([feature.kind == "numeric" for feature in schema.features])
+    counted[list(schema.number_indicators)] = True  # they leave less room to the row that has them
+    fixed = schema.fixed_squared_norm - len(schema.number_indicators)
+    if not schema.keeps_indicators:
+        counted[:], fixed = True, 0
     scale = 4**bounding.grid.exponent
     limits = [int((option.squared_norm_bound - fixed) * scale) for option in options]
     totals, trace, count = [0] * len(options), 0, 0

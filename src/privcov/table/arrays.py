@@ -75,9 +75,9 @@ def _check(array: NDArray[Any], schema: Schema) -> None:
             "Columns of an array stand in schema order.",
         )
     for column in schema.columns:
-        if isinstance(column, Categorical) and not column.numeric_levels:
+        if isinstance(column, Categorical) and column.numbers is None:
             raise InputError(
                 "E110",
-                f"the array holds numbers, but the levels of {column.name} are texts.",
+                f"the array holds numbers, but the levels of {column.name} are compared as texts.",
                 "Write the levels as numbers in the schema, or give a data frame.",
             )

@@ -55,7 +55,7 @@ def batch_blocks(
 ) -> Iterator[Block]:
     """A batch of any length as blocks; ``places`` says where each declared column stands.
 
-    ``dialect`` is that of texts that are cells of a file.
+    ``dialect`` says how texts write numbers where they are cells of a file.
     """
     step = block_rows(schema)
     if _all_doubles(batch.schema, places, schema):

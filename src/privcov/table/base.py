@@ -6,9 +6,12 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from typing import ClassVar
 
+import numpy as np
+
 from privcov.bounding import Block
 from privcov.errors import InputError
-from privcov.schema import Schema
+from privcov.schema import Numeric, Schema
+from privcov.table.cells import apply_missing_codes
 from privcov.table.fragments import Arrived, Fragment, Held, Piece, bundled
 
 Answer = tuple[int, int, bytes]
@@ -40,9 +43,14 @@ class Table(ABC):
         if self._opened:
             raise InputError("E123", "this table was already read once.", "Open it again.")
         self._opened = True
+        coded = [
+            (place, column)
+            for place, column in enumerate(self.schema.columns)
+            if isinstance(column, Numeric) and column.missing_numbers
+        ]
         for block in self._blocks():
             self.rows += len(block[0])
-            yield block
+            yield _without_codes(block, coded) if coded else block
 
     @abstractmethod
     def _blocks(self) -> Iterator[Block]: ...
@@ -107,6 +115,18 @@ class Chain(Table):
                 return None
             found.extend(pieces)
         return found
+
+
+def _without_codes(block: Block, coded: Sequence[tuple[int, Numeric]]) -> Block:
+    """The block with NaN for numbers that mean "missing". It may be the caller's memory, which is not written to."""
+    made = block
+    for place, column in coded:
+        given = block[place]
+        if (cells := apply_missing_codes(column, given)) is not given:
+            if made is block:
+                made = np.array(block, order="K") if isinstance(block, np.ndarray) else list(block)
+            made[place] = cells  # type: ignore[index]
+    return made
 
 
 def block_rows(schema: Schema) -> int:

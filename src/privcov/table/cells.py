@@ -1,12 +1,25 @@
-"""What one cell means. The rules look at one cell and the schema, never at another row.
+"""What one cell means. The rules look at one cell and the schema, never at another row. White space around is trimmed.
 
-A number is: white space, a sign, decimal digits with at most one point, an exponent, white space; all but the
-digits optional. Everything else (empty, NA, NaN, inf, 0x10, 1_000, "1,5", true, a date) is missing, and so is
-a number beyond the range of a double. Text levels are compared byte by byte after trimming ASCII white space.
+*Numeric columns.* A number is a sign, decimal digits with at most one point, an exponent; all but the digits optional
+(``privcov.numerals``; a file may declare other marks). Everything else (empty, NA, NaN, inf, 0x10, 1_000, "1,5", true,
+a date) is missing, and so is a number beyond the range of a double. True and false of a typed column are 1 and 0.
+
+*Levels that are numbers.* If every level stands for a number, no two for the same, and none is written with a zero in
+front of other digits, cells are compared as numbers: ``1``, ``1.0``, ``01``, the integer 1 and the float 1.0 are one
+level. The words true and false, in any case, stand for 1 and 0, as levels and as cells, and so does a Boolean. A
+cell that is no number is missing.
+
+*Other levels* are compared as texts, byte by byte. An empty cell is missing; any other that is no level is an unknown
+level, and all zeros. An integer has its decimal digits as text. Columns of floats and Booleans have no text that every
+program would write, and are refused. So is a column of integers where a level begins with a zero: it has lost its own.
+
+*Missing values* that a schema declares are compared as texts, and as numbers where they are numbers: -999 is also
+-999.0 and -9.99e2. In a numeric column every reader's numbers pass ``apply_missing_codes`` once (``Table.blocks``).
 """
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import numpy as np
@@ -17,12 +30,13 @@ from numpy.typing import NDArray
 from privcov.bounding import Floats
 from privcov.dialect import RFC_4180, Dialect
 from privcov.errors import InputError
-from privcov.schema import Categorical, Column
+from privcov.numerals import WORDS, encoded, pattern
+from privcov.schema import Categorical, Column, Numeric
 
 UNKNOWN = -1.0
 """The code of a categorical cell whose level the schema does not list."""
 WHITE_SPACE = " \t\r\n\v\f"
-_NUMBER = r"\A[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?\z"
+_INTEGER = re.compile(r"0|-?[1-9][0-9]*")
 
 
 def check_type(column: Column, kind: pa.DataType, where: str) -> None:
@@ -43,34 +57,71 @@ def check_type(column: Column, kind: pa.DataType, where: str) -> None:
             f"{where}: column {column.name} has the type {kind}, which is neither number nor text.",
             "Turn it into a number, such as days since a date you choose.",
         )
-    if number and isinstance(column, Categorical) and not column.numeric_levels:
+    if number and isinstance(column, Categorical) and not _can_match(column, kind):
         raise InputError(
             "E110",
-            f"{where}: column {column.name} holds numbers ({kind}), but its levels are texts.",
-            "Write the levels as numbers in the schema, or store texts.",
+            f"{where}: column {column.name} has the type {kind}, and cells of that type cannot be its levels.",
+            "Write the levels in the schema as such cells are, or store texts.",
         )
 
 
+def _can_match(column: Categorical, kind: pa.DataType) -> bool:
+    """Whether a number of this type can be one of the levels, and none has lost a zero that its level begins with."""
+    whole, boolean = pa.types.is_integer(kind), pa.types.is_boolean(kind)
+    if column.numbers is not None:
+        possible = [0.0, 1.0] if boolean else column.numbers
+        return any(level in possible and (not whole or level.is_integer()) for level in column.numbers)
+    return whole and not column.padded and any(_INTEGER.fullmatch(str(level)) for level in column.levels)
+
+
 def cells(column: Column, values: pa.Array, *, dialect: Dialect = RFC_4180) -> Floats:
-    """The cells of one declared column as a block holds them: numbers or level codes, NaN where missing."""
+    """The cells of one declared column as a block holds them: numbers or level codes, NaN where missing.
+
+    ``values`` are an Arrow array of any type that ``check_type`` lets pass; ``dialect`` says how texts of a file
+    write numbers, and in which encoding they are.
+
+    >>> sex = Categorical(name="sex", levels=("1", "2"), missing_values=("-9",))
+    >>> cells(sex, pa.array(["1.0", " 02", "3", "-9", None])).tolist()
+    [0.0, 1.0, -1.0, nan, nan]
+    """
     if pa.types.is_dictionary(values.type):
-        return _by_dictionary(column, values)
-    if isinstance(column, Categorical) and not column.numeric_levels:
-        return _text_codes(column, values)
-    numbers = _numbers(values)
-    return codes_of_numbers(column, numbers) if isinstance(column, Categorical) else numbers
+        return _by_dictionary(column, values, dialect)
+    if isinstance(column, Categorical) and column.numbers is None:
+        return _text_codes(column, values, dialect)
+    numbers = _numbers(values, dialect)
+    if isinstance(column, Numeric):
+        return numbers
+    if is_text(values.type) and np.isnan(numbers).any():
+        numbers = _with_words(_trimmed(values), numbers)
+    return codes_of_numbers(column, numbers)
 
 
 def codes_of_numbers(column: Categorical, numbers: Floats) -> Floats:
-    """The positions of numeric levels, by equality as doubles."""
+    """The positions of levels that are numbers, by equality as doubles."""
+    assert column.numbers is not None
     codes = np.full(len(numbers), UNKNOWN)
-    for position, level in reversed(list(enumerate(column.levels))):
-        codes[numbers == float(level)] = position
+    for position, level in reversed(list(enumerate(column.numbers))):
+        codes[numbers == level] = position
     codes[~np.isfinite(numbers)] = np.nan
-    return codes
+    return apply_missing_codes(column, numbers, codes)
 
 
-def _by_dictionary(column: Column, values: pa.DictionaryArray) -> Floats:
+def apply_missing_codes(column: Column, numbers: Floats, found: Floats | None = None) -> Floats:
+    """``found``, or else the numbers themselves, with NaN where a number is a declared missing value.
+
+    Copied only if there is one.
+
+    >>> apply_missing_codes(Numeric(name="a", lower=0, upper=9, missing_values=("NA", -9)), np.array([1.0, -9.0]))
+    array([ 1., nan])
+    """
+    made = numbers if found is None else found
+    for code in column.missing_numbers:
+        if (hit := numbers == code).any():
+            made = np.where(hit, np.nan, made)
+    return made
+
+
+def _by_dictionary(column: Column, values: pa.DictionaryArray, dialect: Dialect) -> Floats:
     """Judge each distinct value once."""
     places = values.indices
     at = _plain(places.fill_null(0)).astype(np.int64)
@@ -78,7 +129,7 @@ def _by_dictionary(column: Column, values: pa.DictionaryArray) -> Floats:
     if len(dictionary) > len(at):
         used, at = np.unique(at, return_inverse=True)
         dictionary = dictionary.take(pa.array(np.clip(used, 0, len(dictionary) - 1)))
-    meaning = cells(column, dictionary)
+    meaning = cells(column, dictionary, dialect=dialect)
     meaning = meaning if len(meaning) else np.array([np.nan])
     found = meaning.take(at, mode="clip")
     if places.null_count:
@@ -86,14 +137,14 @@ def _by_dictionary(column: Column, values: pa.DictionaryArray) -> Floats:
     return found
 
 
-def _numbers(values: pa.Array) -> Floats:
+def _numbers(values: pa.Array, dialect: Dialect = RFC_4180) -> Floats:
     kind = values.type
     if pa.types.is_null(kind):
         return np.full(len(values), np.nan)
     if pa.types.is_decimal(kind):
         return _parsed(_text(values.cast(pa.string())))  # Arrow's own cast to double is not correctly rounded
     if is_text(kind):
-        return _parsed(_text(values))
+        return _parsed(_text(values), dialect)
     if pa.types.is_boolean(kind):
         values = values.cast(pa.uint8())
     if not values.null_count:
@@ -103,31 +154,56 @@ def _numbers(values: pa.Array) -> Floats:
     return numbers
 
 
-def _parsed(text: pa.Array) -> Floats:
+def _parsed(text: pa.Array, dialect: Dialect = RFC_4180) -> Floats:
     """The number rule on text."""
-    try:
-        # Accepts, beyond the rule, only words for NaN and infinity: missing either way.
-        return _numbers(pc.cast(text, pa.float64()))
-    except pa.ArrowInvalid:
-        pass
-    trimmed = pc.ascii_trim(text, characters=WHITE_SPACE)
-    wanted = pc.match_substring_regex(_bytes(trimmed), _NUMBER)
+    if dialect.decimal == ".":
+        try:
+            # Accepts, beyond the rule, only words for NaN and infinity: missing either way.
+            return _numbers(pc.cast(text, pa.float64()))
+        except pa.ArrowInvalid:
+            pass
+    trimmed = _bytes(pc.ascii_trim(text, characters=WHITE_SPACE))
+    wanted = pc.match_substring_regex(trimmed, rf"\A(?:{pattern(dialect)})\z")
     trimmed = pc.if_else(wanted, trimmed, pa.scalar(None, trimmed.type))
+    if mark := encoded(dialect.thousands, dialect):
+        trimmed = pc.replace_substring(trimmed, pattern=mark, replacement=b"")
+    if dialect.decimal != ".":
+        trimmed = pc.replace_substring(trimmed, pattern=dialect.decimal.encode("ascii"), replacement=b".")
     try:
-        return _numbers(pc.cast(trimmed, pa.float64()))
+        return _numbers(pc.cast(_text(trimmed), pa.float64()))
     except pa.ArrowInvalid:
         return np.array([np.nan if cell is None else float(cell) for cell in trimmed.to_pylist()], np.float64)
 
 
-def _text_codes(column: Categorical, values: pa.Array) -> Floats:
+def _with_words(trimmed: pa.Array, numbers: Floats) -> Floats:
+    """The numbers, with 1 and 0 where the text is true or false."""
+    words = pa.array([word.encode("ascii") for word in WORDS], trimmed.type)
+    places = _numbers(pc.index_in(_bytes(pc.ascii_lower(_text(trimmed))), value_set=words))
+    for place, number in enumerate(WORDS.values()):
+        if (hit := places == place).any():
+            numbers = np.where(hit, number, numbers)
+    return numbers
+
+
+def _text_codes(column: Categorical, values: pa.Array, dialect: Dialect) -> Floats:
     if pa.types.is_null(values.type):
         return np.full(len(values), np.nan)
-    trimmed = _bytes(pc.ascii_trim(_text(values), characters=WHITE_SPACE))
-    levels = pa.array([str(level).encode() for level in column.levels], trimmed.type)
-    codes = _numbers(pc.index_in(trimmed, value_set=levels))
-    codes[np.isnan(codes)] = UNKNOWN
+    trimmed = _trimmed(values if is_text(values.type) else values.cast(pa.string()))
+    levels = {
+        cell: place for place, level in enumerate(column.levels) if (cell := encoded(str(level), dialect))
+    }
+    codes = np.full(len(trimmed), UNKNOWN)
+    if levels:
+        found = _numbers(pc.index_in(trimmed, value_set=pa.array(list(levels), trimmed.type)))
+        known = np.isfinite(found)
+        codes[known] = np.array(list(levels.values()), dtype=np.float64)[found[known].astype(np.intp)]
     absent = pc.equal(pc.binary_length(trimmed), 0).fill_null(True)
     codes[_plain(absent)] = np.nan
+    texts = [encoded(code, dialect) for code in column.missing_values or () if isinstance(code, str)]
+    if known_texts := [cell for cell in texts if cell]:
+        codes[_plain(pc.is_in(trimmed, value_set=pa.array(known_texts, trimmed.type)))] = np.nan
+    if column.missing_numbers:
+        codes = apply_missing_codes(column, _parsed(_text(trimmed), dialect), codes)
     return codes
 
 
@@ -156,6 +232,11 @@ def _text(values: pa.Array) -> pa.Array:
     """As large_string without a look at the bytes: casting from binary would raise on bad UTF-8."""
     raw = values.cast(pa.large_binary())
     return pa.Array.from_buffers(pa.large_string(), len(raw), raw.buffers(), offset=raw.offset)
+
+
+def _trimmed(values: pa.Array) -> pa.Array:
+    """Texts as bytes without the white space around them."""
+    return _bytes(pc.ascii_trim(_text(values), characters=WHITE_SPACE))
 
 
 def _bytes(text: pa.Array) -> pa.Array:

@@ -1,7 +1,8 @@
 """pandas data frames, column by column, because a column of arbitrary objects has no Arrow type.
 
 Asking Arrow for the type of such a column looks at every value and raises on some; here its cells are judged
-one at a time instead: a number is a number, a text is a text, and anything else is missing.
+one at a time instead: a number is a number, a text is a text, and anything else is missing. Where levels are
+compared as texts, a number is the text that Python writes for it.
 """
 
 from __future__ import annotations
@@ -18,8 +19,10 @@ from privcov.bounding import Block, Floats
 from privcov.errors import InputError
 from privcov.schema import Categorical, Column, Schema
 from privcov.table.base import Table, block_rows, check_names
-from privcov.table.cells import UNKNOWN, cells, check_type
+from privcov.table.cells import cells, check_type
 from privcov.table.fragments import Held, slices
+
+_KINDS = {"f": pa.float64(), "i": pa.int64(), "u": pa.uint64(), "b": pa.bool_()}
 
 
 class PandasTable(Table):
@@ -55,11 +58,13 @@ def _check_series(column: Column, series: Any) -> None:
     dtype = series.dtype
     if type(dtype).__name__ == "SparseDtype":
         raise InputError("E112", f"column {column.name} is sparse.", "Make it dense.")
+    if _is_categorical(dtype) and dtype.categories is not None:
+        dtype, series = dtype.categories.dtype, dtype.categories.to_series()
     if _holds_objects(dtype) or _is_categorical(dtype):
         return
     try:
-        plain = isinstance(dtype, np.dtype) and dtype.kind in "fiub"
-        kind = pa.float64() if plain else pa.array(series.iloc[:0], from_pandas=True).type
+        plain = _KINDS.get(dtype.kind) if isinstance(dtype, np.dtype) else None
+        kind = pa.array(series.iloc[:0], from_pandas=True).type if plain is None else plain
     except (pa.ArrowException, TypeError, ValueError):
         raise InputError(
             "E110",
@@ -76,7 +81,9 @@ def _cells(column: Column, series: Any) -> Floats:
     if _holds_objects(series.dtype):
         return object_cells(column, series)
     if isinstance(series.dtype, np.dtype):
-        return cells(column, pa.array(series.to_numpy().astype(np.float64, copy=False)))
+        # Levels compared as texts have the digits of integers: a float would add a point.
+        kind = series.dtype.newbyteorder("=") if _as_texts(column) else np.dtype(np.float64)
+        return cells(column, pa.array(series.to_numpy().astype(kind, copy=False)))
     values = pa.array(series, from_pandas=True)
     return cells(column, values.combine_chunks() if isinstance(values, pa.ChunkedArray) else values)
 
@@ -85,15 +92,28 @@ def object_cells(column: Column, values: Iterable[object]) -> Floats:
     """Cells of arbitrary Python objects, one at a time."""
     texts: list[bytes | None] = []
     found: list[float] = []
+    as_texts = _as_texts(column)
     for value in values:
-        texts.append(_as_bytes(value))
-        found.append(_as_float(value))
-    text_levels = isinstance(column, Categorical) and not column.numeric_levels
+        number = _as_float(value)
+        texts.append(_as_bytes(value) if math.isnan(number) or not as_texts else _digits(value))
+        found.append(number)
     judged = cells(column, pa.array(texts, pa.large_binary()))
+    if as_texts:
+        return judged
     plain = np.array(found, dtype=np.float64)
-    if text_levels:
-        return np.where(np.isfinite(plain), UNKNOWN, judged)
     return np.where(np.isnan(plain), judged, cells(column, pa.array(plain)))
+
+
+def _as_texts(column: Column) -> bool:
+    return isinstance(column, Categorical) and column.numbers is None
+
+
+def _digits(value: object) -> bytes | None:
+    """A number as text."""
+    try:
+        return str(value).encode("utf-8", "surrogatepass")
+    except Exception:  # a class of someone's own
+        return None
 
 
 def _as_bytes(value: object) -> bytes | None:

@@ -16,10 +16,10 @@ from privcov.errors import InputError, ParameterError
 from privcov.grid import Grid
 from privcov.planning.moments import PublicMoments
 from privcov.privacy import decimal_text, exact
-from privcov.schema import Categorical, Numeric, Schema
+from privcov.schema import Categorical, Column, Numeric, Schema
 from privcov.table import column_types
 from privcov.template import template
-from privcov.web.asking import Question, all_of, at, flag, parts, text, whole
+from privcov.web.asking import Question, all_of, at, flag, part, parts, text, whole
 from privcov.web.guessing import guess_of, plain, planning_toml
 
 _PUBLIC = "Fill it from public knowledge, never from the data."
@@ -70,6 +70,7 @@ def opened(path: Path) -> dict[str, Any]:
         else:
             levels = "\n".join(str(level) for level in column.levels)
             fields = _fields(column.name, kind="levels", levels=levels, numbers=column.numeric_levels)
+        fields |= {"rules": _rules(column, schema), "missing_share": plain(guess.get("missing"))}
         fields |= {"mean": plain(guess.get("mean")), "std": plain(guess.get("std"))}
         fields["shares"] = ", ".join(plain(share) for share in guess.get("shares", []))
         columns.append(fields)
@@ -83,6 +84,7 @@ def opened(path: Path) -> dict[str, Any]:
         "max_rows_per_person": str(schema.max_rows_per_person),
         "row_norm_bound": bound,
         "ignore_extra": schema.ignore_extra,
+        "kept": {"missing_values": list(schema.missing_values), "file": schema.file.words()},
         "columns": columns,
         "correlations": correlations,
     }
@@ -113,7 +115,8 @@ def drafted(given: Question) -> Draft:
     )
     about = columns.pop()
     with at(None):
-        schema = Schema.from_dict({**about, "ignore_extra": extra, "columns": _by_name(columns)})
+        kept = _words(part(given, "kept"), "missing_values file")
+        schema = Schema.from_dict({**about, **kept, "ignore_extra": extra, "columns": _by_name(columns)})
         Grid.of(schema)
     guesses: dict[str, Any] = {"columns": {}, "correlations": {}}
     for place, row in rows:
@@ -134,7 +137,8 @@ def summary(draft: Draft) -> dict[str, Any]:
     return {
         "words": (
             f"{len(schema.columns)} columns, {schema.dimension} after one-hot coding. Row norm at most {norm:.4g} in "
-            f"scaled units. Missing cells: {schema.missing}. Rows per person: at most {schema.max_rows_per_person}."
+            f"scaled units. Missing cells: {schema.missing_words}. "
+            f"Rows per person: at most {schema.max_rows_per_person}."
         ),
         "features": [feature.name for feature in schema.features],
         "columns": [column.name for column in schema.columns],
@@ -194,14 +198,28 @@ def _column(row: Question, field: str) -> tuple[str, dict[str, Any]]:
     with at(field + ".name"):
         name = text(row, "name", longest=200)
         Numeric(name=name, lower=0, upper=1)  # refuses what is no name
+        rules = _words(part(row, "rules"), "missing fill missing_values")
     if text(row, "kind") == "numeric":
         bounds = all_of(partial(_bound, row, "lower", field), partial(_bound, row, "upper", field))
         with at(field + ".upper"):
             column = Numeric(name=name, lower=bounds[0], upper=bounds[1])
-        return name, {"lower": column.lower, "upper": column.upper}
+        return name, {"lower": column.lower, "upper": column.upper, **rules}
     with at(field + ".levels"):
         levels = _levels(row, name)
-        return name, {"levels": list(Categorical(name=name, levels=tuple(levels)).levels)}
+        return name, {"levels": list(Categorical(name=name, levels=tuple(levels)).levels), **rules}
+
+
+def _rules(column: Column, schema: Schema) -> dict[str, Any]:
+    """What a column says about missing cells. The page has no fields for it: it comes back as it was sent."""
+    codes = list(column.missing_values or ())
+    given = {"missing": column.missing, "fill": column.fill}
+    own = {word: value for word, value in given.items() if value is not None}
+    return own if codes == list(schema.missing_values) else {**own, "missing_values": codes}
+
+
+def _words(given: Question, words: str) -> Question:
+    """These words of a group of fields, and no other."""
+    return {word: given[word] for word in words.split() if word in given}
 
 
 def _bound(row: Question, word: str, field: str) -> float:

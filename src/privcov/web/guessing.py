@@ -7,7 +7,6 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from privcov.planning.moments import PublicMoments
 from privcov.privacy import decimal_text, exact
 from privcov.schema import Categorical, Schema
 from privcov.web.asking import Question, text
@@ -15,32 +14,26 @@ from privcov.web.asking import Question, text
 
 def even_guess(schema: Schema) -> list[dict[str, str]]:
     """For every column a guess that needs no knowledge: spread evenly over its bounds or levels."""
-    even = PublicMoments.guessed(schema, {})
     found = []
     for column in schema.columns:
         if isinstance(column, Categorical):
             share = plain(10_000 // len(column.levels) / 10_000)  # rounded down: shares add up to at most 1
             found.append({"name": column.name, "shares": ", ".join([share] * len(column.levels))})
             continue
-        place = [feature.column for feature in schema.features].index(column.name)
-        scaled = math.sqrt(even.matrix[place, place])  # about the middle of the bounds, which is its mean
-        found.append(
-            {
-                "name": column.name,
-                "mean": f"{column.middle:.4g}",
-                "std": f"{column.half_width * scaled:.4g}",
-            }
-        )
+        std = column.half_width / math.sqrt(3)
+        found.append({"name": column.name, "mean": f"{column.middle:.4g}", "std": f"{std:.4g}"})
     return found
 
 
 def guess_of(row: Question) -> dict[str, Any]:
     """What the fields of a column guess of it; empty where they guess nothing."""
+    missing = text(row, "missing_share")  # of a file that was opened: the page has no field for it
+    more = {"missing": missing} if missing else {}
     if text(row, "kind") == "numeric":
         mean, std = text(row, "mean"), text(row, "std")
-        return {"mean": mean, "std": std} if mean or std else {}
+        return {"mean": mean, "std": std, **more} if mean or std else {}
     shares = text(row, "shares", longest=20_000)
-    return {"shares": [share.strip() for share in shares.split(",")]} if shares else {}
+    return {"shares": [share.strip() for share in shares.split(",")], **more} if shares else {}
 
 
 def planning_toml(guesses: Mapping[str, Any]) -> str:

@@ -53,6 +53,28 @@ def test_a_good_formula_says_what_it_says(text, terms, intercept):
     assert parsed(text) == ("income", terms, intercept)
 
 
+def test_an_indicator_of_missing_numbers_is_a_term_of_its_own_and_that_of_levels_is_a_level():
+    bounds = {"lower": 0, "upper": 1}
+    kinds = {"age": bounds, "y": bounds, "sex": {"levels": ["F", "M"]}}
+    schema = pc.Schema.from_dict(
+        {"columns": {n: {**about, "missing": "indicator"} for n, about in kinds.items()}}
+    )
+
+    def named(text):
+        formula = Formula.parse(text, schema)
+        assert Formula.parse(str(formula), schema) == formula
+        return [schema.features[place].name for place in formula.features(schema)]
+
+    assert named("y ~ age") == ["age"]
+    assert named("y ~ age + `age[missing]`") == ["age", "age[missing]"]
+    assert named("y ~ .") == ["age", "age[missing]", "sex[M]", "sex[missing]"]
+    assert named("y ~ . - `age[missing]`") == ["age", "sex[M]", "sex[missing]"]
+    assert named("y ~ sex - 1") == ["sex[F]", "sex[M]", "sex[missing]"]
+    for text in ("`y[missing]` ~ age", "y ~ `sex[missing]`"):
+        with pytest.raises(ParameterError, match="E231"):
+            Formula.parse(text, schema)
+
+
 def test_a_formula_prints_as_one_that_reads_back():
     for text in ("income ~ age + sex", "income ~ age - 1", "income ~ 1"):
         assert str(Formula.parse(text, SCHEMA)) == text

@@ -40,6 +40,34 @@ def test_guesses_become_the_moments_of_a_table_that_has_them(schema):
     assert made.matrix == pytest.approx(z.T @ z / n, abs=0.005)
 
 
+def test_guesses_about_missing_cells_become_the_moments_of_a_table_that_lacks_them():
+    kinds = {
+        "age": {"lower": 0, "upper": 100},
+        "sex": {"levels": ["F", "M"]},
+        "kids": {"lower": 0, "upper": 10},
+    }
+    schema = pc.Schema.from_dict(
+        {"columns": {n: {**about, "missing": "indicator"} for n, about in kinds.items()}}
+    )
+    guesses = {"age": {"mean": 40, "std": 10, "missing": 0.2}, "sex": {"shares": [0.3, 0.6]}}
+    made = PublicMoments.guessed(schema, {"columns": guesses})
+    rng = np.random.default_rng(2)
+    n = 400_000
+    lost, sex, alone = rng.uniform(size=n) < 0.2, rng.uniform(size=n), rng.uniform(size=n) < 0.1
+    age, kids = (rng.normal(40, 10, n) - 50) / 50, rng.uniform(-1, 1, n)
+    z = np.column_stack(
+        [np.ones(n), np.where(lost, 0, age), lost, sex < 0.3, (sex >= 0.3) & (sex < 0.9), sex >= 0.9,
+         np.where(alone, 0, kids), alone]
+    ).astype(float)  # fmt: skip
+    assert made.matrix == pytest.approx(z.T @ z / n, abs=0.005)
+    for bad in (
+        {"age": {"mean": 40, "std": 10, "missing": 1}},
+        {"sex": {"shares": [0.5, 0.5], "missing": 0.1}},
+    ):
+        with pytest.raises(ParameterError, match="E262"):
+            PublicMoments.guessed(schema, {"columns": bad})
+
+
 def test_a_surrogate_has_the_moments_of_its_rows(people, schema):
     found = pc.surrogate(people, schema=schema)
     rows = [line.split(",") for line in people.read_text().split()[1:]]

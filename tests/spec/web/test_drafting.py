@@ -174,3 +174,22 @@ def test_an_even_guess_is_what_the_planner_assumes_of_a_column_nothing_is_said_o
     }
     even, typed = PublicMoments.guessed(schema, {}).matrix, PublicMoments.guessed(schema, said).matrix
     assert np.abs(even - typed).max() < 2e-3
+
+
+def test_rules_the_page_has_no_fields_for_come_back_as_they_were(served):
+    text = (
+        'missing_values = ["NA", -999]\n[file]\nseparator = ";"\n'
+        '[columns.age]\nlower = 0\nupper = 100\nmissing = "indicator"\n'
+        '[columns.sex]\nlevels = ["F", "M"]\nfill = "F"\nmissing_values = ["?"]\n'
+    )
+    text += "[planning.columns.age]\nmean = 40\nstd = 10\nmissing = 0.25\n"
+    (served.folder / "rules.toml").write_text(text)
+    draft = served.ask("schema/open", schema="rules.toml").json["draft"]
+    reply = served.ask("schema/check", draft=draft)
+    assert reply.status == 200
+    assert "age[missing]" in reply.json["features"]
+    assert served.ask("schema/save", draft=draft, name="again.toml").status == 200
+    assert pc.Schema.read(served.folder / "again.toml") == pc.Schema.read(served.folder / "rules.toml")
+    assert "missing = 0.25" in (served.folder / "again.toml").read_text()
+    draft["columns"][1]["levels"] = "M\nD"
+    assert "'F' is not one of its levels" in served.ask("schema/check", draft=draft).errors[None]

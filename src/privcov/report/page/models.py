@@ -31,7 +31,7 @@ def coefficient_figure(fit: Fit, values: dict[str, Any]) -> Markup | None:
     """Every slope as what it does over the whole declared range of its column, so that one axis serves all."""
     schema = fit.release.schema
     widths = {
-        feature.name: 1.0 if feature.kind == "level" else 2 * feature.half_width
+        feature.name: 2 * feature.half_width if feature.kind == "numeric" else 1.0
         for feature in schema.features
         if feature.kind != "intercept"
     }

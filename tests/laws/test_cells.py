@@ -1,0 +1,180 @@
+"""Laws of cells: a table means the same as a file, as a frame of text and as a frame of typed values."""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from privcov.bounding import Bounding
+from privcov.errors import InputError
+from privcov.schema import Schema
+from privcov.table import open_table
+
+LEVELS: list[list[Any]] = [
+    [1, 2],
+    ["1", "2"],
+    [True, False],
+    ["true", "false"],
+    [0, 1, 2.5],
+    ["1", "A", "true"],
+    ["01", "1"],
+    ["F", "M"],
+    ["1", "1.0"],
+]
+CODES: list[list[Any]] = [[], ["NA", "?"], [-9], ["-9.0", ""], ["x", 7, -9]]
+RULES: list[dict[str, Any]] = [{}, {"missing": "indicator"}, {"missing": "zero-row"}, {"missing": "midpoint"}]
+TEXT = st.sampled_from(
+    ["1", "1.0", " 1 ", "01", "2", "2.50", "0", "true", "True", "FALSE", "A", "F", " M", "NA", "?", "-9", "-9.00",
+     "-9e0", "7", "x", "", "é", "nan", "inf", "1e999", "0x1", '"', "a,b"]
+)  # fmt: skip
+
+
+@st.composite
+def schemas(draw: st.DrawFn) -> Schema:
+    """A numeric column, and one of levels, with missing values and rules of all sorts."""
+    columns = {
+        "a": {"lower": -10, "upper": 10, **draw(st.sampled_from([*RULES, {"fill": 3}]))},
+        "s": {"levels": draw(st.sampled_from(LEVELS)), **draw(st.sampled_from(RULES))},
+    }
+    for about in columns.values():
+        if draw(st.booleans()):
+            about["missing_values"] = draw(st.sampled_from(CODES))
+    table = {
+        "missing_values": draw(st.sampled_from(CODES)),
+        "missing": draw(st.sampled_from(["midpoint", "zero-row"])),
+    }
+    return Schema.from_dict({"columns": columns, **table})
+
+
+def rows_of(data: Any, schema: Schema) -> list[list[float]]:
+    bounding = Bounding.of(schema)
+    return [row for block in open_table(data, schema).blocks() for row in bounding.rows(block).tolist()]
+
+
+def csv_text(columns: dict[str, list[str]]) -> str:
+    made = io.StringIO()
+    writer = csv.writer(made, quoting=csv.QUOTE_ALL, lineterminator="\n")
+    writer.writerow(columns)
+    writer.writerows(zip(*columns.values(), strict=True))
+    return made.getvalue()
+
+
+def check_same(file: str, frames: dict[str, Any], schema: Schema) -> None:
+    """Every frame that is not refused by its types has the rows of the file, in their order."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "t.csv")
+        path.write_text(file, encoding="utf-8")
+        expected = rows_of(path, schema)
+        for name, frame in frames.items():
+            try:
+                opened = open_table(frame, schema)
+            except InputError:
+                # From types alone: a frame of the same types with other values is refused as well.
+                assert name.startswith("typed"), name
+                continue
+            del opened
+            assert rows_of(frame, schema) == expected, name
+        if "arrow" in frames:
+            pq.write_table(frames["arrow"], Path(folder, "t.parquet"))
+            assert rows_of(Path(folder, "t.parquet"), schema) == expected
+
+
+def check_texts(schema: Schema, cells: list[tuple[str, str]]) -> None:
+    columns = {"a": [a for a, _ in cells], "s": [s for _, s in cells]}
+    table = pa.table(columns)
+    frames = {
+        "arrow": table,
+        "arrow dictionary": pa.table({name: table[name].dictionary_encode() for name in columns}),
+        "arrow views": pa.table({name: table[name].cast(pa.string_view()) for name in columns}),
+        "arrow bytes": pa.table({name: table[name].cast(pa.binary()) for name in columns}),
+        "polars": pl.DataFrame(columns),
+        "polars categorical": pl.DataFrame(columns, schema=dict.fromkeys(columns, pl.Categorical)),
+        "polars lazy": pl.DataFrame(columns).lazy(),
+        **{f"pandas {kind}": pd.DataFrame(columns).astype(kind) for kind in (object, "string", "category")},
+    }
+    check_same(csv_text(columns), frames, schema)
+
+
+VALUES: dict[str, st.SearchStrategy[Any]] = {
+    "int": st.sampled_from([0, 1, 2, 7, -9, 3, 100]),
+    "float": st.sampled_from([0.0, 1.0, 2.5, 7.0, -9.0, 0.1, 1e300, math.nan]),
+    "bool": st.booleans(),
+    "nullable": st.sampled_from([0, 1, 2, 7, -9, None]),
+}
+
+
+def written(value: Any) -> str:
+    """A value as pandas writes it into a file."""
+    return "" if value is None or value != value else str(value)
+
+
+def check_values(schema: Schema, kind: str, data: st.DataObject) -> None:
+    values = data.draw(st.lists(VALUES[kind], min_size=1, max_size=8))
+    numbers = data.draw(st.lists(VALUES["float"], min_size=len(values), max_size=len(values)))
+    columns: dict[str, list[Any]] = {"a": numbers, "s": values}
+    table = pa.table(
+        {"a": pa.array(numbers, pa.float64()), "s": pa.array(values, from_pandas=kind == "float")}
+    )
+    plain = pd.DataFrame({"a": numbers, "s": pd.Series(values, dtype={"nullable": "Int64"}.get(kind))})
+    frames = {
+        "typed arrow": table,
+        "typed arrow dictionary": pa.table({"a": table["a"], "s": table["s"].dictionary_encode()}),
+        "typed polars": pl.DataFrame(columns, strict=False),
+        "typed polars lazy": pl.DataFrame(columns, strict=False).lazy(),
+        "typed pandas": plain,
+        "typed pandas nullable": plain.convert_dtypes(),
+        "typed pandas Arrow": plain.convert_dtypes(dtype_backend="pyarrow"),
+        "typed pandas category": plain.astype({"s": "category"}),
+        "objects": pd.DataFrame(
+            {"a": pd.Series(numbers, dtype=object), "s": pd.Series(values, dtype=object)}
+        ),
+    }
+    if kind != "nullable":
+        array = np.column_stack([np.array(numbers), np.array(values, dtype=float)])
+        frames["typed array"] = array
+    check_same(csv_text({name: list(map(written, cells)) for name, cells in columns.items()}), frames, schema)
+
+
+TEXTS = st.lists(st.tuples(TEXT, TEXT), min_size=1, max_size=8)
+KINDS = st.sampled_from(list(VALUES))
+
+
+@given(schemas(), TEXTS)
+@settings(max_examples=20, deadline=None)
+def test_texts_mean_the_same_in_a_file_and_in_every_frame(
+    schema: Schema, cells: list[tuple[str, str]]
+) -> None:
+    check_texts(schema, cells)
+
+
+@given(schemas(), KINDS, st.data())
+@settings(max_examples=25, deadline=None)
+def test_typed_values_mean_what_their_file_says(schema: Schema, kind: str, data: st.DataObject) -> None:
+    check_values(schema, kind, data)
+
+
+@pytest.mark.slow
+@given(schemas(), TEXTS)
+@settings(max_examples=1_500, deadline=None)
+def test_many_texts_mean_the_same_everywhere(schema: Schema, cells: list[tuple[str, str]]) -> None:
+    check_texts(schema, cells)
+
+
+@pytest.mark.slow
+@given(schemas(), KINDS, st.data())
+@settings(max_examples=1_500, deadline=None)
+def test_many_typed_values_mean_what_their_file_says(schema: Schema, kind: str, data: st.DataObject) -> None:
+    check_values(schema, kind, data)
