@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import BinaryIO
 
 from privcov.errors import OutputError
 
@@ -27,18 +29,24 @@ def check_writable(path: str | Path, *, force: bool) -> None:
 
 def write(path: str | Path, content: str | bytes | Iterable[bytes | memoryview], *, force: bool) -> None:
     """Write a file whole or not at all; an existing file is replaced only when asked. Content may come in pieces."""
+    text = content.encode("ascii") if isinstance(content, str) else content
+    with whole(path, force=force, mode=0o644) as file:
+        file.writelines((text,) if isinstance(text, bytes) else text)
+
+
+@contextmanager
+def whole(path: str | Path, *, force: bool, mode: int) -> Iterator[BinaryIO]:
+    """A file to write to, which is at ``path`` once this has ended without an error, and else nowhere."""
     check_writable(path, force=force)
     target = Path(path)
-    whole = content.encode("ascii") if isinstance(content, str) else content
-    pieces = (whole,) if isinstance(whole, bytes) else whole
     try:
         handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.", suffix=".tmp")
         try:
             with os.fdopen(handle, "wb") as file:
-                file.writelines(pieces)
+                yield file
                 file.flush()
                 os.fsync(file.fileno())
-            os.chmod(temporary, 0o644)
+            os.chmod(temporary, mode)
             (os.replace if force else os.link)(temporary, target)
         finally:
             Path(temporary).unlink(missing_ok=True)

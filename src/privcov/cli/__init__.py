@@ -21,6 +21,8 @@ COMMANDS = {
     "schema": ("privcov.cli.schema", "Draft and check the public facts about a table."),
     "plan": ("privcov.cli.plan", "Know the accuracy before you spend, or the budget it needs."),
     "check": ("privcov.cli.check", "See whether a release would go through, without paying."),
+    "inspect": ("privcov.cli.inspect", "Count how a file would be read: for the data's keeper only."),
+    "convert": ("privcov.cli.convert", "Write a CSV file, line breaks in cells included, as Parquet."),
     "release": ("privcov.cli.release", "Release a private second-moment matrix of a table."),
     "estimate": ("privcov.cli.estimate", "Estimate a private covariance of data without bounds."),
     "keygen": ("privcov.cli.keygen", "Make a key pair to sign releases with."),

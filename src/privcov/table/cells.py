@@ -121,6 +121,30 @@ def apply_missing_codes(column: Column, numbers: Floats, found: Floats | None = 
     return made
 
 
+def absent(column: Column, values: pa.Array, *, dialect: Dialect = RFC_4180) -> NDArray[np.bool_]:
+    """Which cells say themselves that they are missing: null, NaN, empty, or a declared missing value.
+
+    >>> age = Numeric(name="age", lower=0, upper=99, missing_values=("-9",))
+    >>> absent(age, pa.array(["12", "twelve", " ", "-9.0", None])).tolist()
+    [False, False, True, True, True]
+    """
+    if pa.types.is_dictionary(values.type):
+        values = values.dictionary_decode()
+    if pa.types.is_null(values.type):
+        return np.ones(len(values), dtype=bool)
+    gone = _plain(values.is_null())
+    numbers = _numbers(values, dialect)
+    if is_text(values.type):
+        trimmed = _trimmed(values)
+        gone = gone | _plain(pc.equal(pc.binary_length(trimmed), 0).fill_null(True))
+        texts = [encoded(code, dialect) for code in column.missing_values or () if isinstance(code, str)]
+        if known := [text for text in texts if text]:
+            gone = gone | _plain(pc.is_in(trimmed, value_set=pa.array(known, trimmed.type)))
+    else:
+        gone = gone | np.isnan(numbers)
+    return np.asarray(gone | np.isin(numbers, column.missing_numbers))
+
+
 def _by_dictionary(column: Column, values: pa.DictionaryArray, dialect: Dialect) -> Floats:
     """Judge each distinct value once."""
     places = values.indices

@@ -12,6 +12,10 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from pathlib import Path
 
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
 from privcov.bounding import Block
 from privcov.schema import Schema
 from privcov.table import records
@@ -53,6 +57,13 @@ class CsvTable(Table):
             if lines:
                 yield from self._reader.blocks(lines)
             del lines
+
+    def texts(self) -> Iterator[tuple[pa.RecordBatch, NDArray[np.bool_]]]:
+        """The declared columns as bytes, and which lines are records: for the eyes of the data's keeper only."""
+        for lines, too_long in self._lines():
+            for batch, good in self._reader.texts(b"\n" * too_long + lines):
+                good[:too_long], too_long = False, max(0, too_long - len(good))
+                yield batch, good
 
     def count(self) -> int:
         found, last = 0, b"\n"

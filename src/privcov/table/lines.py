@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import cache
+from typing import TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -32,7 +33,7 @@ SMALL = 2**18
 _MISSING_WORDS = ["", "NA", "N/A", "null", "NULL", "None", "nan", "NaN"]
 _NEWLINE = ord("\n")
 
-Columns = Floats | pa.RecordBatch | Sequence[pa.RecordBatch]
+Columns: TypeAlias = "Floats | pa.RecordBatch | Sequence[pa.RecordBatch]"
 
 
 class LineReader:
@@ -47,6 +48,11 @@ class LineReader:
         for columns in self._columns(lines):
             yield from self._cut(columns)
             del columns
+
+    def texts(self, lines: bytes) -> Iterator[tuple[pa.RecordBatch, NDArray[np.bool_]]]:
+        """The declared columns as bytes, in the careful way, and which lines are records: for the data's keeper."""
+        for part in _parts(lines):
+            yield self._careful(part), good_lines(part, self._width, self._dialect)
 
     def missing(self, rows: int) -> Iterator[Block]:
         """Rows whose cells are all missing."""

@@ -106,5 +106,5 @@ class StrictReader:
         raise InputError(
             "E136",
             f"record {place + 1:,} of {self._source.path.name} {what}: the file is not RFC 4180.",
-            "Correct it, or declare another quote in [file]. Where it is says something about a person: keep it to yourself.",
+            "Correct it, or declare another quote in [file]. The number says something about a person: keep it.",
         )

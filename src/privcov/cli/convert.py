@@ -1,0 +1,29 @@
+"""``privcov convert``: a file of lines as Parquet, on the steward's side."""
+
+from __future__ import annotations
+
+import click
+
+from privcov.cli.inspect import print_reading, schema_option
+from privcov.cli.output import json_option, note
+
+
+@click.command(name="convert")
+@click.argument("file")
+@click.argument("output")
+@schema_option
+@click.option("--force", is_flag=True, help="Replace an output that is already there.")
+@json_option
+def command(file: str, output: str, schema_path: str, force: bool, as_json: bool) -> None:
+    """Write FILE (CSV or TSV, line breaks inside quoted cells included) as Parquet, which a release reads as it is.
+
+    Strict RFC 4180 in the dialect of the schema; a file that is not well formed is refused. OUTPUT holds the declared
+    columns and is as sensitive as FILE. The report that is printed is SENSITIVE too: see privcov inspect.
+
+    Example: privcov convert people.csv people.parquet --schema people.toml
+    """
+    from privcov.inspecting import convert
+    from privcov.schema import Schema
+
+    print_reading(convert(file, output, schema=Schema.read(schema_path), force=force), as_json)
+    note(f"wrote {output}, which is as sensitive as {file}.")

@@ -1,0 +1,42 @@
+"""``privcov inspect``: how a file would be read, for the eyes of the data's keeper."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from privcov.cli.output import json_option, print_json
+
+if TYPE_CHECKING:
+    from privcov.inspecting import Reading
+
+schema_option = click.option(
+    "--schema", "schema_path", required=True, help="The public facts about the table (TOML)."
+)
+
+
+@click.command(name="inspect")
+@click.argument("file")
+@schema_option
+@json_option
+def command(file: str, schema_path: str, as_json: bool) -> None:
+    """Count how a release would read FILE: records, and cells that are unreadable, missing or an undeclared level.
+
+    The report is SENSITIVE: counts of the data that no privacy budget paid for. It is printed to you and kept nowhere.
+    Do not publish it, and do not choose bounds by it.
+
+    Example: privcov inspect people.csv --schema people.toml
+    """
+    from privcov.inspecting import inspect
+    from privcov.schema import Schema
+
+    print_reading(inspect(file, schema=Schema.read(schema_path)), as_json)
+
+
+def print_reading(report: Reading, as_json: bool) -> None:
+    """The report on standard output, which is where the data's keeper sits."""
+    if as_json:
+        print_json(report.to_dict())
+    else:
+        print(report.render())
