@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import math
-import re
 from dataclasses import dataclass
 from typing import Any, Literal
 
 from privcov.errors import InputError, ParameterError
+from privcov.names import check_name
 
 FeatureKind = Literal["intercept", "numeric", "level"]
 Level = str | int | float
-
-_NAME = re.compile(r"[A-Za-z0-9_.\-]{1,64}")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -24,7 +22,7 @@ class Numeric:
     upper: float
 
     def __post_init__(self) -> None:
-        _check_name(self.name)
+        object.__setattr__(self, "name", check_name(self.name))
         for word in ("lower", "upper"):
             object.__setattr__(self, word, _finite(getattr(self, word), f"{word} bound of {self.name}"))
         # The lower limit keeps half_width an ordinary number, also after division by a power of the grid.
@@ -51,7 +49,7 @@ class Categorical:
     levels: tuple[Level, ...]
 
     def __post_init__(self) -> None:
-        _check_name(self.name)
+        object.__setattr__(self, "name", check_name(self.name))
         object.__setattr__(self, "levels", tuple(self.levels))
         if not self.levels or len(set(self.levels)) != len(self.levels):
             raise InputError("E122", f"column {self.name}: levels must be a list of different values.")
@@ -86,16 +84,6 @@ class Feature:
     level: Level | None = None
     middle: float = 0.0
     half_width: float = 1.0
-
-
-def _check_name(name: object) -> None:
-    if not isinstance(name, str) or not _NAME.fullmatch(name):
-        shown = ascii(name) if len(str(name)) <= 64 else f"one of {len(str(name))} characters"
-        raise InputError(
-            "E121",
-            f"a column name has 1 to 64 letters, digits, '_', '.' or '-'; got {shown}.",
-            "Rename the column.",
-        )
 
 
 def _finite(value: Any, what: str) -> float:
