@@ -14,6 +14,7 @@ for one:
 
 from __future__ import annotations
 
+import json
 import re
 import unicodedata
 
@@ -42,7 +43,9 @@ def canonical(text: str) -> str:
     True
     """
     text = text.strip()
-    far_from_a_name = len(text) > _FAR_TOO_LONG  # putting thousands of accents on one letter in order takes long
+    far_from_a_name = (
+        len(text) > _FAR_TOO_LONG
+    )  # putting thousands of accents on one letter in order takes long
     return text if text.isascii() or far_from_a_name else unicodedata.normalize("NFC", text)
 
 
@@ -121,5 +124,5 @@ def toml_key(name: str) -> str:
 
 
 def toml_text(text: str) -> str:
-    """A printable text, or a tab, as a TOML file has it."""
-    return '"' + text.replace("\\", "\\\\").replace('"', '\\"').replace("\t", "\\t") + '"'
+    """A text as a TOML file has it: JSON's escapes are TOML's too, but for one more control."""
+    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")

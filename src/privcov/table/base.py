@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections import Counter
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from typing import ClassVar
 
 from privcov.bounding import Block
 from privcov.errors import InputError
+from privcov.names import canonical
 from privcov.schema import Schema
 from privcov.table.fragments import Arrived, Fragment, Held, Piece, bundled
 
@@ -105,14 +107,15 @@ def block_rows(schema: Schema) -> int:
 def check_names(names: Iterable[object], schema: Schema, where: str) -> list[int]:
     """Where each declared column stands among ``names``; refuses what the schema does not allow.
 
+    Names are compared in their canonical form: white space around them, and how an accent is stored, mean nothing.
     Only declared names are repeated in a message: where a file has no header, the other "names" are a person's row.
     """
-    found = [str(name) for name in names]
+    found = [canonical(str(name)) for name in names]
     declared = [column.name for column in schema.columns]
     known = set(declared)
     extra = [name for name in found if name not in known]
-    repeated = [name for name in found if found.count(name) > 1] if len(set(found)) < len(found) else []
-    for name in repeated:
+    places = {name: place for place, name in enumerate(found)}
+    for name in [name for name, times in Counter(found).items() if times > 1]:
         if name in known or not schema.ignore_extra:
             which = (
                 f"named {_shown([name])}"
@@ -120,7 +123,7 @@ def check_names(names: Iterable[object], schema: Schema, where: str) -> list[int
                 else "of one name, which the schema does not declare"
             )
             raise InputError("E103", f"{where} has two columns {which}.", "Rename one.")
-    if absent := [name for name in declared if name not in set(found)]:
+    if absent := [name for name in declared if name not in places]:
         raise InputError(
             "E102",
             f"{where} has no column {_shown(absent)}; the schema expects {_shown(declared)}, "
@@ -133,7 +136,6 @@ def check_names(names: Iterable[object], schema: Schema, where: str) -> list[int
             f"{where} has {len(extra)} columns that the schema does not declare, beside {_shown(declared)}.",
             "Declare them, or add ignore_extra = true to the schema.",
         )
-    places = {name: place for place, name in enumerate(found)}
     return [places[name] for name in declared]
 
 

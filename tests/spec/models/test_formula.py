@@ -167,9 +167,9 @@ def test_any_name_can_be_written_in_a_formula():
 
 @given(
     names=st.lists(
-        st.text(
-            st.sampled_from("ab-`~+. 01()é"), min_size=1, max_size=5
-        ).filter(lambda name: name.strip() == name),
+        st.text(st.sampled_from("ab-`~+. 01()é"), min_size=1, max_size=5).filter(
+            lambda name: name.strip() == name
+        ),
         min_size=2,
         max_size=6,
         unique=True,
@@ -192,7 +192,7 @@ def test_two_spellings_of_one_letter_are_one_name_in_a_formula():
 
 @pytest.mark.parametrize("text", ["y ~ `a", "`y ~ a", "y ~ `a``", "y ~ a`"])
 def test_a_backtick_that_is_not_closed_is_refused(text):
-    with pytest.raises(ParameterError, match="E230.*backtick"):
+    with pytest.raises(ParameterError, match=r"E230.*backtick"):
         Formula.parse(text, odd_schema(["y", "a"]))
 
 
