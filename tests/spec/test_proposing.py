@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from privcov.cli import main
 from privcov.dialect import Dialect
 from privcov.errors import InputError
-from privcov.names import fault
+from privcov.names import canonical, fault
 from privcov.schema import Schema
 from privcov.table import glance
 from privcov.table.proposing import propose
@@ -81,16 +81,16 @@ def test_a_template_of_any_header_reads_back_once_it_is_filled(names, tmp_path):
     ),
     separator=st.sampled_from(",;\t|"),
 )
-def test_every_header_gives_a_template_that_reads_back_or_one_line(names, separator, tmp_path_factory):
+def test_every_header_gives_a_template_that_reads_back_unless_a_name_is_there_twice(
+    names, separator, tmp_path_factory
+):
     place = tmp_path_factory.mktemp("any")
     path = a_file(place, written(names, separator, quoting=csv.QUOTE_ALL))
-    try:
-        schema = read_back(place, path)
-    except InputError as reason:
-        assert reason.code in ("E103", "E162")
-        assert "\n" not in str(reason)
+    if len({canonical(name) for name in names}) < len(names):
+        with pytest.raises(InputError, match="E103"):
+            read_back(place, path)
     else:
-        assert len(schema.columns) == len(names)
+        assert len(read_back(place, path).columns) == len(names)
 
 
 def test_ten_thousand_columns_take_seconds(tmp_path):
@@ -183,7 +183,7 @@ def test_a_tsv_has_tabs_or_is_refused(tmp_path):
     schema = read_back(tmp_path, a_file(tmp_path, "a, b\tc\n", "t.tsv"))
     assert ([c.name for c in schema.columns], schema.file) == (["a, b", "c"], Dialect(separator="\t"))
     assert read_back(tmp_path, a_file(tmp_path, "a\n1\n", "t.tsv")).file == Dialect(separator="\t")
-    with pytest.raises(InputError, match="E162.*2 commas and no tab"):
+    with pytest.raises(InputError, match=r"E162.*2 commas and no tab"):
         glance(a_file(tmp_path, "a,b,c\n", "t.tsv"))
     assert list(glance(a_file(tmp_path, "a,b,c\n", "t.tsv"), {"separator": ","}).columns) == ["a", "b", "c"]
 

@@ -63,7 +63,7 @@ def init(data: str, output: str | None, force: bool, as_json: bool, **file: str 
     if output is None:
         sys.stdout.write(text)
         return
-    files.write(output, text, force=force)
+    files.write(output, text.encode("utf-8"), force=force)
     note(f"wrote {output}: fill in every blank bound from public knowledge, never from the data.")
 
 

@@ -9,7 +9,7 @@ from typing import ClassVar
 
 from privcov.bounding import Block
 from privcov.errors import InputError
-from privcov.names import canonical
+from privcov.names import canonical, quoted
 from privcov.schema import Schema
 from privcov.table.fragments import Arrived, Fragment, Held, Piece, bundled
 
@@ -128,7 +128,7 @@ def check_names(names: Iterable[object], schema: Schema, where: str) -> list[int
             "E102",
             f"{where} has no column {_shown(absent)}; the schema expects {_shown(declared)}, "
             f"and {len(extra)} of the table's {len(found)} names are not among them.",
-            "Correct the schema or the header, which must be the first line of a CSV file, separated by commas.",
+            "Correct the schema or the header, which must be the first line of a CSV file, separated as [file] says.",
         )
     if extra and not schema.ignore_extra:
         raise InputError(
@@ -140,10 +140,7 @@ def check_names(names: Iterable[object], schema: Schema, where: str) -> list[int
 
 
 def _shown(names: Sequence[str]) -> str:
-    """Column names for a message: printable, short, and not too many."""
-    shown = [
-        name if name.isascii() and name.isprintable() else ascii(name)[1:-1] for name in names[:_NAMES_SHOWN]
-    ]
-    short = [name if len(name) <= 64 else name[:61] + "..." for name in shown]
+    """Declared names for a message: short, and not too many."""
+    short = [name if len(name) <= 64 else name[:61] + "..." for name in map(quoted, names[:_NAMES_SHOWN])]
     more = len(names) - _NAMES_SHOWN
     return ", ".join(short) + (f" and {more} more" if more > 0 else "")
