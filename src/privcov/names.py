@@ -55,7 +55,7 @@ def check_name(name: object) -> str:
     if reason is None:
         assert isinstance(name, str)
         return canonical(name)
-    shown = f"got {ascii(name)}, which " if len(str(name)) <= 64 else "this one "
+    shown = f"got {name!a}, which " if len(str(name)) <= 64 else "this one "
     raise InputError(
         "E121",
         f"a column name is 1 to {LONGEST_NAME} printable characters; {shown}{reason}.",

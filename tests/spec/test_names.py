@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.dataset
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import privcov as pc
@@ -88,6 +88,7 @@ def test_a_name_that_can_be_shown_is_fine_and_survives_its_file(name, tmp_path):
     assert pc.Schema.read(path) == schema
 
 
+@settings(max_examples=100, deadline=None)
 @given(st.text(max_size=12))
 def test_whatever_is_accepted_as_a_name_is_written_and_read_back(text):
     if fault(text) is None:

@@ -129,7 +129,8 @@ def check_moments(formula: str, schema: Schema, moments: PublicMoments | None) -
         raise ParameterError(
             "E263",
             f"the error of a model depends on the table, and nothing public is said about {missing[0]}.",
-            f"Add [planning.columns.{toml_key(missing[0])}] with mean and std to the schema, or give a public --surrogate.",
+            f"Add [planning.columns.{toml_key(missing[0])}] with mean and std to the schema, "
+            "or give a public --surrogate.",
         )
 
 

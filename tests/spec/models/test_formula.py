@@ -6,7 +6,7 @@ import contextlib
 import time
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import privcov as pc
@@ -165,6 +165,7 @@ def test_any_name_can_be_written_in_a_formula():
     assert plain.terms == ("Household Income (USD)", "-1", "東京都", "smile😀", "हिन्दी")
 
 
+@settings(max_examples=100, deadline=None)
 @given(
     names=st.lists(
         st.text(st.sampled_from("ab-`~+. 01()é"), min_size=1, max_size=5).filter(
