@@ -10,6 +10,7 @@ from functools import cached_property
 from typing import Any, Literal
 
 from privcov.errors import InputError, ParameterError
+from privcov.names import check_name
 from privcov.numerals import meaning, number
 
 FeatureKind = Literal["intercept", "numeric", "level", "missing"]
@@ -20,7 +21,6 @@ ColumnRule = Literal["midpoint", "zero-row", "indicator"]
 RULES: tuple[ColumnRule, ...] = ("midpoint", "zero-row", "indicator")
 
 _PADDED = re.compile(r"[+-]?0[0-9]")
-_NAME = re.compile(r"[A-Za-z0-9_.\-]{1,64}")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,7 +48,7 @@ class _Declared:
         return number(code) if isinstance(code, str) else float(code)
 
     def _check_rules(self, fill: object) -> None:
-        _check_name(self.name)
+        object.__setattr__(self, "name", check_name(self.name))
         if self.missing_values is not None:
             codes = missing_codes(self.missing_values, f"column {self.name}")
             object.__setattr__(self, "missing_values", codes)
@@ -260,16 +260,6 @@ def _is_finite(value: float) -> bool:
         return math.isfinite(value)
     except OverflowError:
         return False
-
-
-def _check_name(name: object) -> None:
-    if not isinstance(name, str) or not _NAME.fullmatch(name):
-        shown = ascii(name) if len(str(name)) <= 64 else f"one of {len(str(name))} characters"
-        raise InputError(
-            "E121",
-            f"a column name has 1 to 64 letters, digits, '_', '.' or '-'; got {shown}.",
-            "Rename the column.",
-        )
 
 
 def _finite(value: Any, what: str) -> float:

@@ -90,6 +90,23 @@ class Dialect:
             if getattr(self, field.name) != field.default
         }
 
+    def sentence(self) -> str:
+        """What departs from the default, for a person; empty where nothing does.
+
+        >>> Dialect(separator=";", decimal=",", encoding="latin-1").sentence()
+        'cells separated by semicolons, decimal comma, latin-1'
+        """
+        marks = {",": "comma", ".": "point", " ": "blank", "'": "apostrophe"}
+        marks |= {"\u00a0": "no-break blank", "\u202f": "narrow blank"}
+        said = {
+            "separator": f"cells separated by {SEPARATORS[self.separator]}s",
+            "decimal": f"decimal {marks[self.decimal]}",
+            "thousands": f"thousands set apart by a {marks.get(self.thousands)}",
+            "quote": "single quotes" if self.quote else "no quotes",
+            "encoding": self.encoding,
+        }
+        return ", ".join(said[word] for word in self.words())
+
     @property
     def constant(self) -> bool:
         """Whether every line takes the same path."""

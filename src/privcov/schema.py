@@ -27,6 +27,7 @@ from privcov import numerals
 from privcov.columns import Categorical, Code, Column, ColumnRule, Feature, Level, Numeric, missing_codes
 from privcov.dialect import RFC_4180, Dialect
 from privcov.errors import InputError, ParameterError
+from privcov.names import INTERCEPT, toml_key, toml_text
 from privcov.privacy import decimal_text, exact
 
 __all__ = ["Categorical", "Column", "Feature", "Level", "MissingRule", "Numeric", "Schema"]
@@ -82,6 +83,7 @@ class Schema:
         if not self.file.plain_numbers:
             for column in self.columns:
                 self._check_marks(column)
+        self._check_features()
 
     def _settled(self, column: Column) -> Column:
         """The column with the missing values it has, its own or the table's, and a rule only where it is its own."""
@@ -103,10 +105,21 @@ class Schema:
                     "Write it as a number, without quotes and with a decimal point.",
                 )
 
+    def _check_features(self) -> None:
+        """Refuse columns that a name typed by an analyst could not tell apart: ``sex[F]``, and level F of ``sex``."""
+        grouped = [column.name for column in self.columns if isinstance(column, Categorical)]
+        names = Counter([*(feature.name for feature in self.features), *grouped])
+        if twice := [name for name, times in names.items() if times > 1]:
+            raise InputError(
+                "E160",
+                f"two things would be named {twice[0]}: a column, and a level of another.",
+                "Rename the column.",
+            )
+
     @cached_property
     def features(self) -> tuple[Feature, ...]:
         """The columns of the released matrix: intercept first, then declared order, a level at a time."""
-        made = [Feature(name="(Intercept)", kind="intercept")] if self.intercept else []
+        made = [Feature(name=INTERCEPT, kind="intercept")] if self.intercept else []
         for column in self.columns:
             if isinstance(column, Numeric):
                 made.append(
@@ -258,7 +271,7 @@ class Schema:
         if words := self.file.words():
             lines += ["", "[file]", *(f"{word} = {_toml(mark)}" for word, mark in words.items())]
         for column in self.columns:
-            lines += ["", f'[columns."{column.name}"]' if "." in column.name else f"[columns.{column.name}]"]
+            lines += ["", f"[columns.{toml_key(column.name)}]"]
             if isinstance(column, Numeric):
                 lines += [f"lower = {_toml(column.lower)}", f"upper = {_toml(column.upper)}"]
             else:
@@ -329,7 +342,7 @@ def _toml_list(values: Sequence[Level]) -> str:
 
 def _toml(value: Level | Fraction) -> str:
     if isinstance(value, str):
-        return '"' + value.replace("\\", "\\\\").replace('"', '\\"').replace("\t", "\\t") + '"'
+        return toml_text(value)
     if isinstance(value, Fraction):
         text = decimal_text(value)
         return f'"{text}"' if "/" in text else text

@@ -1,13 +1,15 @@
-"""The schema template that ``privcov schema init`` writes: names and types, every bound blank."""
+"""The schema template that ``privcov schema init`` writes: names, types and dialect, every bound blank."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping
 
+from privcov.dialect import RFC_4180, Dialect
 from privcov.errors import InputError
+from privcov.names import toml_key, toml_text
 
-_NUMBER = re.compile(r"[+-]?[\d.]+(e[+-]?\d+)?", re.IGNORECASE)
+_NUMBER = re.compile(r"[+-]?[.,]*\d[\d.,]*(e[+-]?\d+)?", re.IGNORECASE)
 
 _HEAD = """\
 # Public facts about the table. Fill in every blank FROM PUBLIC KNOWLEDGE: a codebook, a law, common sense.
@@ -19,10 +21,20 @@ missing = "midpoint"        # a missing cell counts as the middle of its bounds;
 max_rows_per_person = 1     # how many rows one person can have; multiplies the noise
 # row_norm_bound = 1.5      # optional, in scaled units; default: no row is ever clipped
 """
+_FILE = """
+[file]                      # how the file is written: PROPOSED FROM ITS HEADER LINE ALONE, confirm it
+"""
+_DECIMAL_COMMA = """\
+# decimal = ","             # take the mark away in front if numbers are written 1,5: a wrong mark makes them missing
+"""
 
 
-def template(types: Mapping[str, str]) -> str:
-    """TOML text with one table per column; it cannot be read back until the blanks are filled."""
+def template(types: Mapping[str, str], file: Dialect = RFC_4180) -> str:
+    """TOML text with one table per column; it cannot be read back until the blanks are filled.
+
+    ``types`` says of every name whether its column looks ``numeric``; ``file`` is written where it departs from the
+    default. A decimal comma that nobody has declared is only suggested, where semicolons separate cells.
+    """
     if any(_NUMBER.fullmatch(name) for name in types):  # a template is public: no value may get into it
         raise InputError(
             "E101",
@@ -30,15 +42,16 @@ def template(types: Mapping[str, str]) -> str:
             "Put the column names on the first line of the file.",
         )
     parts = [_HEAD]
+    if words := file.words():
+        parts += [_FILE, *(f"{word} = {toml_text(mark)}\n" for word, mark in words.items())]
+        if file.separator == ";" and file.decimal == RFC_4180.decimal:
+            parts.append(_DECIMAL_COMMA)
     for name, kind in types.items():
-        heading = (
-            f"[columns.{name}]" if name.replace("_", "").replace("-", "").isalnum() else f'[columns."{name}"]'
-        )
         blanks = (
             "lower =                     # the least value possible\n"
             "upper =                     # the greatest value possible\n"
             if kind == "numeric"
             else 'levels =                    # every value to count, such as ["no", "yes"]; others: zeros\n'
         )
-        parts.append(f"\n{heading}\n{blanks}")
+        parts.append(f"\n[columns.{toml_key(name)}]\n{blanks}")
     return "".join(parts)

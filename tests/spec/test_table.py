@@ -520,7 +520,7 @@ def test_extra_columns_are_ignored_only_when_the_schema_says_so(tmp_path: Path) 
 def test_names_and_kinds_can_be_read_without_a_schema(tmp_path: Path) -> None:
     assert read_header(written(tmp_path, b"a,b\r\n1,2\r\n"), then=3) == (["a", "b"], b"1,2")
     path = written(tmp_path, parquet_bytes(pa.table({"a": [1.0], "s": ["x"], "t": [True]})), "x.parquet")
-    assert read_kinds(path) == {"a": True, "s": False, "t": True}
+    assert read_kinds(path) == [("a", True), ("s", False), ("t", True)]
     for read, name in ((lambda p: read_header(p, then=1), "no.csv"), (read_kinds, "no.parquet")):
         with pytest.raises(InputError, match="E119"):
             read(tmp_path / name)
@@ -684,7 +684,7 @@ def test_what_cannot_be_used_is_refused_with_its_code(case: str, tmp_path: Path)
     assert len(str(refusal.value)) < 2_000 + 2 * len(str(tmp_path)) + 5_000 * ("long path" in case)
 
 
-@pytest.mark.parametrize("name", ["a\x1b", "<b>", "x" * 300, "😀", "", "a b"])
+@pytest.mark.parametrize("name", ["a\x1b", "a\u202eb", "x" * 300, "(Intercept)", "", "a\nb"])
 def test_column_names_that_could_mislead_are_refused_by_the_schema(name: str) -> None:
     with pytest.raises(InputError, match="E121"):
         Schema.from_dict({"columns": {name: {"lower": 0, "upper": 1}}})

@@ -17,7 +17,9 @@ if TYPE_CHECKING:
 
 @click.command(name="estimate")
 @click.argument("data")
-@click.option("--columns", required=True, help="The numeric columns to use, separated by commas.")
+@click.option(
+    "--columns", required=True, help="The numeric columns to use, separated by commas; `a, b` is one name."
+)
 @click.option("--rho", required=True, help="zero-concentrated privacy, under replace-one.")
 @click.option("--largest-variance", required=True, help="Public: no direction varies more than this.")
 @click.option(
@@ -65,6 +67,7 @@ def command(
 
     Example: privcov estimate people.csv --columns height,weight --rho 0.5 --largest-variance 9999 -o people.json
     """
+    from privcov.names import split_names
     from privcov.privacy import ZCDP
     from privcov.unbounded import estimate_gaussian
     from privcov.unbounded.words import as_text
@@ -81,7 +84,7 @@ def command(
 
     made = estimate_gaussian(
         data,
-        columns=[name.strip() for name in columns.split(",")],
+        columns=split_names(columns),
         loss=ZCDP(rho=rho, neighbours="replace-one"),
         largest_variance=largest_variance,
         method=method,

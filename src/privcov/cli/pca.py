@@ -41,6 +41,7 @@ def command(
 
 def render(fit: PCAFit, values: dict[str, Any]) -> str:
     """Variances with intervals, then loadings, as tables for people."""
+    from privcov.aligning import cut
     from privcov.report.tables import number, table
 
     count = len(fit.columns)
@@ -65,7 +66,7 @@ def render(fit: PCAFit, values: dict[str, Any]) -> str:
         lines += [table(heads, rows), ""]
         shown = min(fit.rank, _MOST)
         loadings = [
-            [name, *(number(fit.components[j, i], 3) for j in range(shown))]
+            [cut(name), *(number(fit.components[j, i], 3) for j in range(shown))]
             for i, name in enumerate(fit.columns)
         ]
         lines += [table(["loading", *(f"PC{j + 1}" for j in range(shown))], loadings), ""]

@@ -18,7 +18,9 @@ if TYPE_CHECKING:
 @click.option(
     "--target", required=True, help="The column to explain; one level of a categorical one: sex[F]."
 )
-@click.option("--features", help="Columns joined by commas.  [default: every other column]")
+@click.option(
+    "--features", help="Columns joined by commas; `a, b` is one name.  [default: every other column]"
+)
 @click.option(
     "--penalty", default="auto", show_default=True, help="A number from 0, or auto: chosen from the release."
 )
@@ -37,9 +39,10 @@ def command(
     Example: privcov ridge people.release.json --target income --features age,educ --penalty auto
     """
     from privcov.models.ridge import ridge
+    from privcov.names import split_names
     from privcov.released import load
 
-    names = None if features is None else [name.strip() for name in features.split(",")]
+    names = None if features is None else split_names(features)
     fit = ridge(load(path), target, features=names, penalty=_number(penalty), scaled=not original)
     values = fit.to_dict(level)
     print_json(values) if as_json else print(render(fit, values))
@@ -47,14 +50,16 @@ def command(
 
 def render(fit: RidgeFit, values: dict[str, Any]) -> str:
     """The fit as a table for people, labels first."""
+    from privcov.aligning import cut
+    from privcov.names import INTERCEPT
     from privcov.report.tables import number, table
 
     lines = [*values["labels"], f"Private ridge regression of {fit.target}", ""]
-    rows = [["(Intercept)", _short(fit.intercept), "", ""]]
+    rows = [[INTERCEPT, _short(fit.intercept), "", ""]]
     for name, value in fit.coefficients.items():
         scaled = values["scaled_coefficients"][name]
         why = "no variance left" if name in fit.problem.constant else ""
-        rows.append([name, _short(value), number(scaled, 4), why])
+        rows.append([cut(name), _short(value), number(scaled, 4), why])
     shown = [row if fit.problem.constant else row[:3] for row in rows]
     lines += [table(["", "Coefficient", "Scaled", ""][: len(shown[0])], shown), ""]
     how = "chosen from the release" if fit.choice else "given"

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from privcov.privacy import Loss
     from privcov.schema import Schema
 
+_QUOTES = {"single": "'", "double": '"', "none": ""}
+
 
 @click.group(name="schema")
 def command() -> None:
@@ -28,29 +30,40 @@ def command() -> None:
 @click.argument("data")
 @click.option("-o", "--output", help="Write the template here; without it, to stdout.")
 @click.option("--force", is_flag=True, help="Replace an output that is already there.")
+@click.option(
+    "--separator", help="What stands between cells: comma, semicolon, tab or bar.  [default: proposed]"
+)
+@click.option("--decimal", help="What stands before the fraction of a number: . or ,  [default: .]")
+@click.option("--thousands", help="What sets apart groups of three digits.  [default: nothing]")
+@click.option("--quote", help="What surrounds cells: single, double or none.  [default: proposed]")
+@click.option("--encoding", help="utf-8, latin-1 or utf-16.  [default: proposed]")
 @json_option
-def init(data: str, output: str | None, force: bool, as_json: bool) -> None:
+def init(data: str, output: str | None, force: bool, as_json: bool, **file: str | None) -> None:
     """Write a schema TEMPLATE for DATA: column names and types only, every bound left blank.
 
-    Bounds read off the data are not private, so none is offered: fill them from public knowledge.
+    Bounds read off the data are not private, so none is offered: fill them from public knowledge. How the file is
+    written (separator, quotes, encoding) is proposed from its header line alone, under [file], for you to confirm;
+    a header that could be read in two ways is refused until an option says which.
 
     Example: privcov schema init people.csv -o people.toml
     """
     from privcov import files
-    from privcov.table import column_types
+    from privcov.dialect import SEPARATORS
+    from privcov.table import glance
     from privcov.template import template
 
     if output is not None:
         files.check_writable(output, force=force)
-    types = column_types(data)
+    words = {name: mark for mark, name in SEPARATORS.items()} | _QUOTES
+    seen = glance(data, {word: words.get(mark, mark) for word, mark in file.items() if mark is not None})
+    text = template(seen.columns, seen.file)
     if as_json:
-        print_json({"columns": types})
+        print_json({"columns": seen.columns, "file": seen.file.words()})
         return
-    text = template(types)
     if output is None:
         sys.stdout.write(text)
         return
-    files.write(output, text, force=force)
+    files.write(output, text.encode("utf-8"), force=force)
     note(f"wrote {output}: fill in every blank bound from public knowledge, never from the data.")
 
 
@@ -70,12 +83,19 @@ def check(path: str, as_json: bool) -> None:
     norm = float(schema.squared_norm_bound) ** 0.5
     if as_json:
         print_json(
-            {"columns": [f.name for f in schema.features], "row_norm_bound": norm, "grid": grid.exponent}
+            {
+                "columns": [f.name for f in schema.features],
+                "row_norm_bound": norm,
+                "grid": grid.exponent,
+                "file": schema.file.words(),
+            }
         )
         return
     print(f"{path}: {len(schema.columns)} columns, {schema.dimension} after one-hot coding.")
     print(f"Row norm at most {norm:.4g} in scaled units; rows on a grid of 2^-{grid.exponent}.")
     print(f"Missing cells: {schema.missing_words}. Rows per person: at most {schema.max_rows_per_person}.")
+    if schema.file.words():
+        print(f"A file of lines: {schema.file.sentence()}.")
 
 
 @command.command(name="explain")
@@ -104,6 +124,7 @@ def explain(
 
     Example: privcov schema explain people.toml --epsilon 1 --rows 4000
     """
+    from privcov.aligning import cut
     from privcov.bounds import column_costs
     from privcov.report.tables import number, table
     from privcov.schema import Schema
@@ -131,7 +152,7 @@ def explain(
     per = "mean" if rows else "sum"
     headings = ["column", "bounds", "noise without it"] + ([f"noise on its {per}"] if loss else [])
     lines = [
-        [c.name, c.bounds, f"{100 * c.noise_without:.0f} %"]
+        [cut(c.name), c.bounds, f"{100 * c.noise_without:.0f} %"]
         + ([] if c.sum_noise is None else [number(c.sum_noise / (rows or 1), 4)])
         for c in costs
     ]

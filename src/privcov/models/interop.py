@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from privcov.errors import ParameterError
 from privcov.models import association, selection
-from privcov.models.summary import REHEARSAL
+from privcov.models.summary import REHEARSAL, latex_text
 from privcov.released import Release
 
 if TYPE_CHECKING:
@@ -37,8 +37,8 @@ def to_polars(release: Release, what: str = "covariance") -> polars.DataFrame:
     """The same as a polars frame; its first column holds the names, and is called REHEARSAL where it must be."""
     rows, columns, values = _table(release, what)
     first = REHEARSAL if _labels(release) else "column"
-    if first in columns:
-        first = "(column)"  # no declared column has brackets like these
+    while first in columns:
+        first = f"({first})"
     made: dict[str, Any] = {first: list(rows)}
     made |= {name: values[:, i] for i, name in enumerate(columns)}
     frame: polars.DataFrame = _library("polars").DataFrame(made)
@@ -60,13 +60,13 @@ def to_latex(release: Release, what: str = "covariance", *, digits: int = 4) -> 
         )
     rows, columns, values = _table(release, what)
     lines = [rf"\begin{{tabular}}{{l{'r' * len(columns)}}}", r"\toprule"]
-    lines += [" & ".join(["", *map(_escaped, columns)]) + r" \\", r"\midrule"]
+    lines += [" & ".join(["", *map(latex_text, columns)]) + r" \\", r"\midrule"]
     for name, line in zip(rows, values, strict=True):
         cells = ["--" if np.isnan(value) else f"${value:.{digits}g}$" for value in line]
-        lines.append(" & ".join([_escaped(name), *cells]) + r" \\")
+        lines.append(" & ".join([latex_text(name), *cells]) + r" \\")
     promise = f"{what.replace('_', ' ')}; {release.certificate.loss}, by {release.certificate.mechanism}"
     wide = [
-        rf"\multicolumn{{{len(columns) + 1}}}{{l}}{{{_escaped(note)}}} \\"
+        rf"\multicolumn{{{len(columns) + 1}}}{{l}}{{{latex_text(note)}}} \\"
         for note in [*_labels(release), promise]
     ]
     return "\n".join([*lines, r"\bottomrule", *wide, r"\end{tabular}"])
@@ -100,15 +100,3 @@ def _library(name: str) -> Any:
         raise ParameterError(
             "E259", f"to_{name} needs {name}.", f"Install it with pip install {name}."
         ) from None
-
-
-def _escaped(text: str) -> str:
-    marks = {
-        "\\": r"\textbackslash{}",
-        "~": r"\textasciitilde{}",
-        "^": r"\textasciicircum{}",
-        "<": "$<$",
-        ">": "$>$",
-    }
-    marks |= {mark: "\\" + mark for mark in "_%&#${}"}
-    return "".join(marks.get(letter, letter) for letter in text)

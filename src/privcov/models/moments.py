@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from privcov.errors import ParameterError
 from privcov.models.formula import Formula
+from privcov.names import INTERCEPT
 from privcov.noise import NoiseLaw
 from privcov.released import Release
 
@@ -140,7 +141,7 @@ class Moments:
         law = release.certificate.law
         names = [features[place].name for place in chosen[:-1]]
         return cls(
-            names=tuple(["(Intercept)", *names] if formula.intercept else names),
+            names=tuple([INTERCEPT, *names] if formula.intercept else names),
             matrix=mixing @ raw @ mixing.T,
             rows=rows,
             rows_public=public,

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privcov.errors import ParameterError
+from privcov.names import canonical
 from privcov.released import Release
 from privcov.schema import Schema
 
@@ -121,6 +122,7 @@ def _is_missing(cells: NDArray[np.object_]) -> NDArray[np.bool_]:
 
 
 def _places(schema: Schema, name: str) -> list[int]:
+    name = canonical(str(name))
     exact = [
         i for i, feature in enumerate(schema.features) if feature.name == name and feature.kind != "intercept"
     ]
@@ -128,9 +130,7 @@ def _places(schema: Schema, name: str) -> list[int]:
     if not found:
         names = [column.name for column in schema.columns]
         shown = ", ".join(names[:8]) + (", …" if len(names) > 8 else "")
-        raise ParameterError(
-            "E250", f"there is no column {str(name)[:64]!r} in this release.", f"It has {shown}."
-        )
+        raise ParameterError("E250", f"there is no column {name[:64]!r} in this release.", f"It has {shown}.")
     return found
 
 

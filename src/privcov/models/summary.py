@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from privcov.aligning import cut, line, widths
 from privcov.errors import ParameterError
 from privcov.models.ols import Fit
 
@@ -28,7 +29,10 @@ def as_text(fit: Fit, level: float = 0.95) -> str:
     rows = _rows(fit, level)
     lines = [*_labels(fit), f"Private least squares: {fit.formula}", ""]
     if fit.method == "none":
-        lines += [_aligned(["", "Estimate"], [[row["name"], _short(row["estimate"])] for row in rows]), ""]
+        lines += [
+            _aligned(["", "Estimate"], [[cut(row["name"]), _short(row["estimate"])] for row in rows]),
+            "",
+        ]
         lines += [_refusal(fit)]
     else:
         heads = ["", "Estimate", "Std. Error", "t value", "Pr(>|t|)", "", f"{100 * level:g} % interval"]
@@ -36,7 +40,7 @@ def as_text(fit: Fit, level: float = 0.95) -> str:
         heads += parts
         cells = [
             [
-                row["name"],
+                cut(row["name"]),
                 _short(row["estimate"]),
                 _short(row["std_error"]),
                 f"{row['t_value']:.2f}",
@@ -97,18 +101,18 @@ def as_latex(fit: Fit, level: float = 0.95) -> str:
         heads += ["Std. Error", "$t$", r"$\Pr(>|t|)$", rf"{100 * level:g}\,\% interval", "privacy share"]
     body = []
     for row in _rows(fit, level):
-        cells = [_escaped(row["name"]), _short(row["estimate"])]
+        cells = [latex_text(row["name"]), _short(row["estimate"])]
         if not refused:
             cells += [
                 _short(row["std_error"]),
                 f"{row['t_value']:.2f}",
-                _escaped(_probability(row["p_value"])),
+                latex_text(_probability(row["p_value"])),
             ]
             cells += [_span(row["lower"], row["upper"]).replace("∞", r"$\infty$")]
             cells += [rf"{100 * row['privacy_share']:.0f}\,\%"]
         body.append(" & ".join(cells) + r" \\")
     notes = [*_labels(fit), f"{fit.formula}", *_closing(fit)]
-    wide = [rf"\multicolumn{{{len(heads)}}}{{l}}{{{_escaped(note)}}} \\" for note in notes]
+    wide = [rf"\multicolumn{{{len(heads)}}}{{l}}{{{latex_text(note)}}} \\" for note in notes]
     rows = [rf"\begin{{tabular}}{{l{'r' * (len(heads) - 1)}}}", r"\toprule", " & ".join(heads) + r" \\"]
     return "\n".join([*rows, r"\midrule", *body, r"\bottomrule", *wide, r"\end{tabular}"])
 
@@ -177,7 +181,9 @@ def _labels(fit: Fit) -> list[str]:
 def _split(fit: Fit) -> list[str]:
     if fit.naive:
         return []
-    parts = ", ".join(f"{name} {100 * share:.0f} %" for name, share in list(fit.privacy_share.items())[:12])
+    parts = ", ".join(
+        f"{cut(name)} {100 * share:.0f} %" for name, share in list(fit.privacy_share.items())[:12]
+    )
     lines = ["", f"Share of each variance (std. error squared) that is privacy: {parts}."]
     if drowned := fit.uncertainty.drowned:
         lines.append(
@@ -230,14 +236,8 @@ def _refusal(fit: Fit) -> str:
 
 
 def _aligned(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    widths = [max(map(len, column)) for column in zip(heads, *rows, strict=True)]
-    left = {0, 5}
-
-    def line(cells: Sequence[str]) -> str:
-        pairs = enumerate(zip(cells, widths, strict=True))
-        return "  ".join(c.ljust(w) if i in left else c.rjust(w) for i, (c, w) in pairs).rstrip()
-
-    return "\n".join([line(heads), *map(line, rows)])
+    room = widths(heads, rows)
+    return "\n".join(line(cells, room, {0, 5}, between="  ") for cells in (heads, *rows))
 
 
 def _span(low: float, high: float) -> str:
@@ -265,7 +265,20 @@ def _finite(value: float) -> float | None:
     return value if math.isfinite(value) else None
 
 
-def _escaped(text: str) -> str:
-    for mark in ("\\", "_", "%", "&", "#", "$", "{", "}"):
-        text = text.replace(mark, r"\textbackslash " if mark == "\\" else "\\" + mark)
-    return text.replace("~", r"$\sim$").replace("^", r"\^{}").replace("<", "$<$").replace(">", "$>$")
+def latex_text(text: str) -> str:
+    """Any text as LaTeX prints it: every mark that means something there is escaped.
+
+    >>> print(latex_text("a_b ~ 100 %"))
+    a\\_b $\\sim$ 100 \\%
+    """
+    return "".join(_LATEX_MARKS.get(letter, letter) for letter in text)
+
+
+_LATEX_MARKS = {mark: "\\" + mark for mark in "_%&#${}"} | {
+    "\\": r"\textbackslash{}",
+    "~": r"$\sim$",
+    "^": r"\textasciicircum{}",
+    "<": "$<$",
+    ">": "$>$",
+    "`": r"\textasciigrave{}",
+}

@@ -18,8 +18,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privcov.certificate import Certificate
-from privcov.errors import ParameterError
+from privcov.errors import InputError, ParameterError
 from privcov.grid import Grid
+from privcov.names import canonical, split_names
 from privcov.noise import NoiseLaw
 from privcov.privacy import Loss, exact
 from privcov.released import Release
@@ -73,6 +74,7 @@ class PublicMoments:
         columns, correlations = given.get("columns", {}), given.get("correlations", {})
         if not isinstance(columns, Mapping) or not isinstance(correlations, Mapping):
             raise ParameterError("E262", "[planning] holds the tables columns and correlations.")
+        columns = {canonical(str(name)): about for name, about in columns.items()}
         mean, std = _first_two(schema, columns)
         covariance = _correlations(schema, correlations) * np.outer(std, std)
         for i, one in enumerate(schema.features):  # features of one column exclude each other: E[zz'] = 0
@@ -162,11 +164,16 @@ def _correlations(schema: Schema, given: Mapping[str, Any]) -> Floats:
     names = [feature.name for feature in schema.features]
     matrix = np.eye(len(names))
     for pair, value in given.items():
-        ends = [part.strip() for part in str(pair).split(",")]
         where = f"[planning.correlations] {pair!r}"
+        try:
+            ends = split_names(pair)
+        except InputError:
+            ends = []
         if len(ends) != 2 or not set(ends) <= set(names) or ends[0] == ends[1]:
             raise ParameterError(
-                "E262", f"{where} must name two columns of the release, as in 'age, income'."
+                "E262",
+                f"{where} must name two columns of the release, as in 'age, income'.",
+                "A name that has a comma goes between backticks: '`last, first`, income'.",
             )
         number = _number(value, where)
         if not -1 <= number <= 1:

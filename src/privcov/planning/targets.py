@@ -3,7 +3,8 @@
 ``frobenius=0.02``, ``spectral=…``, ``entry=…``: the expected error of the matrix per row, in scaled units; with a
 95 after the word, the error it stays below 95 times in 100. In original units, 95 times in 100: ``mean(age)=0.5``,
 ``covariance(age, income)=20``. A standard error in original units, sampling and privacy together:
-``se(income ~ age + educ: educ)=50``.
+``se(income ~ age + educ: educ)=50``. A name that has brackets, commas or colons goes between backticks, as in a
+formula: ``mean(`Household Income (USD)`)=500``.
 """
 
 from __future__ import annotations
@@ -13,8 +14,9 @@ import re
 from dataclasses import dataclass
 
 from privcov.errors import ParameterError
-from privcov.models.formula import Formula
+from privcov.models.formula import LONGEST_FORMULA, Formula
 from privcov.models.ols import ols
+from privcov.names import INTERCEPT, QUOTED, toml_key, unquoted
 from privcov.planning.forecast import Forecast
 from privcov.planning.moments import PublicMoments
 from privcov.privacy import exact
@@ -22,9 +24,9 @@ from privcov.schema import Schema
 
 _SHAPE = re.compile(
     r"\s*(?:(?P<norm>frobenius|spectral|entry)(?P<high>95)?"
-    r"|mean\((?P<mean>[^()]+)\)"
-    r"|covariance\((?P<one>[^(),]+),(?P<other>[^(),]+)\)"
-    r"|se\((?P<formula>[^:]+):(?P<term>.+)\))\s*=\s*(?P<bound>[^=]+)"
+    rf"|mean\((?P<mean>\s*+{QUOTED}\s*+|[^()`]+)\)"
+    rf"|covariance\((?P<one>\s*+{QUOTED}\s*+|[^(),`]+),(?P<other>\s*+{QUOTED}\s*+|[^(),`]+)\)"
+    rf"|se\((?P<formula>(?:{QUOTED}|[^:`])++):(?P<term>.+)\))\s*=\s*(?P<bound>[^=]+)"
 )
 
 
@@ -48,12 +50,12 @@ class Target:
         >>> Target.parse("frobenius=0.02", schema).bound
         0.02
         """
-        found = _SHAPE.fullmatch(text)
+        found = _SHAPE.fullmatch(text) if len(text) <= LONGEST_FORMULA else None
         if found is None:
             raise ParameterError(
                 "E263",
                 f"a target reads frobenius=0.02, mean(age)=0.5, covariance(age, income)=20 or "
-                f'"se(income ~ age: age)=50", got {text!r}.',
+                f'"se(income ~ age: age)=50", got {text[:200]!r}.',
             )
         try:
             bound = float(exact(found["bound"].strip()))
@@ -65,17 +67,17 @@ class Target:
         if found["norm"]:
             return cls(text=said, bound=bound, norm=found["norm"], high=found["high"] is not None)
         if found["formula"]:
-            return cls._of_model(said, bound, found["formula"].strip(), found["term"].strip(), schema)
+            return cls._of_model(said, bound, found["formula"].strip(), unquoted(found["term"]), schema)
         names = [found["mean"]] if found["mean"] else [found["one"], found["other"]]
         if found["mean"] and not schema.intercept:
             raise ParameterError("E263", "a mean needs an intercept.", "Set intercept = true in the schema.")
-        return cls(text=said, bound=bound, places=tuple(_place(name.strip(), schema) for name in names))
+        return cls(text=said, bound=bound, places=tuple(_place(unquoted(name), schema) for name in names))
 
     @classmethod
     def _of_model(cls, said: str, bound: float, formula: str, term: str, schema: Schema) -> Target:
         parsed = Formula.parse(formula, schema)
         names = [schema.features[place].name for place in parsed.features(schema)]
-        terms = ["(Intercept)", *names] if parsed.intercept else names
+        terms = [INTERCEPT, *names] if parsed.intercept else names
         if term not in terms:
             raise ParameterError("E263", f"{formula} has no term {term!r}.", f"It has: {', '.join(terms)}.")
         return cls(text=said, bound=bound, formula=formula, term=term)
@@ -127,7 +129,8 @@ def check_moments(formula: str, schema: Schema, moments: PublicMoments | None) -
         raise ParameterError(
             "E263",
             f"the error of a model depends on the table, and nothing public is said about {missing[0]}.",
-            f"Add [planning.columns.{missing[0]}] with mean and std to the schema, or give a public --surrogate.",
+            f"Add [planning.columns.{toml_key(missing[0])}] with mean and std to the schema, "
+            "or give a public --surrogate.",
         )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from textwrap import fill
 from typing import TYPE_CHECKING
 
+from privcov.aligning import cut
 from privcov.planning.forecast import Forecast
 from privcov.privacy import display
 from privcov.report.tables import table
@@ -100,7 +101,7 @@ def _notes(plan: Plan) -> list[str]:
 def _columns(plan: Plan) -> str:
     shown = plan.columns()[:MOST_COLUMNS]
     headings = ["column", *(["mean ±"] if shown and shown[0].mean is not None else []), "variance ±"]
-    lines = [[c.column, *([] if c.mean is None else [_size(c.mean)]), _size(c.variance)] for c in shown]
+    lines = [[cut(c.column), *([] if c.mean is None else [_size(c.mean)]), _size(c.variance)] for c in shown]
     title = f"Noise of {plan.choice.mechanism.name} in original units, 95 times in 100:"
     hidden = len(plan.columns()) - len(shown)
     more = f"\n… and {hidden} more columns (--json prints all)" if hidden else ""

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from privcov.aligning import cut
 from privcov.released import Release
 from privcov.report.tables import matrix, number, table
 from privcov.report.words import promise
@@ -119,7 +120,7 @@ def _means(release: Release, *, repair: str, scaled: bool) -> str:
     means = release.mean(scaled=scaled, repair=repair)
     spread = np.sqrt(np.clip(np.diag(release.covariance(scaled=scaled, repair=repair)), 0, None))
     rows = [
-        [name, number(mean, 4), number(std, 4)]
+        [cut(name), number(mean, 4), number(std, 4)]
         for name, mean, std in zip(release.columns[1:], means, spread, strict=True)
     ]
     return table(["column", "mean", "std. dev."], rows)

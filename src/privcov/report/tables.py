@@ -7,6 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from privcov.aligning import cut, line, widths
+
 
 def table(headings: Sequence[str], rows: Sequence[Sequence[str]], *, left: int = 1) -> str:
     """Columns that line up; the first ``left`` columns are words, the others numbers.
@@ -17,16 +19,9 @@ def table(headings: Sequence[str], rows: Sequence[Sequence[str]], *, left: int =
     a      1
     bb    22
     """
-    widths = [max(map(len, column)) for column in zip(headings, *rows, strict=True)]
-    widths = [width if i < left else max(width, 3) for i, width in enumerate(widths)]
-
-    def line(cells: Sequence[str]) -> str:
-        placed = [
-            c.ljust(w) if i < left else c.rjust(w) for i, (c, w) in enumerate(zip(cells, widths, strict=True))
-        ]
-        return " ".join(placed).rstrip()
-
-    return "\n".join([line(headings), " ".join("─" * width for width in widths), *map(line, rows)])
+    room = [width if i < left else max(width, 3) for i, width in enumerate(widths(headings, rows))]
+    placed = [line(cells, room, range(left)) for cells in (headings, *rows)]
+    return "\n".join([placed[0], " ".join("─" * width for width in room), *placed[1:]])
 
 
 def matrix(
@@ -40,9 +35,10 @@ def matrix(
     """A symmetric matrix with its names; a wide one shows its first columns and says so."""
     shown = names[:most]
     cells = [
-        [name, *(number(values[i, j], digits) for j in range(len(shown)))] for i, name in enumerate(shown)
+        [cut(name), *(number(values[i, j], digits) for j in range(len(shown)))]
+        for i, name in enumerate(shown)
     ]
-    text = table(["", *(_short(name) for name in shown)], cells)
+    text = table(["", *(cut(name, 11) for name in shown)], cells)
     hidden = len(names) - len(shown)
     return text + (f"\n… and {hidden} more columns ({all_of_it})" if hidden else "")
 
@@ -56,7 +52,3 @@ def number(value: float, digits: int = 2) -> str:
     if np.isnan(value):
         return "–"
     return f"{value:.{digits}f}" if abs(value) < 10_000 else f"{value:.4g}"
-
-
-def _short(name: str, width: int = 11) -> str:
-    return name if len(name) <= width else name[: width - 1] + "…"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from textwrap import fill
 
+from privcov.names import quoted
 from privcov.privacy import Neighbours, display
 from privcov.released import Release
 from privcov.schema import Numeric
@@ -118,9 +119,9 @@ def _noise(release: Release) -> str:
 
 def _bounds(release: Release) -> str:
     parts = [
-        f"{column.name} in [{column.lower:g}, {column.upper:g}]"
+        f"{quoted(column.name)} in [{column.lower:g}, {column.upper:g}]"
         if isinstance(column, Numeric)
-        else f"{column.name} of {len(column.levels)} levels"
+        else f"{quoted(column.name)} of {len(column.levels)} levels"
         for column in release.schema.columns
     ]
     shown = ", ".join(parts[:8]) + (f", and {len(parts) - 8} more columns" if len(parts) > 8 else "")

@@ -9,6 +9,6 @@ from __future__ import annotations
 
 from privcov.table.base import Table
 from privcov.table.opening import open_table
-from privcov.table.types import column_types
+from privcov.table.types import Glance, glance
 
-__all__ = ["Table", "column_types", "open_table"]
+__all__ = ["Glance", "Table", "glance", "open_table"]

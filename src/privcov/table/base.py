@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections import Counter
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from typing import ClassVar
 
@@ -10,6 +11,7 @@ import numpy as np
 
 from privcov.bounding import Block
 from privcov.errors import InputError
+from privcov.names import canonical, quoted
 from privcov.schema import Numeric, Schema
 from privcov.table.cells import apply_missing_codes
 from privcov.table.fragments import Arrived, Fragment, Held, Piece, bundled
@@ -137,14 +139,15 @@ def block_rows(schema: Schema) -> int:
 def check_names(names: Iterable[object], schema: Schema, where: str) -> list[int]:
     """Where each declared column stands among ``names``; refuses what the schema does not allow.
 
+    Names are compared in their canonical form: white space around them, and how an accent is stored, mean nothing.
     Only declared names are repeated in a message: where a file has no header, the other "names" are a person's row.
     """
-    found = [str(name) for name in names]
+    found = [canonical(str(name)) for name in names]
     declared = [column.name for column in schema.columns]
     known = set(declared)
     extra = [name for name in found if name not in known]
-    repeated = [name for name in found if found.count(name) > 1] if len(set(found)) < len(found) else []
-    for name in repeated:
+    places = {name: place for place, name in enumerate(found)}
+    for name in [name for name, times in Counter(found).items() if times > 1]:
         if name in known or not schema.ignore_extra:
             which = (
                 f"named {_shown([name])}"
@@ -152,12 +155,12 @@ def check_names(names: Iterable[object], schema: Schema, where: str) -> list[int
                 else "of one name, which the schema does not declare"
             )
             raise InputError("E103", f"{where} has two columns {which}.", "Rename one.")
-    if absent := [name for name in declared if name not in set(found)]:
+    if absent := [name for name in declared if name not in places]:
         raise InputError(
             "E102",
             f"{where} has no column {_shown(absent)}; the schema expects {_shown(declared)}, "
             f"and {len(extra)} of the table's {len(found)} names are not among them.",
-            "Correct the schema or the header, which must be the first line of a CSV file, separated by commas.",
+            "Correct the schema or the header, which must be the first line of a CSV file, separated as [file] says.",
         )
     if extra and not schema.ignore_extra:
         raise InputError(
@@ -165,15 +168,11 @@ def check_names(names: Iterable[object], schema: Schema, where: str) -> list[int
             f"{where} has {len(extra)} columns that the schema does not declare, beside {_shown(declared)}.",
             "Declare them, or add ignore_extra = true to the schema.",
         )
-    places = {name: place for place, name in enumerate(found)}
     return [places[name] for name in declared]
 
 
 def _shown(names: Sequence[str]) -> str:
-    """Column names for a message: printable, short, and not too many."""
-    shown = [
-        name if name.isascii() and name.isprintable() else ascii(name)[1:-1] for name in names[:_NAMES_SHOWN]
-    ]
-    short = [name if len(name) <= 64 else name[:61] + "..." for name in shown]
+    """Declared names for a message: short, and not too many."""
+    short = [name if len(name) <= 64 else name[:61] + "..." for name in map(quoted, names[:_NAMES_SHOWN])]
     more = len(names) - _NAMES_SHOWN
     return ", ".join(short) + (f" and {more} more" if more > 0 else "")

@@ -19,7 +19,7 @@ from privcov.bounding import Block
 from privcov.errors import InputError, InternalError
 from privcov.schema import Schema
 from privcov.table.arrow import check_columns
-from privcov.table.base import Answer, Table
+from privcov.table.base import Answer, Table, check_names
 from privcov.table.fragments import Arrived
 from privcov.table.frames import PandasTable
 
@@ -73,7 +73,8 @@ class DaskTable(_ClusterTable):
     def __init__(self, frame: Any, schema: Schema) -> None:
         super().__init__(schema)
         PandasTable(frame._meta, schema)  # its names and types, without a row
-        self._frame = frame[[column.name for column in schema.columns]]
+        places = check_names(frame.columns, schema, "the frame")
+        self._frame = frame[[frame.columns[place] for place in places]]
         self.parts = int(frame.npartitions)
 
     def asked_at_home(self, question: str) -> list[object]:

@@ -26,8 +26,11 @@ class LazyTable(Table):
             raise InputError(
                 "E110", "the lazy frame has a query that polars refuses.", "Call collect() to see why."
             ) from None
-        check_columns(empty.to_arrow().schema, schema, "the frame")
-        self._frame = frame.select([column.name for column in schema.columns])
+        places = check_columns(empty.to_arrow().schema, schema, "the frame")
+        import polars
+
+        # By place: polars takes some names for patterns, "*" for every column and "^a.*$" for those that begin so.
+        self._frame = frame.select([polars.nth(place) for place in places])
 
     def _blocks(self) -> Iterator[Block]:
         try:
@@ -49,7 +52,8 @@ class DatasetTable(Table):
 
     def __init__(self, dataset: Any, schema: Schema, parts: Sequence[Any] | None = None) -> None:
         super().__init__(schema)
-        check_columns(dataset.schema, schema, "the dataset")
+        places = check_columns(dataset.schema, schema, "the dataset")
+        self._names = [dataset.schema.names[place] for place in places]
         self._dataset = dataset
         self._parts = parts
 
@@ -61,20 +65,19 @@ class DatasetTable(Table):
         ]
 
     def _blocks(self) -> Iterator[Block]:
-        names = [column.name for column in self.schema.columns]
         parts = self._dataset.get_fragments() if self._parts is None else self._parts
         try:
             for part in parts:
                 batches = part.to_batches(
                     schema=self._dataset.schema,
-                    columns=names,
+                    columns=self._names,
                     batch_size=block_rows(self.schema),
                     batch_readahead=1,
                     fragment_readahead=1,
                     use_threads=False,
                 )
                 for batch in batches:
-                    yield from batch_blocks(batch, range(len(names)), self.schema)
+                    yield from batch_blocks(batch, range(len(self._names)), self.schema)
         except (pa.ArrowException, OSError):
             raise InternalError() from None  # the text of a foreign error may quote a value
 

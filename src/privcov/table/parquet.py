@@ -12,6 +12,7 @@ import pyarrow.parquet as pq
 
 from privcov.bounding import Block
 from privcov.errors import InputError
+from privcov.names import canonical
 from privcov.schema import Schema
 from privcov.table.arrow import batch_blocks, check_columns
 from privcov.table.base import Table, block_rows
@@ -31,7 +32,7 @@ class ParquetTable(Table):
         self._path = path
         self._size = regular_file(path).st_size
         with _open(path, schema) as file:
-            metadata = _checked(file, path, self._size, schema)
+            metadata, _ = _checked(file, path, self._size, schema)
             every = range(metadata.num_row_groups)
             self._groups = every if piece is None else range(piece.start, piece.stop)
             if piece is not None and (self._size != piece.size or piece.stop > len(every)):
@@ -43,11 +44,10 @@ class ParquetTable(Table):
         self._share = self._size / max(1, len(every))
 
     def _blocks(self) -> Iterator[Block]:
-        names = [column.name for column in self.schema.columns]
         self.bytes_done = self._handed = 0
         self._check_size()
         with _open(self._path, self.schema) as file:
-            _checked(file, self._path, self._size, self.schema)
+            _, names = _checked(file, self._path, self._size, self.schema)
             for done, group in enumerate(self._groups, 1):
                 batches = file.iter_batches(
                     block_rows(self.schema), row_groups=[group], columns=names, use_threads=False
@@ -94,7 +94,7 @@ def _open(path: Path, schema: Schema) -> Any:
         wanted = {column.name for column in schema.columns}
         return pq.ParquetFile(
             os.fspath(path),
-            read_dictionary=[name for name in names if name in wanted],
+            read_dictionary=[name for name in names if canonical(name) in wanted],
             buffer_size=_BUFFER,
             pre_buffer=False,
         )
@@ -102,8 +102,8 @@ def _open(path: Path, schema: Schema) -> Any:
         _damaged(path)
 
 
-def _checked(file: Any, path: Path, size: int, schema: Schema) -> Any:
-    """The metadata of a file that fits the schema."""
+def _checked(file: Any, path: Path, size: int, schema: Schema) -> tuple[Any, list[str]]:
+    """The metadata of a file that fits the schema, and what the file calls the declared columns."""
     try:
         metadata, found = file.metadata, file.schema_arrow
     except (pa.ArrowException, OSError, ValueError):
@@ -114,16 +114,16 @@ def _checked(file: Any, path: Path, size: int, schema: Schema) -> Any:
             f"{path.name} claims far more rows than a file of its size can hold.",
             "Write it again without extreme compression if it is genuine.",
         )
-    check_columns(found, schema, path.name)
-    return metadata
+    places = check_columns(found, schema, path.name)
+    return metadata, [found.names[place] for place in places]
 
 
-def read_kinds(path: Path) -> dict[str, bool]:
+def read_kinds(path: Path) -> list[tuple[str, bool]]:
     """Every column's name, and whether its type is a number; from metadata alone."""
     regular_file(path)
     try:
         with pq.ParquetFile(os.fspath(path)) as file:
-            return {field.name: is_number(field.type) for field in file.schema_arrow}
+            return [(field.name, is_number(field.type)) for field in file.schema_arrow]
     except (pa.ArrowException, OSError, ValueError):
         _damaged(path)
 

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from privcov.documents import Form
+from privcov.names import canonical, fault
 from privcov.privacy import ZCDP, decimal_text, exact
 from privcov.signing import PrivateKey, PublicKey
 from privcov.unbounded.estimate import GaussianCertificate, GaussianEstimate
@@ -80,6 +81,8 @@ def _decode(document: object) -> GaussianEstimate:
         raise ValueError("the shares do not add up")
     if type(rows) is not int or rows < 1 or not columns or len(set(columns)) != len(columns):
         raise ValueError("shape")
+    if any(fault(name) is not None or canonical(name) != name for name in columns):
+        raise ValueError("names")
     if promise["arithmetic"] != "exact" or promise["randomness"] != "kernel":
         raise ValueError("certificate")
     if promise["mechanism"] not in _METHODS:

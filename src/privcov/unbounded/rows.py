@@ -16,6 +16,7 @@ import numpy as np
 
 from privcov.bounding import Floats
 from privcov.errors import InputError
+from privcov.names import check_name
 from privcov.schema import Numeric, Schema
 from privcov.table import Table, open_table
 
@@ -28,7 +29,7 @@ def column_names(data: Any, columns: Sequence[str] | None) -> tuple[str, ...]:
     if columns is not None:
         if isinstance(columns, str):
             raise InputError("E124", "columns must be a list of names, got one text.", "Write ['name'].")
-        return tuple(columns)
+        return tuple(check_name(name) for name in columns)
     if isinstance(data, np.ndarray):
         if data.ndim != 2 or data.shape[1] == 0:
             raise InputError(

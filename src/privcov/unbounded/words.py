@@ -6,6 +6,7 @@ from textwrap import fill
 
 import numpy as np
 
+from privcov.aligning import cut
 from privcov.privacy import display
 from privcov.report.tables import matrix, table
 from privcov.unbounded.estimate import GaussianEstimate
@@ -19,7 +20,7 @@ def as_text(estimate: GaussianEstimate) -> str:
         correlation = estimate.covariance / np.outer(stds, stds)
     means = [None] * len(names) if estimate.mean is None else estimate.mean.tolist()
     rows = [
-        [name, "–" if mean is None else f"{mean:.6g}", f"{std:.6g}"]
+        [cut(name), "–" if mean is None else f"{mean:.6g}", f"{std:.6g}"]
         for name, mean, std in zip(names, means, stds, strict=True)
     ]
     return "\n".join(

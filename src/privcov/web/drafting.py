@@ -14,10 +14,11 @@ from typing import Any
 
 from privcov.errors import InputError, ParameterError
 from privcov.grid import Grid
+from privcov.names import canonical, check_name
 from privcov.planning.moments import PublicMoments
 from privcov.privacy import decimal_text, exact
 from privcov.schema import Categorical, Column, Numeric, Schema
-from privcov.table import column_types
+from privcov.table import glance
 from privcov.template import template
 from privcov.web.asking import Question, all_of, at, flag, part, parts, text, whole
 from privcov.web.guessing import guess_of, plain, planning_toml
@@ -47,12 +48,13 @@ class Draft:
 
 def blank(path: Path) -> dict[str, Any]:
     """A draft for a table: the names of its columns, and whether each looks like numbers; every bound is blank."""
-    types = column_types(path)
-    template(types)  # refuses a first line that looks like a row of data
+    seen = glance(path)
+    template(seen.columns)  # refuses a first line that looks like a row of data
     columns = [
-        _fields(name, kind="numeric" if kind == "numeric" else "levels") for name, kind in types.items()
+        _fields(name, kind="numeric" if kind == "numeric" else "levels")
+        for name, kind in seen.columns.items()
     ]
-    return _settings() | {"columns": columns}
+    return _settings() | {"columns": columns, "file": seen.file.words()}
 
 
 def opened(path: Path) -> dict[str, Any]:
@@ -60,9 +62,10 @@ def opened(path: Path) -> dict[str, Any]:
     schema = Schema.read(path)
     guesses = tomllib.loads(path.read_bytes().decode("utf-8-sig")).get("planning", {})
     PublicMoments.guessed(schema, guesses)  # a file that the planner would refuse is refused here
+    guessed = {canonical(name): guess for name, guess in guesses.get("columns", {}).items()}
     columns = []
     for column in schema.columns:
-        guess = guesses.get("columns", {}).get(column.name, {})
+        guess = guessed.get(column.name, {})
         if isinstance(column, Numeric):
             fields = _fields(
                 column.name, kind="numeric", lower=plain(column.lower), upper=plain(column.upper)
@@ -84,7 +87,8 @@ def opened(path: Path) -> dict[str, Any]:
         "max_rows_per_person": str(schema.max_rows_per_person),
         "row_norm_bound": bound,
         "ignore_extra": schema.ignore_extra,
-        "kept": {"missing_values": list(schema.missing_values), "file": schema.file.words()},
+        "file": schema.file.words(),
+        "kept": {"missing_values": list(schema.missing_values)},
         "columns": columns,
         "correlations": correlations,
     }
@@ -110,20 +114,23 @@ def drafted(given: Question) -> Draft:
             if flag(row, "use", default=True)
         ]
         extra = flag(given, "ignore_extra") or len(rows) < len(parts(given, "columns"))
+        file = dict(part(given, "file"))
     columns = all_of(
         *(partial(_column, row, f"columns.{place}") for place, row in rows), partial(_checked, given)
     )
     about = columns.pop()
     with at(None):
-        kept = _words(part(given, "kept"), "missing_values file")
-        schema = Schema.from_dict({**about, **kept, "ignore_extra": extra, "columns": _by_name(columns)})
+        kept = _words(part(given, "kept"), "missing_values")
+        schema = Schema.from_dict(
+            {**about, **kept, "ignore_extra": extra, "file": file, "columns": _by_name(columns)}
+        )
         Grid.of(schema)
     guesses: dict[str, Any] = {"columns": {}, "correlations": {}}
     for place, row in rows:
         with at(f"columns.{place}.guess"):
             guess = guess_of(row)
         if guess:
-            guesses["columns"][text(row, "name")] = guess
+            guesses["columns"][canonical(text(row, "name"))] = guess
     with at("correlations"):
         for row in parts(given, "correlations"):
             guesses["correlations"][text(row, "pair")] = text(row, "value")
@@ -139,6 +146,7 @@ def summary(draft: Draft) -> dict[str, Any]:
             f"{len(schema.columns)} columns, {schema.dimension} after one-hot coding. Row norm at most {norm:.4g} in "
             f"scaled units. Missing cells: {schema.missing_words}. "
             f"Rows per person: at most {schema.max_rows_per_person}."
+            + (f" A file of lines: {schema.file.sentence()}." if schema.file.words() else "")
         ),
         "features": [feature.name for feature in schema.features],
         "columns": [column.name for column in schema.columns],
@@ -153,6 +161,7 @@ def _settings() -> dict[str, Any]:
         "max_rows_per_person": "1",
         "row_norm_bound": "",
         "ignore_extra": False,
+        "file": {},
         "correlations": [],
     }
 
@@ -197,7 +206,7 @@ def _one_column(**settings: Any) -> Schema:
 def _column(row: Question, field: str) -> tuple[str, dict[str, Any]]:
     with at(field + ".name"):
         name = text(row, "name", longest=200)
-        Numeric(name=name, lower=0, upper=1)  # refuses what is no name
+        name = check_name(name)
         rules = _words(part(row, "rules"), "missing fill missing_values")
     if text(row, "kind") == "numeric":
         bounds = all_of(partial(_bound, row, "lower", field), partial(_bound, row, "upper", field))

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Mapping
 from typing import Any
 
+from privcov.names import toml_key, toml_text
 from privcov.privacy import decimal_text, exact
 from privcov.schema import Categorical, Schema
 from privcov.web.asking import Question, text
@@ -40,16 +40,13 @@ def planning_toml(guesses: Mapping[str, Any]) -> str:
     """Guesses as the part of a schema file that is for planning."""
     lines = []
     for name, guess in guesses.get("columns", {}).items():
-        lines += ["", f'[planning.columns."{name}"]']
+        lines += ["", f"[planning.columns.{toml_key(name)}]"]
         for word, value in guess.items():
             shown = "[" + ", ".join(map(_toml, value)) + "]" if isinstance(value, list) else _toml(value)
             lines.append(f"{word} = {shown}")
     if guesses.get("correlations"):
         lines += ["", "[planning.correlations]"]
-        lines += [
-            f"{json.dumps(pair, ensure_ascii=False)} = {_toml(value)}"
-            for pair, value in guesses["correlations"].items()
-        ]
+        lines += [f"{toml_text(pair)} = {_toml(value)}" for pair, value in guesses["correlations"].items()]
     return "\n".join(lines) + "\n" if lines else ""
 
 

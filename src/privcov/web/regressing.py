@@ -13,6 +13,7 @@ from typing import Any
 from privcov.errors import ParameterError
 from privcov.models.formula import Formula
 from privcov.models.ols import Fit, ols
+from privcov.names import INTERCEPT
 from privcov.planning.forecast import Forecast
 from privcov.planning.moments import PublicMoments
 from privcov.planning.targets import check_moments
@@ -85,7 +86,7 @@ def _against_budget(
         if choice is None:
             continue
         for name, error in _fit(choice, moments, formula).bse.items():
-            if name != "(Intercept)":
+            if name != INTERCEPT:
                 points.setdefault(name, []).append((float(amount), error))
     here = asked.loss.amounts[word]
     symbol = "ρ" if word == "rho" else "ε"

@@ -7,6 +7,9 @@ import copy
 import pytest
 
 import privcov as pc
+from privcov.schema import Schema
+from privcov.web.asking import Refused
+from privcov.web.drafting import blank, drafted, opened, saved_text, summary
 
 
 def test_a_draft_from_a_table_has_names_and_kinds_and_nothing_else(served):
@@ -39,7 +42,7 @@ def test_every_blank_is_refused_beside_its_own_field_at_once(served):
         (1, "levels", "F\nF", "columns.1.levels", "different values"),
         (1, "levels", " \n", "columns.1.levels", "still blank"),
         (1, "levels", "x" * 129, "columns.1.levels", "short printable text"),
-        (0, "name", "<img src=x onerror=alert(1)>", "columns.0.name", "letters, digits"),
+        (0, "name", "a\u202eb", "columns.0.name", "printable characters"),
         (0, "name", "sex", None, "declared twice"),
     ],
 )
@@ -193,3 +196,41 @@ def test_rules_the_page_has_no_fields_for_come_back_as_they_were(served):
     assert "missing = 0.25" in (served.folder / "again.toml").read_text()
     draft["columns"][1]["levels"] = "M\nD"
     assert "'F' is not one of its levels" in served.ask("schema/check", draft=draft).errors[None]
+
+
+def test_a_dialect_and_odd_names_go_through_a_draft_unharmed(tmp_path):
+    names = ["größe", "Household Income (USD)", 'say "a", `b`\\']
+    schema = Schema.from_dict(
+        {
+            "columns": {name: {"lower": 0, "upper": 9} for name in names},
+            "file": {"separator": ";", "decimal": ",", "encoding": "latin-1"},
+        }
+    )
+    guesses = '[planning.columns."Household Income (USD)"]\nmean = 4\nstd = 1\n'
+    guesses += "[planning.correlations]\n'größe, `say \"a\", ``b``\\`' = 0.5\n"
+    path = tmp_path / "s.toml"
+    path.write_text(schema.to_toml() + guesses, encoding="utf-8")
+    draft = drafted(opened(path))
+    assert draft.schema == schema
+    saved = tmp_path / "again.toml"
+    saved.write_bytes(saved_text(draft))
+    assert drafted(opened(saved)) == draft
+    assert "cells separated by semicolons, decimal comma, latin-1" in summary(draft)["words"]
+
+
+def test_a_blank_draft_proposes_the_dialect_of_the_header(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_bytes("größe;alter\n1,5;3\n".encode("latin-1"))
+    found = blank(path)
+    assert found["file"] == {"separator": ";", "encoding": "latin-1"}
+    assert [(column["name"], column["kind"]) for column in found["columns"]] == [
+        ("größe", "numeric"),
+        ("alter", "numeric"),
+    ]
+
+
+@pytest.mark.parametrize("file", [{"separator": "x"}, {"separator": 5}, {"mark": ","}, "comma"])
+def test_a_dialect_that_is_none_is_refused_on_the_page(file):
+    age = {"name": "age", "kind": "numeric", "lower": "0", "upper": "100"}
+    with pytest.raises(Refused):
+        drafted({"columns": [age], "file": file})

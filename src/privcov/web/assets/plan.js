@@ -37,8 +37,8 @@ export function setUp(start) {
   find("correlations").addEventListener("input", () => {
     const lines = find("correlations").value.split("\n").filter((line) => line.trim());
     state.draft.correlations = lines.map((line) => {
-      const [pair, value] = line.split("=");
-      return { pair: pair.trim(), value: (value || "").trim() };
+      const at = line.lastIndexOf("="); // a name may have one too
+      return at < 0 ? { pair: line.trim(), value: "" } : { pair: line.slice(0, at).trim(), value: line.slice(at + 1).trim() };
     });
     keep();
   });
@@ -191,11 +191,15 @@ function answered(found) {
   if (open && !document.hidden && location.hash === "#plan") again = setTimeout(() => ask_plan(), 1200);
 }
 
-// The regression: guesses for the columns that the formula names.
+// The regression: guesses for the columns that the formula names, between backticks or in a run of name characters,
+// where a dash may belong to a name or be a minus sign.
 function used() {
-  const words = state.formula.match(/[A-Za-z0-9_.-]+/g) || [];
-  const all = state.formula.includes(".") && words.includes(".");
-  return state.draft.columns.map((column, place) => [column, place]).filter(([column]) => column.use && (all || words.includes(column.name)));
+  const tokens = [...state.formula.normalize("NFC").matchAll(/`((?:[^`]|``)*)`|[^\s\x00-,/:-@\[-^`{-\x7f]+/g)];
+  const quoted = new Set(tokens.filter((one) => one[1] !== undefined).map((one) => one[1].replaceAll("``", "`").trim()));
+  const runs = tokens.filter((one) => one[1] === undefined).map((one) => `-${one[0]}-`);
+  const named = (name) => quoted.has(name) || runs.some((run) => run.includes(`-${name}-`));
+  const all = named(".");
+  return state.draft.columns.map((column, place) => [column, place]).filter(([column]) => column.use && (all || named(column.name)));
 }
 
 function drawGuesses() {

@@ -1,0 +1,43 @@
+"""Texts that line up on a terminal, where a character of East Asia is two cells wide and an accent none.
+
+>>> print("\\n".join([line(["人口", "1"], [6, 3], {0}), line(["people", "22"], [6, 3], {0})]))
+人口     1
+people  22
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+
+from rich.cells import cell_len, set_cell_size
+
+NAME_CELLS = 40
+"""What a table on a terminal shows of a name; JSON, HTML and LaTeX have all of it."""
+
+
+def width(text: str) -> int:
+    """How many cells a text takes."""
+    return len(text) if text.isascii() else cell_len(text)
+
+
+def widths(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> list[int]:
+    """The width of every column of a table."""
+    return [max(map(width, column)) for column in zip(headings, *rows, strict=True)]
+
+
+def cut(name: str, cells: int = NAME_CELLS) -> str:
+    """The name, or its beginning and an ellipsis where it is wider than ``cells``.
+
+    >>> cut("Household Income (USD)", 11)
+    'Household …'
+    """
+    return name if width(name) <= cells else set_cell_size(name, cells - 1).rstrip() + "…"
+
+
+def line(cells: Sequence[str], widths: Sequence[int], left: Collection[int], *, between: str = " ") -> str:
+    """One line of a table; the columns in ``left`` begin at one place, the others end at one."""
+    placed = []
+    for place, (cell, room) in enumerate(zip(cells, widths, strict=True)):
+        blank = " " * (room - width(cell))
+        placed.append(cell + blank if place in left else blank + cell)
+    return between.join(placed).rstrip()
