@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import hmac
 from collections.abc import Iterator
-from typing import Any, Never
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from privcov.bounding import Floats
 from privcov.grid import BLOCK_ROWS, Grid
+from privcov.sealed import Sealed
 from privcov.triangle import is_wide, symmetric, upper_of
 
 _LOW_BITS = 32
@@ -23,11 +24,6 @@ WORD = 2**62  # two words of this size still fit one int64
 _BAND = 2**24
 """Entries of a product that are turned into integers at once: all of them, but for wide matrices."""
 _LINES = 2**20
-_REFUSAL = "a Gram matrix is sensitive: only a mechanism may read it"
-
-
-def _refuse(*_: object, **__: object) -> Never:
-    raise TypeError(_REFUSAL)
 
 
 def _bands(dimension: int) -> Iterator[slice]:
@@ -35,7 +31,7 @@ def _bands(dimension: int) -> Iterator[slice]:
     return (slice(start, start + step) for start in range(0, dimension, step))
 
 
-class Gram:
+class Gram(Sealed):
     """A running sum of qqᵀ over rows of one grid. Add rows, merge partial sums, hand it to a mechanism.
 
     >>> gram = Gram(Grid(dimension=2, exponent=20, squared_norm_bound=2**40))
@@ -48,6 +44,7 @@ class Gram:
     """
 
     __slots__ = ("__weakref__", "_high", "_low", "_reach", "_rows", "grid")
+    _refusal = "a Gram matrix is sensitive: only a mechanism may read it"
 
     _word = WORD
     """The magnitude at which int64 entries are carried; tests lower it to watch the carry."""
@@ -149,10 +146,3 @@ class Gram:
             self._low &= 2**_LOW_BITS - 1
             self._reach = 2**_LOW_BITS
         self._reach += reach
-
-    __repr__ = __str__ = __format__ = _refuse
-    __eq__ = __ne__ = __lt__ = __le__ = __gt__ = __ge__ = _refuse
-    __hash__ = _refuse
-    __reduce__ = __reduce_ex__ = __getstate__ = __copy__ = __deepcopy__ = _refuse
-    __array__ = __iter__ = __getitem__ = __len__ = __contains__ = __bool__ = __int__ = __float__ = _refuse
-    __array_ufunc__ = None
