@@ -79,7 +79,9 @@ class Kernel(Randomness):
             if count > self._buffer.size:
                 self._buffer = _read(self._BUFFER_WORDS).copy()
             taken = self._buffer[:count].copy()
-            self._buffer[:count] = 0  # a word that made noise is kept nowhere: not even behind the view of the rest
+            self._buffer[:count] = (
+                0  # a word that made noise is kept nowhere: not even behind the view of the rest
+            )
             self._buffer = self._buffer[count:]
         return taken
 

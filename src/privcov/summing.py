@@ -51,9 +51,7 @@ def sum_rows(
             total = part
         else:
             total.merge(part)
-    total = Gram(grid) if total is None else total
-    table.rows = total.rows
-    return total
+    return Gram(grid) if total is None else total
 
 
 def add_rows(

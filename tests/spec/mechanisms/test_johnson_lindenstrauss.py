@@ -55,7 +55,7 @@ def test_sketched_rows_have_the_covariance_of_the_matrix_and_its_ridge(arithmeti
     mechanism = JohnsonLindenstrauss(arithmetic=arithmetic, sketch_rows=8000)
     loss = replace(LOSS, epsilon=20)
     draw = mechanism.draw(loss=loss, grid=grid, randomness=rehearsal(1))
-    rows, ridge = draw.sketch(gram), mechanism.ridge(loss=loss, grid=grid)
+    rows, ridge = draw._sketch(gram), mechanism.ridge(loss=loss, grid=grid)
     truth = np.zeros((3, 3))
     truth[np.triu_indices(3)] = gram.reveal_to_mechanism().astype(float)
     truth += np.triu(truth, 1).T
