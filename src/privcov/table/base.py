@@ -6,6 +6,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from typing import ClassVar
 
+import numpy as np
+
 from privcov.bounding import Block
 from privcov.errors import InputError
 from privcov.schema import Schema
@@ -40,7 +42,12 @@ class Table(ABC):
         if self._opened:
             raise InputError("E123", "this table was already read once.", "Open it again.")
         self._opened = True
-        for block in self._blocks():
+        read = self._blocks()
+        while True:
+            with np.errstate(all="ignore"):  # a warning would tell that a value is huge, or no plain NaN
+                block = next(read, None)
+            if block is None:
+                return
             self.rows += len(block[0])
             yield block
 
