@@ -17,7 +17,7 @@ the first value has been read only ``InternalError`` can occur.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import ClassVar, TypeVar, TypeVarTuple, Unpack
+from typing import ClassVar, TypeVar, TypeVarTuple
 
 T = TypeVar("T")
 Secrets = TypeVarTuple("Secrets")
@@ -86,7 +86,7 @@ class InternalError(PrivcovError):
         return InternalError, ()  # type: ignore[return-value]
 
 
-def without_reasons(work: Callable[[Unpack[Secrets]], T], *secrets: Unpack[Secrets]) -> T:
+def without_reasons(work: Callable[[*Secrets], T], *secrets: *Secrets) -> T:
     """Do what reads values; if it fails, do not say why: the reason may be a person's value.
 
     Only an ``InputError`` passes, because readers raise it from public facts alone: the row count, or a file
@@ -98,7 +98,7 @@ def without_reasons(work: Callable[[Unpack[Secrets]], T], *secrets: Unpack[Secre
         del work, secrets
 
 
-def without_frames(work: Callable[[Unpack[Secrets]], T], *secrets: Unpack[Secrets]) -> T:
+def without_frames(work: Callable[[*Secrets], T], *secrets: *Secrets) -> T:
     """Do what holds secrets in its variables; what it raises is raised anew, without a frame, cause or context of it.
 
     A service that records the variables of every frame of a failure then sees nothing of the work. What the work

@@ -21,6 +21,8 @@ from privcov.triangle import is_wide, symmetric, upper_of
 
 _LOW_BITS = 32
 WORD = 2**62  # two words of this size still fit one int64
+MOST_ROWS = 2**50
+"""More than any cluster holds; the sum of so many fits two words."""
 _BAND = 2**24
 """Entries of a product that are turned into integers at once: all of them, but for wide matrices."""
 _LINES = 2**20
@@ -102,6 +104,37 @@ class Gram(Sealed):
         if self._high is not None:
             return exact.astype(object) + upper_of(self._high).astype(object) * 2**_LOW_BITS
         return exact if is_wide(self.grid.dimension) else exact.astype(object)
+
+    def is_possible(self) -> bool:
+        """Whether rows of the grid, as many as were counted, can have this sum: asked of one that another process made.
+
+        The trace is at most rows times the bound, the intercept's entry is what the rows say, no diagonal entry is
+        negative and none off it is larger than the two on it allow. Necessary, not sufficient: some other rows have it.
+        """
+        diagonal = [int(value) for value in self._low.diagonal()]
+        if self._high is not None:
+            diagonal = [
+                low + int(high) * 2**_LOW_BITS
+                for low, high in zip(diagonal, self._high.diagonal(), strict=True)
+            ]
+        most = self._rows * self.grid.squared_norm_bound
+        if not 0 <= self._rows <= MOST_ROWS or min(diagonal) < 0 or sum(diagonal) > most:
+            return False
+        if self.grid.intercept and diagonal[0] != self._rows * 4**self.grid.exponent:
+            return False
+        if (
+            max(int(self._low.max()), -int(self._low.min())) > self._reach
+            or self._reach > WORD + 2**_LOW_BITS
+        ):
+            return False
+        lengths = np.sqrt(np.array(diagonal, dtype=np.float64)) * (1 + 2**-40)  # floats err by far less
+        for some in _bands(self.grid.dimension):
+            entries = self._low[some].astype(np.float64)
+            if self._high is not None:
+                entries += self._high[some] * 2.0**_LOW_BITS
+            if (np.abs(entries) > np.multiply.outer(lengths[some], lengths)).any():
+                return False
+        return True
 
     def agrees_with(self, weights: NDArray[np.int32], expected: NDArray[np.int32]) -> bool:
         """Whether the sum times ``weights`` is ``expected`` modulo 2^32: Freivalds' check, which says no more."""

@@ -49,7 +49,11 @@ def test_no_value_of_any_type_raises_a_warning(dtype: np.dtype[Any]) -> None:
     frame = pd.DataFrame({"a": native[:, 0], "l": native[:, 1]})
     sources: list[Any] = [array, masked, frame, frame.astype(object)]
     if dtype not in (np.float16, np.longdouble):  # of which pandas makes no categories, and Arrow no columns
-        sources += [frame.astype("category"), pa.Table.from_pandas(frame, preserve_index=False), pl.from_pandas(frame)]
+        sources += [
+            frame.astype("category"),
+            pa.Table.from_pandas(frame, preserve_index=False),
+            pl.from_pandas(frame),
+        ]
         sources += [frame.convert_dtypes(dtype_backend="pyarrow"), frame.convert_dtypes()]
     schema = Schema.from_dict({"columns": {"a": {"lower": 0, "upper": 1}, "l": {"levels": [0, 1]}}})
     for source in sources:

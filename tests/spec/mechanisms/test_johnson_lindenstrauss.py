@@ -70,9 +70,10 @@ def test_the_matrix_follows_from_the_rows():
     gram = gram_of([[0.5, 0.5]] * 9, grid)
     draw = JohnsonLindenstrauss(sketch_rows=10).draw(loss=LOSS, grid=grid, randomness=rehearsal(3))
     assert isinstance(draw, SketchDraw)
+    ridge = draw.ridge
     upper, rows = answer(draw, gram)
-    assert upper.tolist() == estimate(rows, ridge=draw.ridge)
-    assert ridge_of(rows, upper.tolist()) == draw.ridge
+    assert upper.tolist() == estimate(rows, ridge=ridge)
+    assert ridge_of(rows, upper.tolist()) == ridge
     table = np.array(rows, dtype=object)
     exact = (table.T.dot(table))[np.triu_indices(2)] * 2
     assert mean_square(rows) == [(entry + 10) // 20 for entry in exact]
