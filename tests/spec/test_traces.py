@@ -20,6 +20,7 @@ from collections import Counter
 from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager, nullcontext, suppress
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +28,7 @@ import numpy as np
 import pytest
 
 import privcov as pc
-from privcov import errors, randomness
+from privcov import certificate, errors, paying, randomness
 from privcov.engines import AnyFragment, Engine, Local, Work, attempt
 from privcov.errors import InputError, InternalError, without_frames, without_reasons
 from privcov.gram import Gram
@@ -38,7 +39,8 @@ from privcov.mechanisms.base import Draw
 from privcov.randomness import rehearsal
 from privcov.row_norm import choice, walk
 from privcov.sealed import Sealed
-from privcov.unbounded import moments
+from privcov.table import Table
+from privcov.unbounded import estimate, moments
 
 HOME = str(Path(pc.__file__).parent)
 BRIDGES = ("publish.py", "entry.py", "paying.py", "errors.py", "choice.py", "walk.py")
@@ -480,3 +482,41 @@ def test_a_kernel_keeps_no_word_that_it_gave() -> None:
     assert not given & set(buffer.tolist())
     assert buffer.base is not None
     assert not given & set(buffer.base.tolist())
+
+
+# --- time ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["gaussian", "row norm", "adaptive", "coinpress"])
+def test_when_it_was_made_is_when_it_was_asked_for_however_long_paying_and_reading_take(
+    name: str, table: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = [datetime(2026, 1, 1, tzinfo=UTC)]
+
+    class Clock(datetime):
+        @classmethod
+        def now(cls, tz: Any = None) -> datetime:
+            return clock[0]
+
+    def slow(real: Callable[..., Any]) -> Callable[..., Any]:
+        def taking_an_hour(*given: Any, **named: Any) -> Any:
+            clock[0] += timedelta(hours=1)
+            return real(*given, **named)
+
+        return taking_an_hour
+
+    for module in (paying, certificate, estimate):
+        monkeypatch.setattr(module, "datetime", Clock)
+    monkeypatch.setattr(Table, "blocks", slow(Table.blocks))
+    monkeypatch.setattr(pc.Ledger, "pay", slow(pc.Ledger.pay))
+    account = pc.ApproxDP(epsilon=99, delta="0.1", neighbours="replace-one")
+    made = SPENDERS[name](table, ledger=pc.Ledger.init(tmp_path / "people.ledger", account))
+    assert clock[0].hour >= 2
+    assert made.certificate.created == "2026-01-01T00:00:00Z"
+
+
+def test_a_certificate_is_not_younger_than_its_payment(table: str, tmp_path: Path) -> None:
+    ledger = pc.Ledger.init(tmp_path / "people.ledger", pc.PureDP(epsilon=9, neighbours="replace-one"))
+    made = SPENDERS["laplace"](table, ledger=ledger)
+    (paid,) = [entry for entry in ledger.log() if entry.kind == "paid"]
+    assert made.certificate.created <= paid.created
