@@ -175,9 +175,11 @@ class Seen:
                         yield getattr(found, hidden, None)
 
     def _sequence(self, values: list[Any]) -> Iterator[Any]:
-        if values and all(isinstance(value, int | float) for value in values):
+        if {type(value) for value in values} <= {int, float, bool}:
             self.sequences.add(tuple(values))
-        yield from values
+            self.numbers.update(values)
+        else:
+            yield from values
 
     def leaks(self, secrets: Secrets) -> list[str]:
         """Which secrets can be had from this."""
