@@ -37,7 +37,16 @@ def asked(wanted: Iterable[str], python: str, *options: str) -> list[dict[str, A
     with tempfile.TemporaryDirectory() as folder:
         report = Path(folder, "report.json")
         platforms = [word for platform in PLATFORMS for word in ("--platform", platform)]
-        command = [sys.executable, "-m", "pip", "install", "--dry-run", "--ignore-installed", "--quiet", *options]
+        command = [
+            sys.executable,
+            "-m",
+            "pip",
+            "install",
+            "--dry-run",
+            "--ignore-installed",
+            "--quiet",
+            *options,
+        ]
         command += ["--only-binary=:all:", "--target", folder, "--python-version", python, *platforms]
         subprocess.run([*command, "--report", str(report), *wanted], check=True)
         return json.loads(report.read_text())["install"]
@@ -66,16 +75,22 @@ def main() -> None:
         sets[extra] = sets["core"] + project["optional-dependencies"][extra]
     found = asked(sorted({line for lines in sets.values() for line in lines}), PYTHONS[0])
     pins = {canonicalize_name(one["metadata"]["name"]): one["metadata"]["version"] for one in found}
-    known = {canonicalize_name(one["metadata"]["name"]): one["metadata"].get("requires_dist", []) for one in found}
+    known = {
+        canonicalize_name(one["metadata"]["name"]): one["metadata"].get("requires_dist", []) for one in found
+    }
     for python in PYTHONS[1:]:
         found += asked([f"{name}=={version}" for name, version in pins.items()], python, "--no-deps")
     hashes = defaultdict(set)
     for one in found:
-        hashes[canonicalize_name(one["metadata"]["name"])].add(one["download_info"]["archive_info"]["hashes"]["sha256"])
+        hashes[canonicalize_name(one["metadata"]["name"])].add(
+            one["download_info"]["archive_info"]["hashes"]["sha256"]
+        )
     for what, lines in sets.items():
         text = HEADER.format(what="privcov alone" if what == "core" else f"privcov[{what}]")
         for name in sorted(needed(map(Requirement, lines), known)):
-            text += " \\\n    ".join([f"{name}=={pins[name]}", *(f"--hash=sha256:{h}" for h in sorted(hashes[name]))])
+            text += " \\\n    ".join(
+                [f"{name}=={pins[name]}", *(f"--hash=sha256:{h}" for h in sorted(hashes[name]))]
+            )
             text += "\n"
         (HERE / f"{what}.txt").write_text(text)
 
