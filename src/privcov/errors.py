@@ -17,7 +17,7 @@ the first value has been read only ``InternalError`` can occur.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import ClassVar, TypeVar, TypeVarTuple
+from typing import Any, ClassVar, TypeVar, TypeVarTuple
 
 T = TypeVar("T")
 Secrets = TypeVarTuple("Secrets")
@@ -92,33 +92,36 @@ def without_reasons(work: Callable[[*Secrets], T], *secrets: *Secrets) -> T:
     Only an ``InputError`` passes, because readers raise it from public facts alone: the row count, or a file
     that changed while it was read. Everything else becomes an ``InternalError``. See ``without_frames``.
     """
-    try:
-        return without_frames(_unexplained, work, *secrets)
-    finally:
-        del work, secrets
+    held = [_unexplained, work, *secrets]
+    del work, secrets
+    return _let_go(_let_go, _begun, held)
 
 
 def without_frames(work: Callable[[*Secrets], T], *secrets: *Secrets) -> T:
     """Do what holds secrets in its variables; what it raises is raised anew, without a frame, cause or context of it.
 
-    A service that records the variables of every frame of a failure then sees nothing of the work. What the work
-    is given as ``secrets`` stands in no frame that the failure leaves.
+    A service that records the variables of every frame of a failure then sees nothing of the work. What it is given
+    as ``secrets`` is known to the frames of the work alone, once it has begun.
     """
-    try:
-        # Twice: what interrupts the first while it lets go, such as Ctrl-C, is let go of by the second.
-        return _let_go(_let_go, work, *secrets)
-    finally:
-        del work, secrets
+    held = [work, *secrets]
+    del work, secrets
+    return _let_go(_let_go, _begun, held)
 
 
-def _let_go(work: Callable[..., T], *secrets: object) -> T:
+def _let_go(work: Callable[..., T], *given: object) -> T:
+    """Called twice, one in the other: the outer lets go of what interrupts the inner at it, such as Ctrl-C."""
     try:
-        return work(*secrets)
+        return work(*given)
     except BaseException as error:
         raised = error  # and raised below, outside the handler, so that nothing is kept as its context
-    del work, secrets
     raised.__traceback__ = raised.__cause__ = raised.__context__ = None
     raise raised
+
+
+def _begun(held: list[Any]) -> Any:
+    work, *secrets = held
+    held.clear()
+    return work(*secrets)
 
 
 def _unexplained(work: Callable[..., T], *secrets: object) -> T:
