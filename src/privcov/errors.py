@@ -17,9 +17,10 @@ the first value has been read only ``InternalError`` can occur.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import ClassVar, TypeVar
+from typing import Any, ClassVar, TypeVar, TypeVarTuple
 
 T = TypeVar("T")
+Secrets = TypeVarTuple("Secrets")
 
 
 class PrivcovError(Exception):
@@ -85,16 +86,48 @@ class InternalError(PrivcovError):
         return InternalError, ()  # type: ignore[return-value]
 
 
-def without_reasons(work: Callable[[], T]) -> T:
+def without_reasons(work: Callable[[*Secrets], T], *secrets: *Secrets) -> T:
     """Do what reads values; if it fails, do not say why: the reason may be a person's value.
 
     Only an ``InputError`` passes, because readers raise it from public facts alone: the row count, or a file
-    that changed while it was read. The ``InternalError`` raised for everything else remembers nothing of it.
+    that changed while it was read. Everything else becomes an ``InternalError``. See ``without_frames``.
     """
+    held = [_unexplained, work, *secrets]
+    del work, secrets
+    return _let_go(_let_go, _begun, held)
+
+
+def without_frames(work: Callable[[*Secrets], T], *secrets: *Secrets) -> T:
+    """Do what holds secrets in its variables; what it raises is raised anew, without a frame, cause or context of it.
+
+    A service that records the variables of every frame of a failure then sees nothing of the work. What it is given
+    as ``secrets`` is known to the frames of the work alone, once it has begun.
+    """
+    held = [work, *secrets]
+    del work, secrets
+    return _let_go(_let_go, _begun, held)
+
+
+def _let_go(work: Callable[..., T], *given: object) -> T:
+    """Called twice, one in the other: the outer lets go of what interrupts the inner at it, such as Ctrl-C."""
     try:
-        return work()
+        return work(*given)
+    except BaseException as error:
+        raised = error  # and raised below, outside the handler, so that nothing is kept as its context
+    raised.__traceback__ = raised.__cause__ = raised.__context__ = None
+    raise raised
+
+
+def _begun(held: list[Any]) -> Any:
+    work, *secrets = held
+    held.clear()
+    return work(*secrets)
+
+
+def _unexplained(work: Callable[..., T], *secrets: object) -> T:
+    try:
+        return work(*secrets)
     except InputError:
         raise
     except Exception:
-        pass  # raised below, outside the handler, so that the cause is not kept as its context
-    raise InternalError
+        raise InternalError from None

@@ -9,25 +9,23 @@ from __future__ import annotations
 
 import hmac
 from collections.abc import Iterator
-from typing import Any, Never
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from privcov.bounding import Floats
 from privcov.grid import BLOCK_ROWS, Grid
+from privcov.sealed import Sealed
 from privcov.triangle import is_wide, symmetric, upper_of
 
 _LOW_BITS = 32
 WORD = 2**62  # two words of this size still fit one int64
+MOST_ROWS = 2**50
+"""More than any cluster holds; the sum of so many fits two words."""
 _BAND = 2**24
 """Entries of a product that are turned into integers at once: all of them, but for wide matrices."""
 _LINES = 2**20
-_REFUSAL = "a Gram matrix is sensitive: only a mechanism may read it"
-
-
-def _refuse(*_: object, **__: object) -> Never:
-    raise TypeError(_REFUSAL)
 
 
 def _bands(dimension: int) -> Iterator[slice]:
@@ -35,7 +33,7 @@ def _bands(dimension: int) -> Iterator[slice]:
     return (slice(start, start + step) for start in range(0, dimension, step))
 
 
-class Gram:
+class Gram(Sealed):
     """A running sum of qqᵀ over rows of one grid. Add rows, merge partial sums, hand it to a mechanism.
 
     >>> gram = Gram(Grid(dimension=2, exponent=20, squared_norm_bound=2**40))
@@ -48,6 +46,7 @@ class Gram:
     """
 
     __slots__ = ("__weakref__", "_high", "_low", "_reach", "_rows", "grid")
+    _refusal = "a Gram matrix is sensitive: only a mechanism may read it"
 
     _word = WORD
     """The magnitude at which int64 entries are carried; tests lower it to watch the carry."""
@@ -106,6 +105,37 @@ class Gram:
             return exact.astype(object) + upper_of(self._high).astype(object) * 2**_LOW_BITS
         return exact if is_wide(self.grid.dimension) else exact.astype(object)
 
+    def is_possible(self) -> bool:
+        """Whether rows of the grid, as many as were counted, can have this sum: asked of one that another process made.
+
+        The trace is at most rows times the bound, the intercept's entry is what the rows say, no diagonal entry is
+        negative and none off it is larger than the two on it allow. Necessary, not sufficient: some other rows have it.
+        """
+        diagonal = [int(value) for value in self._low.diagonal()]
+        if self._high is not None:
+            diagonal = [
+                low + int(high) * 2**_LOW_BITS
+                for low, high in zip(diagonal, self._high.diagonal(), strict=True)
+            ]
+        most = self._rows * self.grid.squared_norm_bound
+        if not 0 <= self._rows <= MOST_ROWS or min(diagonal) < 0 or sum(diagonal) > most:
+            return False
+        if self.grid.intercept and diagonal[0] != self._rows * 4**self.grid.exponent:
+            return False
+        if (
+            max(int(self._low.max()), -int(self._low.min())) > self._reach
+            or self._reach > WORD + 2**_LOW_BITS
+        ):
+            return False
+        lengths = np.sqrt(np.array(diagonal, dtype=np.float64)) * (1 + 2**-40)  # floats err by far less
+        for some in _bands(self.grid.dimension):
+            entries = self._low[some].astype(np.float64)
+            if self._high is not None:
+                entries += self._high[some] * 2.0**_LOW_BITS
+            if (np.abs(entries) > np.multiply.outer(lengths[some], lengths)).any():
+                return False
+        return True
+
     def agrees_with(self, weights: NDArray[np.int32], expected: NDArray[np.int32]) -> bool:
         """Whether the sum times ``weights`` is ``expected`` modulo 2^32: Freivalds' check, which says no more."""
         low = self._low.astype(np.uint32).view(np.int32)  # what was carried is a multiple of 2^32
@@ -149,10 +179,3 @@ class Gram:
             self._low &= 2**_LOW_BITS - 1
             self._reach = 2**_LOW_BITS
         self._reach += reach
-
-    __repr__ = __str__ = __format__ = _refuse
-    __eq__ = __ne__ = __lt__ = __le__ = __gt__ = __ge__ = _refuse
-    __hash__ = _refuse
-    __reduce__ = __reduce_ex__ = __getstate__ = __copy__ = __deepcopy__ = _refuse
-    __array__ = __iter__ = __getitem__ = __len__ = __contains__ = __bool__ = __int__ = __float__ = _refuse
-    __array_ufunc__ = None

@@ -41,7 +41,17 @@ def encode_sensitive_sum(gram: Gram) -> bytes:
 
 
 def decode_sensitive_sum(sent: bytes, grid: Grid) -> Gram:
-    """The sum again. Bytes that were damaged on the way, or belong to another grid, are never a sum."""
+    """The sum again. Bytes that were damaged on the way, belong to another grid, or are no sum of rows never are."""
+    try:
+        gram = _decoded(sent, grid)
+    except (ValueError, TypeError, LookupError, OverflowError):
+        raise InternalError from None
+    if not gram.is_possible():
+        raise InternalError
+    return gram
+
+
+def _decoded(sent: bytes, grid: Grid) -> Gram:
     digest, body = sent[:_DIGEST_BYTES], sent[_DIGEST_BYTES:]
     if digest != _digest(body):
         raise InternalError()
@@ -49,6 +59,8 @@ def decode_sensitive_sum(sent: bytes, grid: Grid) -> Gram:
     facts = json.loads(line)
     expected = (_FORMAT, grid.dimension, grid.exponent, grid.squared_norm_bound)
     if tuple(facts[name] for name in ("format", "dimension", "exponent", "bound")) != expected:
+        raise InternalError()
+    if not all(type(facts[name]) is int for name in ("rows", "reach", "words")):
         raise InternalError()
     entries: NDArray[np.int64] = np.frombuffer(words, _WORD).astype(np.int64).reshape(facts["words"], -1)
     high = entries[1] if facts["words"] == 2 else None

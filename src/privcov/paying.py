@@ -10,12 +10,14 @@ from __future__ import annotations
 import hashlib
 import warnings
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from privcov.documents import to_text
-from privcov.errors import BudgetError, ParameterError
+from privcov.errors import BudgetError, ParameterError, without_frames
 from privcov.grid import Grid
 from privcov.ledger import Ledger, Receipt, Request
 from privcov.mechanisms.base import Mechanism
@@ -27,25 +29,33 @@ from privcov.schema import Schema
 from privcov.table import open_table
 
 
-@dataclass
+@dataclass(kw_only=True)
 class Bill:
-    """A payment made, waiting for its release; without a ledger it does nothing."""
+    """A payment made, waiting for its release; without a ledger it does nothing but tell the time."""
 
+    created: str
+    """When it was asked for, which the certificate says: the time of a release would tell how long reading took."""
     ledger: Ledger | None = None
     receipt: Receipt | None = None
-    _fingerprint: str = ""
+    _fingerprint: str = field(default="", repr=False)
 
     def saw(self, fingerprint: Callable[[bytes], str]) -> None:
-        """Remember which table was read, under the ledger's key. Called where the data is."""
+        """Remember which table was read, under the ledger's key. Called where the data is.
+
+        The key is forgotten: whoever had both could try out tables until one has this fingerprint.
+        """
         if self.receipt is not None:
-            self._fingerprint = fingerprint(self.receipt.key)
+            made = fingerprint(self.receipt.key)
+            self.receipt, self._fingerprint = replace(self.receipt, key=b""), made
 
     def delivered(self, document: Callable[[], Mapping[str, Any]]) -> None:
         """Record the release, now that it is where it was asked for, by the digest of its unsigned text."""
         if self.ledger is not None and self.receipt is not None:
             digest = hashlib.sha256(to_text(document()).encode("ascii")).hexdigest()
             try:
-                self.ledger.done(self.receipt, digest=digest, fingerprint=self._fingerprint)
+                without_frames(
+                    partial(self.ledger.done, self.receipt, digest=digest, fingerprint=self._fingerprint)
+                )
             except (
                 BudgetError
             ) as reason:  # the release is paid for and delivered: it must not be lost over this
@@ -64,16 +74,20 @@ def counts_rho(ledger: str | Path | Ledger | None) -> bool:
 
 
 def pay(ledger: str | Path | Ledger | None, order: Callable[[], Request], *, randomness: Randomness) -> Bill:
-    """Pay for an order, or do nothing where no ledger keeps count. A rehearsal is not paid for: it is refused."""
+    """Pay for an order, or do nothing where no ledger keeps count. A rehearsal is not paid for: it is refused.
+
+    A ledger's own frames hold its secret, so that what it raises comes without them.
+    """
+    created = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     if ledger is None:
-        return Bill()
+        return Bill(created=created)
     if randomness.kind != "kernel":
         raise ParameterError(
             "E212", "a rehearsal does not pay: its result can be repeated and is no release.", "Leave the ledger out."
         )  # fmt: skip
     request = order()
     book = ledger if isinstance(ledger, Ledger) else Ledger.open(ledger)
-    return Bill(ledger=book, receipt=book.pay(request))
+    return Bill(created=created, ledger=book, receipt=without_frames(book.pay, request))
 
 
 def order_for(mechanism: Mechanism, *, loss: Loss, schema: Schema, choice: NormChoice | None) -> Request:

@@ -1,7 +1,8 @@
 """The only bridge from sensitive rows to a public release: check, pay, draw, read, sum, certify.
 
 Nothing else in privcov sees both the data and the outside. Everything that can be refused is refused from
-public facts before the first value is read; after that there are no data-dependent errors.
+public facts before the first value is read; after that there are no data-dependent errors. Noise and rows are known
+to ``read`` alone, and an exception that leaves it takes none of its variables along.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from privcov.engines import Engine, Progress
 from privcov.errors import InputError, without_reasons
 from privcov.grid import Grid
 from privcov.ledger import Ledger
-from privcov.mechanisms.base import Mechanism, Upper, answer
+from privcov.mechanisms.base import Draw, Mechanism, Upper, answer
 from privcov.paying import pay
 from privcov.preparing import prepare
 from privcov.privacy import Amount, Loss, Neighbours
@@ -92,15 +93,14 @@ def release(
         )
         table, rest, extra = open_table(data, schema), choice.rest, choice.options
     grid = Grid.of(schema)
-    draw = chosen.draw(loss=rest, grid=grid, randomness=source)
 
-    def read() -> tuple[int | None, tuple[Upper, Sketch | None]]:
+    def read(draw: Draw) -> tuple[int | None, tuple[Upper, Sketch | None]]:
         gram = sum_rows(table, schema, grid, engine=runner, progress=progress)
         bill.saw(lambda key: gram.fingerprint(key, schema.published().to_toml()))
         with using(runner.device):
             return _public_rows(gram.rows, loss), answer(draw, gram)
 
-    rows, (upper, sketch) = without_reasons(read)
+    rows, (upper, sketch) = without_reasons(read, chosen.draw(loss=rest, grid=grid, randomness=source))
     law = chosen.law(loss=rest, grid=grid)
     made = Release(
         schema=schema.published(),
@@ -116,6 +116,7 @@ def release(
             randomness=source.kind,
             proof=chosen.proof,
             timing=chosen.timing_note,
+            created=bill.created,
         ),
     )
     if deliver is not None:

@@ -77,8 +77,12 @@ class Kernel(Randomness):
             return _read(count)
         with self._lock:
             if count > self._buffer.size:
-                self._buffer = _read(self._BUFFER_WORDS)
-            taken, self._buffer = self._buffer[:count].copy(), self._buffer[count:]
+                self._buffer = _read(self._BUFFER_WORDS).copy()
+            taken = self._buffer[:count].copy()
+            self._buffer[:count] = (
+                0  # a word that made noise is kept nowhere: not even behind the view of the rest
+            )
+            self._buffer = self._buffer[count:]
         return taken
 
     def forget(self) -> None:

@@ -45,15 +45,15 @@ def sum_rows(
     facts: dict[str, Any] = {"schema": schema, "grid": grid, "device": runner.device}
     here = _Here(partial(add_rows, **facts)) if runner.in_process and table.home is None else None
     total: Gram | None = None
-    for sent in gather(table, here or partial(sum_fragment, **facts), runner, progress):
+    for rows, sent in gather(table, here or partial(sum_fragment, **facts), runner, progress):
         part = here.take(sent) if here else decode_sensitive_sum(sent, grid)
+        if part.rows != rows:
+            raise InternalError
         if total is None:
             total = part
         else:
             total.merge(part)
-    total = Gram(grid) if total is None else total
-    table.rows = total.rows
-    return total
+    return Gram(grid) if total is None else total
 
 
 def add_rows(

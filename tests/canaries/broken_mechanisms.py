@@ -165,7 +165,7 @@ def with_acceptance(log_acceptance):
             return sample(randomness, self._matrix, float(exponents[0]), log_acceptance)[None, :]
 
     class OtherDraw(_Draw):
-        def answer(self, gram: Gram):
+        def _answer(self, gram: Gram):
             opened = OtherSpectral(gram.reveal_to_mechanism(), self.sensitivity.dimension)
             vectors = opened.chain(self.randomness, self._exponents([], draws=1), 1, None)
             return opened.assemble(vectors, [opened.quotients(vectors)[0] + int(self.noise["values"][0])])

@@ -49,6 +49,7 @@ def test_a_pattern_is_released_by_any_number_of_workers(
         (["--engine", "ray"], "E213"),
         (["--scheduler", "tcp://127.0.0.1:1"], "E213"),
         (["--engine", "dask", "--master", "local[2]"], "E213"),
+        (["--verify", "0.1"], "E213"),
     ],
 )
 def test_words_that_do_not_fit_are_refused(

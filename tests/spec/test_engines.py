@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import hashlib
 import itertools
+import json
 import os
 import sys
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -20,7 +23,7 @@ import pytest
 
 import privcov as pc
 import privcov.table.csv as csv_module
-from privcov.engines import AnyFragment, Dask, Engine, Local, Spark, Work, attempt, engine_named, gather
+from privcov.engines import AnyFragment, Dask, Engine, Local, Spark, Work, attempt, base, engine_named, gather
 from privcov.errors import InputError, InternalError, ParameterError
 from privcov.freivalds import Check, check_arithmetic
 from privcov.gram import Gram
@@ -43,6 +46,7 @@ SCHEMA = Schema.from_dict(
     }
 )
 GRID = Grid.of(SCHEMA)
+PLAIN = replace(GRID, intercept=False)  # for rows that are no more than numbers
 LOSS = pc.PureDP(epsilon=1, neighbours="replace-one")
 
 
@@ -242,33 +246,186 @@ def test_a_wrong_product_is_never_a_sum(
 
 def test_the_check_passes_sums_with_carries(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Gram, "_word", 2**41)
-    rows = np.random.default_rng(0).integers(-(2**18), 2**18, (3_000, GRID.dimension)).astype(float)
-    gram, check = Gram(GRID), Check(GRID.dimension)
+    rows = np.random.default_rng(0).integers(-(2**18), 2**18, (3_000, PLAIN.dimension)).astype(float)
+    gram, check = Gram(PLAIN), Check(PLAIN.dimension)
     for start in range(0, 3_000, 100):
         gram.add(rows[start : start + 100])
         check.saw(rows[start : start + 100])
     assert gram._high is not None
     assert check.passes(gram)
-    assert exact(decode_sensitive_sum(encode_sensitive_sum(gram), GRID)) == exact(gram)
+    assert exact(decode_sensitive_sum(encode_sensitive_sum(gram), PLAIN)) == exact(gram)
 
 
 def test_a_partial_sum_that_was_damaged_on_its_way_is_not_decoded() -> None:
-    gram = Gram(GRID)
-    gram.add(np.ones((5, GRID.dimension)))
+    gram = Gram(PLAIN)
+    gram.add(np.ones((5, PLAIN.dimension)))
     sent = encode_sensitive_sum(gram)
+    assert exact(decode_sensitive_sum(sent, PLAIN)) == exact(gram)
     for place in range(len(sent)):
         damaged = bytearray(sent)
         damaged[place] ^= 1
         with pytest.raises(InternalError):
-            decode_sensitive_sum(bytes(damaged), GRID)
+            decode_sensitive_sum(bytes(damaged), PLAIN)
     with pytest.raises(InternalError):
-        decode_sensitive_sum(sent[:-8], GRID)
+        decode_sensitive_sum(sent[:-8], PLAIN)
 
 
 def test_a_partial_sum_of_another_grid_is_not_decoded() -> None:
     other = Grid(dimension=GRID.dimension, exponent=GRID.exponent - 1, squared_norm_bound=2**30)
     with pytest.raises(InternalError):
         decode_sensitive_sum(encode_sensitive_sum(Gram(other)), GRID)
+
+
+# --- workers that lie ----------------------------------------------------------------------------------
+
+
+class Lying(Engine):
+    """One worker of several alters what it sends; the bytes are whole, the digest is right."""
+
+    name = "lying"
+
+    def __init__(self, alter: Callable[[bytes], bytes], *, counts: int = 0, verify: float = 0) -> None:
+        self.alter, self.counts, self.verify = alter, counts, verify
+
+    def answers(self, work: Work, fragments: Sequence[AnyFragment]) -> Generator[Any, None, None]:
+        for fragment in fragments:
+            place, rows, sent = attempt(work, fragment)
+            if place == 2:
+                rows, sent = rows + self.counts, b"+" + self.alter(sent[1:])
+            yield place, rows, sent
+
+
+def altered(change: Callable[[Gram], object]) -> Callable[[bytes], bytes]:
+    def alter(sent: bytes) -> bytes:
+        gram = decode_sensitive_sum(sent, GRID)
+        change(gram)
+        return encode_sensitive_sum(gram)
+
+    return alter
+
+
+def with_facts(**facts: object) -> Callable[[bytes], bytes]:
+    def alter(sent: bytes) -> bytes:
+        line, _, words = sent[16:].partition(b"\n")
+        body = json.dumps({**json.loads(line), **facts}).encode("ascii") + b"\n" + words
+        return hashlib.blake2b(body, digest_size=16).digest() + body
+
+    return alter
+
+
+def entry(i: int, j: int, value: int, *, add: bool = False) -> Callable[[bytes], bytes]:
+    def change(gram: Gram) -> None:
+        gram._low[i, j] = gram._low[j, i] = value + (int(gram._low[i, j]) if add else 0)
+        gram._reach = 2**62
+
+    return altered(change)
+
+
+ONE_PERSON = 4**GRID.exponent
+LIES: dict[str, Callable[[bytes], bytes]] = {
+    "longer rows than the bound": entry(1, 1, 10**4 * GRID.squared_norm_bound),
+    "a negative square": entry(1, 1, -1),
+    "one person more in the intercept": entry(0, 0, ONE_PERSON, add=True),
+    "a correlation above one": entry(1, 4, 400 * ONE_PERSON),
+    "one below minus one": entry(1, 4, -400 * ONE_PERSON),
+    "a product where there is no square": altered(lambda gram: gram._low[2].__setitem__(slice(None), 0)),
+    "a reach that would overflow": with_facts(reach=0),
+    "a reach that no word has": with_facts(reach=2**63),
+    "rows below none": with_facts(rows=-1),
+    "more rows than there are anywhere": with_facts(rows=10**400),
+    "rows that are no count": with_facts(rows=400.0),
+    "rows that are a truth": with_facts(rows=True),
+    "no words": with_facts(words=0),
+    "words beyond the bytes": with_facts(words=3),
+    "no facts": lambda sent: sent[:0],
+    "no sum": lambda sent: b"0" * 400,
+}
+
+
+@pytest.mark.parametrize("lie", LIES)
+@pytest.mark.parametrize("pattern", ["*.parquet", "*.csv"])
+def test_a_sum_that_no_rows_have_is_not_believed(folder: Path, lie: str, pattern: str) -> None:
+    assert GRID.intercept
+    with pytest.raises(InternalError):
+        summed(str(folder / pattern), Lying(LIES[lie]))
+
+
+def test_a_count_that_metadata_or_the_sum_contradicts_is_not_believed(folder: Path) -> None:
+    fewer = altered(lambda gram: gram._low.__imul__(0) is setattr(gram, "_rows", 0))
+    for pattern in ("*.parquet", "*.csv"):
+        with pytest.raises(InternalError):  # the sum has as many rows as it had
+            summed(str(folder / pattern), Lying(lambda sent: sent, counts=1))
+    with pytest.raises(InternalError):
+        summed(str(folder / "*.parquet"), Lying(fewer, counts=-400))
+    assert (
+        summed(str(folder / "*.csv"), Lying(fewer, counts=-rows_at(folder, 2)))[0] < 6_000
+    )  # CSV tells no count
+
+
+def rows_at(folder: Path, place: int) -> int:
+    table = open_table(str(folder / "*.csv"), SCHEMA)
+    return sum_fragment(table.fragments()[place], schema=SCHEMA, grid=GRID)[0]
+
+
+def test_a_small_lie_is_believed_unless_its_fragment_is_read_again(folder: Path, frame: pd.DataFrame) -> None:
+    """What other rows could have summed to can only be found by reading: also by 2^32, which Freivalds does not see."""
+    for size in (1, 2**32):
+        small = entry(1, 4, size, add=True)
+        assert summed(str(folder / "*.parquet"), Lying(small)) != summed(frame)
+        with pytest.raises(InternalError):
+            summed(str(folder / "*.parquet"), Lying(small, verify=1))
+    assert summed(str(folder / "*.parquet"), Lying(lambda sent: sent, verify=1)) == summed(frame)
+
+
+def test_as_many_fragments_are_read_again_as_were_asked_for() -> None:
+    """Seven standard deviations: a false alarm once in 10^11 runs; finds a share that is off by half."""
+    chosen = sum(base._is_chosen(0.25) for _ in range(800))
+    assert abs(chosen - 200) < 7 * (800 * 0.25 * 0.75) ** 0.5
+    assert not any(base._is_chosen(0) for _ in range(100))
+    assert all(base._is_chosen(1) for _ in range(100))
+
+
+def test_a_share_to_verify_is_a_share_of_files(folder: Path) -> None:
+    with pytest.raises(ParameterError, match="E213"):
+        engine_named("local", verify=0.1)
+    for share in (-0.1, 1.1, float("nan")):
+        with pytest.raises(ParameterError, match=r"E213 verify must be a share from 0 to 1"):
+            Lying(bytes, verify=share).check(open_table(str(folder / "*.csv"), SCHEMA))
+
+
+@pytest.mark.parametrize(
+    "lie", ["less cut off by a smaller bound", "more than there is", "a longer row", "a count"]
+)
+def test_a_cut_that_no_rows_have_is_not_believed(folder: Path, lie: str) -> None:
+    def alter(sent: bytes) -> bytes:
+        *cut, trace, count = json.loads(sent)
+        if lie == "less cut off by a smaller bound":
+            cut[-1] = cut[-2] - 1
+        elif lie == "more than there is":
+            cut[-1] = trace + 1
+        elif lie == "a longer row":
+            trace = count * GRID.squared_norm_bound + 1
+        else:
+            count += 1
+        return json.dumps([*cut, trace, count]).encode("ascii")
+
+    with pytest.raises(InternalError):
+        cut_off(str(folder / "*.csv"), SCHEMA, candidates(SCHEMA), engine=Lying(alter))
+
+
+def test_a_lie_costs_the_budget_and_is_told_in_fixed_words(folder: Path) -> None:
+    book = pc.Ledger.init(folder / "people.ledger", pc.PureDP(epsilon=3, neighbours="replace-one"))
+    with pytest.raises(
+        InternalError, match=r"^E900 internal error; the budget stays charged and nothing was released\.$"
+    ):
+        pc.release(
+            str(folder / "*.csv"),
+            schema=SCHEMA,
+            loss=LOSS,
+            ledger=book,
+            engine=Lying(LIES["a negative square"]),
+        )
+    assert book.spent["epsilon"] == 1
 
 
 # --- faults --------------------------------------------------------------------------------------------

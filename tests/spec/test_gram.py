@@ -177,7 +177,7 @@ def test_sum_rows_reports_progress_and_counts_rows() -> None:
     seen: list[tuple[int, int | None]] = []
     table = open_table(np.zeros((200_000, 1)), schema)
     gram = sum_rows(table, schema, Grid.of(schema), progress=lambda rows, read, _: seen.append((rows, read)))
-    assert table.rows == gram.rows == 200_000
+    assert gram.rows == 200_000
     assert seen[-1] == (200_000, None)
     assert [rows for rows, _ in seen] == sorted(rows for rows, _ in seen)
 

@@ -80,7 +80,7 @@ class Job:
         table = open_table(self.parquet, SCHEMA)
         assert len(table.fragments()) > 8
         total = Gram(GRID)
-        for sent in gather(table, work, engine, None):
+        for _, sent in gather(table, work, engine, None):
             total.merge(decode_sensitive_sum(sent, GRID))
         assert Path(self.marker).exists()
         return self.exact(total)

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from privcov.engines import Dask, Local
-from privcov.errors import InputError, InternalError
+from privcov.errors import InputError, InternalError, ParameterError
 from privcov.row_norm.radii import candidates, cut_off
 from privcov.table import open_table
 
@@ -111,6 +111,47 @@ def test_workers_without_this_library_are_refused_before_anything_is_paid(job: A
         frame = pytest.importorskip("dask.dataframe").from_pandas(job.frame, npartitions=2)
         with bare.as_current(), pytest.raises(InputError, match="E128 1 of 1 workers of dask"):
             Local().check(open_table(frame, _schema(job)))
+
+
+LIE = """
+import privcov.summing
+honest = privcov.summing.encode_sensitive_sum
+def altered(gram):
+    gram._low[{place}] {change}
+    return honest(gram)
+privcov.summing.encode_sensitive_sum = altered
+"""
+
+
+@pytest.mark.parametrize("lie", ["no rows have it", "other rows have it"])
+def test_a_real_worker_that_alters_its_sum_is_found_out(job: Any, lie: str) -> None:
+    """By the driver's look at every sum, or else by its reading of the fragment."""
+    code = (
+        LIE.format(place="1, 1", change="= -1")
+        if lie == "no rows have it"
+        else LIE.format(place="1, 4", change="+= 1")
+    )
+    with (
+        distributed.LocalCluster(
+            n_workers=1, threads_per_worker=1, processes=True, dashboard_address=None, preload=[code]
+        ) as cluster,
+        distributed.Client(cluster, set_as_default=False) as client,
+    ):
+        if lie == "no rows have it":
+            with pytest.raises(InternalError):
+                job.sum(job.parquet, Dask(client=client))
+        else:
+            assert job.sum(job.parquet, Dask(client=client)) != job.expected
+        with pytest.raises(InternalError):
+            job.sum(job.parquet, Dask(client=client, verify=1))
+
+
+def test_a_share_of_what_honest_workers_sent_is_read_again_to_the_same_bits(job: Any, client: Any) -> None:
+    for source in (job.parquet, job.csv):
+        assert job.sum(source, Dask(client=client, verify=0.5)) == job.expected
+    frame = pytest.importorskip("dask.dataframe").from_pandas(job.frame, npartitions=2)
+    with pytest.raises(ParameterError, match="E213 rows that live in dask are not read here"):
+        job.sum(frame, Dask(client=client, verify=0.5))
 
 
 def test_a_cluster_that_stays_without_a_worker_is_given_up(job: Any, monkeypatch: pytest.MonkeyPatch) -> None:

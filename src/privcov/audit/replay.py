@@ -23,7 +23,7 @@ from privcov.audit.confidence import Floats
 from privcov.exact.spectrum import rounded_eigenvalues
 from privcov.gram import Gram
 from privcov.grid import Grid
-from privcov.mechanisms.base import Mechanism, Upper
+from privcov.mechanisms.base import Draw, Mechanism, Upper
 from privcov.privacy import Loss, Neighbours
 from privcov.randomness import Randomness, rehearsal
 from privcov.released import Release
@@ -179,11 +179,11 @@ def _listening() -> Iterator[Callable[[], tuple[Any, ...]]]:
 def _recorder(calls: list[_Call]) -> Mechanism:
     """A mechanism that notes what it is given and releases zeros."""
 
-    class Draw:
+    class Recording(Draw):
         def __init__(self, loss: Loss, grid: Grid) -> None:
             self.loss, self.grid = loss, grid
 
-        def answer(self, gram: Gram) -> Upper:
+        def _answer(self, gram: Gram) -> Upper:
             upper = gram.reveal_to_mechanism()
             calls.append(_Call(self.loss, self.grid, upper))
             return np.zeros(upper.size, dtype=object)
@@ -195,7 +195,7 @@ def _recorder(calls: list[_Call]) -> Mechanism:
         def law(self, *, loss: Loss, grid: Grid) -> None:
             """Zeros are no noise."""
 
-        def draw(self, *, loss: Loss, grid: Grid, randomness: Randomness) -> Draw:
-            return Draw(loss, grid)
+        def draw(self, *, loss: Loss, grid: Grid, randomness: Randomness) -> Recording:
+            return Recording(loss, grid)
 
     return Recorder()

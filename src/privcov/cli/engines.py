@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def engine_options(command: Callable[..., None]) -> Callable[..., None]:
-    """``--engine``, ``--workers``, ``--master``, ``--scheduler``, ``--device``."""
+    """``--engine``, ``--workers``, ``--master``, ``--scheduler``, ``--verify``, ``--device``."""
     options = (
         click.option(
             "--engine",
@@ -27,6 +27,12 @@ def engine_options(command: Callable[..., None]) -> Callable[..., None]:
         ),
         click.option("--master", help="With --engine spark: its address, such as spark://host:7077."),
         click.option("--scheduler", help="With --engine dask: its address, such as tcp://host:8786."),
+        click.option(
+            "--verify",
+            type=click.FloatRange(0, 1),
+            default=0.0,
+            help="With spark or dask: the share of their sums that is computed here again, to compare.",
+        ),
         click.option(
             "--device",
             default="cpu",
@@ -50,5 +56,6 @@ def as_engine(words: dict[str, Any]) -> Engine:
         workers=words.pop("workers"),
         master=words.pop("master"),
         scheduler=words.pop("scheduler"),
+        verify=words.pop("verify"),
         device=Device.named(words.pop("device"), tell=note),
     )

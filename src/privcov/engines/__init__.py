@@ -52,8 +52,12 @@ def engine_named(
     master: str | None = None,
     scheduler: str | None = None,
     device: Device = CPU,
+    verify: float = 0,
 ) -> Engine:
-    """An engine in words: ``master`` is Spark's address, ``scheduler`` Dask's; nothing is started yet."""
+    """An engine in words: ``master`` is Spark's address, ``scheduler`` Dask's; nothing is started yet.
+
+    ``verify`` is the share of what workers of either sent that this process reads again, to compare.
+    """
     if name not in ENGINES:
         raise ParameterError("E213", f"engine must be {', '.join(ENGINES)}, got {name!r}.")
     if master is not None and name != "spark":
@@ -62,10 +66,14 @@ def engine_named(
         raise ParameterError("E213", f"scheduler belongs to the engine dask, not to {name}.")
     if device != CPU and name != "local":
         raise ParameterError("E213", f"the device {device.name} belongs to the engine local, not to {name}.")
+    if verify and name == "local":
+        raise ParameterError(
+            "E213", "verify belongs to the engines spark and dask: local reads everything here."
+        )
     if name == "spark":
-        return Spark(master=master, workers=workers)
+        return Spark(master=master, workers=workers, verify=verify)
     if name == "dask":
-        return Dask(scheduler=scheduler, workers=workers)
+        return Dask(scheduler=scheduler, workers=workers, verify=verify)
     return Local(workers=workers, device=device)
 
 

@@ -17,6 +17,7 @@ from typing import ClassVar, Protocol
 
 from privcov.devices import CPU, Device
 from privcov.errors import InputError, InternalError, ParameterError
+from privcov.randomness import kernel
 from privcov.table import Table
 from privcov.table.base import Answer
 from privcov.table.fragments import Arrived, Fragment, Held
@@ -46,6 +47,8 @@ class Engine(ABC):
     """Whether work happens in this process, so that it can report on its way."""
     device: Device = CPU
     """What multiplies the rows, where they are read."""
+    verify: float = 0
+    """The share of fragments that this process reads again, to compare with what a worker sent."""
 
     def check(self, table: Table) -> None:
         """Refuse a table this engine cannot read; nothing is started for it."""
@@ -61,6 +64,14 @@ class Engine(ABC):
                 f"this table lives in {table.home}, not in {self.name}.",
                 "Leave the engine out: such a table is summed where it is.",
             )
+        if not 0 <= self.verify <= 1:
+            raise ParameterError("E213", f"verify must be a share from 0 to 1, got {self.verify}.")
+        if self.verify and table.home is not None:
+            raise ParameterError(
+                "E213",
+                f"rows that live in {table.home} are not read here, so that no share of them can be verified.",
+                "Give files, or leave verify out.",
+            )
         check_versions(table.asked_at_home(VERSION_OF_A_WORKER), str(table.home))
 
     @abstractmethod
@@ -70,24 +81,38 @@ class Engine(ABC):
 
 def gather(
     table: Table, work: Work, engine: Engine, progress: Progress | None
-) -> Generator[bytes, None, None]:
-    """The result of every fragment of a table, once each."""
+) -> Generator[Result, None, None]:
+    """The result of every fragment of a table, once each.
+
+    A count that metadata contradicts is an error, and so is a result that this process does not get when it reads
+    the fragment itself: it does so for the share that the engine verifies, chosen once the result is there.
+    """
     meter = Meter(progress, table.total_bytes)
     places: Sequence[int] | None
-    weights: dict[int, int]
+    planned: dict[int, AnyFragment] = {}
     if table.home is not None:
         places = None if table.parts is None else range(table.parts)
-        weights, answers = {}, table.answers_at_home(partial(attempt, work))
+        answers = table.answers_at_home(partial(attempt, work))
     else:
         fragments = table.fragments()
         places = [fragment.place for fragment in fragments]
-        weights = {fragment.place: fragment.bytes for fragment in fragments}
+        planned = {fragment.place: fragment for fragment in fragments}
         here = partial(work, report=meter.saw) if engine.in_process and progress is not None else work
         answers = engine.answers(here, fragments)
     with closing(answers):
         for place, rows, sent in once_each(answers, places):
-            meter.saw(place, rows, weights.get(place, 0))
-            yield sent
+            fragment = planned.get(place)
+            if fragment is not None and fragment.rows not in (None, rows):
+                raise InternalError
+            if fragment is not None and _is_chosen(engine.verify) and work(fragment) != (rows, sent):
+                raise InternalError
+            meter.saw(place, rows, 0 if fragment is None else fragment.bytes)
+            yield rows, sent
+
+
+def _is_chosen(share: float) -> bool:
+    """With this probability."""
+    return share > 0 and int(kernel().words(1)[0]) < share * 2**64
 
 
 def attempt(work: Work, fragment: AnyFragment) -> Answer:

@@ -33,12 +33,14 @@ from privcov.table.clusters import asked_of_dask, dask_answers
 class Dask(Engine):
     """``scheduler`` is the address of a cluster, such as ``tcp://host:8786``; without one, ``workers`` processes here.
 
-    A ``client`` that is open already may be given instead.
+    A ``client`` that is open already may be given instead. ``verify`` is the share of the fragments that this process
+    reads again, to compare.
     """
 
     scheduler: str | None = None
     workers: int | None = None
     client: Any = None
+    verify: float = 0
 
     name = "dask"
 

@@ -40,12 +40,14 @@ _WAVE, _LEAST_WAVE = 4, 16
 class Spark(Engine):
     """``master`` is Spark's address, such as ``spark://host:7077``; without one, ``workers`` threads of a JVM here.
 
-    A ``session`` that runs already may be given instead, and is taken where there is one.
+    A ``session`` that runs already may be given instead, and is taken where there is one. ``verify`` is the share of
+    the fragments that this process reads again, to compare.
     """
 
     master: str | None = None
     workers: int | None = None
     session: Any = None
+    verify: float = 0
 
     name = "spark"
 

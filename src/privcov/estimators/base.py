@@ -145,7 +145,8 @@ def require_target(target: Any, target_bounds: Any) -> None:
 
 def _numbers(table: NDArray[Any], columns: tuple[Any, ...]) -> Floats:
     """Every cell as a number; one that is none becomes NaN, which is missing."""
-    if table.dtype.kind != "O":
-        return np.asarray(table, dtype=np.float64)
-    made = [object_cells(column, table[:, place]) for place, column in enumerate(columns)]
+    with np.errstate(all="ignore"):  # a warning would tell that a value is huge
+        if table.dtype.kind != "O":
+            return np.asarray(table, dtype=np.float64)
+        made = [object_cells(column, table[:, place]) for place, column in enumerate(columns)]
     return np.column_stack(made)

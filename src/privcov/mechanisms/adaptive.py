@@ -19,6 +19,7 @@ from privcov.mechanisms.separate import EXACT_COLUMNS, Separate
 from privcov.noise import NoiseLaw
 from privcov.privacy import ZCDP, ApproxDP, Loss, Neighbours, PureDP
 from privcov.randomness import Randomness
+from privcov.sealed import Sealed
 from privcov.sensitivity import Sensitivity, sqrt_up
 
 FAILURE = 0.1
@@ -148,9 +149,11 @@ class Adaptive(DataDrivenMechanism):
         return Separate(arithmetic=self.arithmetic, constants=self.constants)
 
 
-@dataclass(frozen=True, kw_only=True)
-class PrivateTrace:
+@dataclass(frozen=True, kw_only=True, repr=False, eq=False)
+class PrivateTrace(Sealed):
     """The noise of one trace, drawn before data is read: a Gaussian mechanism of the given ρ."""
+
+    _refusal = Draw._refusal
 
     noise: int
     std: Fraction
@@ -174,8 +177,8 @@ class PrivateTrace:
         return min(noisy, rows * self.largest_row) if self.public_rows else noisy
 
 
-@dataclass(frozen=True)
-class _Draw:
+@dataclass(frozen=True, repr=False, eq=False)
+class _Draw(Draw):
     """All noise is drawn already; the trace says which of the two is used. The other is forgotten."""
 
     mechanism: Adaptive
@@ -184,7 +187,7 @@ class _Draw:
     trace: PrivateTrace
     draws: dict[Way, Draw]
 
-    def answer(self, gram: Gram) -> Upper:
+    def _answer(self, gram: Gram) -> Upper:
         diagonal = np.equal(*np.triu_indices(self.grid.dimension))
         private = self.trace.answer(
             int(gram.reveal_to_mechanism()[diagonal].astype(object).sum()), rows=gram.rows

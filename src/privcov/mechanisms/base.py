@@ -17,24 +17,23 @@ from typing import (
     Any,
     ClassVar,
     Literal,
-    Protocol,
     Self,
     get_args,
     get_origin,
     get_type_hints,
-    runtime_checkable,
 )
 
 import numpy as np
 from numpy.typing import NDArray
 
 from privcov.accounting import pure_to_zcdp
-from privcov.errors import ParameterError
+from privcov.errors import InternalError, ParameterError
 from privcov.gram import Gram
 from privcov.grid import Grid
 from privcov.noise import NoiseLaw
 from privcov.privacy import ZCDP, Loss, Neighbours, PureDP
 from privcov.randomness import FirstBit, NoBits, Randomness
+from privcov.sealed import Sealed
 from privcov.sketch import Sketch
 from privcov.triangle import is_wide, upper_of
 
@@ -43,30 +42,54 @@ Upper = NDArray[Any]
 """Integers of an upper triangle, diagonal included, in the order of ``numpy.triu_indices``."""
 
 
-class Draw(Protocol):
-    """A mechanism's random draw, waiting for the data."""
+class Draw(Sealed, ABC):
+    """A mechanism's random draw, waiting for the data. It answers once and is empty from then on.
+
+    Noise and release together are the data: where the release is, the noise is no more. A subclass is a dataclass with
+    ``repr=False, eq=False``.
+    """
+
+    _refusal = "a draw is sensitive: with the release it gives the data away"
 
     def answer(self, gram: Gram) -> Upper:
-        """The private integers of the release. Called once."""
+        """The private integers of the release."""
+        return self.taken()._answer(gram)
+
+    @abstractmethod
+    def _answer(self, gram: Gram) -> Upper: ...
+
+    def taken(self) -> Self:
+        """What it holds, in a draw that only the one who answers knows; this one is empty."""
+        if not self.__dict__:  # a second answer with the same noise would tell the difference of two tables
+            raise InternalError
+        other = object.__new__(type(self))
+        other.__dict__.update(self.__dict__)
+        self.__dict__.clear()
+        return other
 
 
-@runtime_checkable
-class SketchDraw(Draw, Protocol):
+class SketchDraw(Draw):
     """A draw that publishes rows: its answer is the estimate from them."""
 
-    def sketch(self, gram: Gram) -> Sketch:
-        """The private rows. Called once."""
+    @abstractmethod
+    def _sketch(self, gram: Gram) -> Sketch:
+        """The private rows."""
 
-    def estimate(self, sketch: Sketch) -> Upper:
-        """The integers that follow from the rows."""
+    @abstractmethod
+    def _estimate(self, sketch: Sketch) -> Upper:
+        """The integers that follow from the rows: post-processing."""
+
+    def _answer(self, gram: Gram) -> Upper:
+        return self._estimate(self._sketch(gram))
 
 
 def answer(draw: Draw, gram: Gram) -> tuple[Upper, Sketch | None]:
     """The private integers of the release, and the rows they follow from where a mechanism publishes rows."""
-    if isinstance(draw, SketchDraw):
-        sketch = draw.sketch(gram)
-        return draw.estimate(sketch), sketch
-    return draw.answer(gram), None
+    if not isinstance(draw, SketchDraw):
+        return draw.answer(gram), None
+    taken = draw.taken()
+    sketch = taken._sketch(gram)
+    return taken._estimate(sketch), sketch
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -219,13 +242,13 @@ _SURE = 2**62 - 2**33
 """Noise below this and an exact sum in int64 (``Gram.reveal_to_mechanism``) add up to less than 2^63."""
 
 
-@dataclass(frozen=True)
-class Noise:
+@dataclass(frozen=True, repr=False, eq=False)
+class Noise(Draw):
     """Integer noise, drawn before the data was read; adding it to the integer Gram matrix is exact."""
 
     upper: Upper
 
-    def answer(self, gram: Gram) -> Upper:
+    def _answer(self, gram: Gram) -> Upper:
         exact, noise = gram.reveal_to_mechanism(), self.upper
         if exact.dtype == np.int64 == noise.dtype and max(int(noise.max()), -int(noise.min())) < _SURE:
             exact += noise

@@ -12,7 +12,7 @@ from privcov.errors import ParameterError
 from privcov.exact.acceptance import proposals_needed
 from privcov.gram import Gram
 from privcov.grid import Grid
-from privcov.mechanisms.base import DataDrivenMechanism, Upper
+from privcov.mechanisms.base import DataDrivenMechanism, Draw, Upper
 from privcov.mechanisms.budget import Budget
 from privcov.mechanisms.spectral import SPECTRAL
 from privcov.privacy import ApproxDP, Loss
@@ -102,8 +102,8 @@ class Eigenvectors(DataDrivenMechanism):
         return {"vectors": half, "values": half}
 
 
-@dataclass(frozen=True)
-class _Draw:
+@dataclass(frozen=True, repr=False, eq=False)
+class _Draw(Draw):
     """Value noise already drawn; the vectors cannot be drawn before the matrix is there."""
 
     mechanism: Eigenvectors
@@ -115,7 +115,7 @@ class _Draw:
     noise: dict[str, Upper]
     randomness: Randomness
 
-    def answer(self, gram: Gram) -> Upper:
+    def _answer(self, gram: Gram) -> Upper:
         d = self.sensitivity.dimension
         opened = SPECTRAL[self.mechanism.arithmetic](gram.reveal_to_mechanism(), d)
         spectrum = []

@@ -16,7 +16,7 @@ from privcov.exact.gaussian_rows import rounded_rows
 from privcov.exact.reals import LazyReals, normals
 from privcov.gram import Gram
 from privcov.grid import Grid
-from privcov.mechanisms.base import DataDrivenMechanism, Upper
+from privcov.mechanisms.base import DataDrivenMechanism, SketchDraw, Upper
 from privcov.mechanisms.sketch_loss import sketch_delta, sketch_ratio
 from privcov.privacy import ApproxDP, Loss, Neighbours
 from privcov.randomness import Floats, Randomness
@@ -119,15 +119,15 @@ class JohnsonLindenstrauss(DataDrivenMechanism):
         return math.sqrt(square / self.rows(grid))
 
 
-@dataclass(frozen=True)
-class _Draw:
+@dataclass(frozen=True, repr=False, eq=False)
+class _Draw(SketchDraw):
     """Standard normals, drawn before the data; which rows they become depends on the matrix."""
 
     ridge: int
     variates: LazyReals | Floats
     dimension: int
 
-    def sketch(self, gram: Gram) -> Sketch:
+    def _sketch(self, gram: Gram) -> Sketch:
         """round(Sn) row by row, SSᵀ = C + w²I in exact integers."""
         d = self.dimension
         covariance: NDArray[Any] = np.zeros((d, d), dtype=object)
@@ -141,12 +141,9 @@ class _Draw:
         ideal = self.variates @ (vectors * np.sqrt(np.maximum(values, self.ridge))).T
         return tuple(tuple(round(entry) for entry in row) for row in ideal.tolist())
 
-    def estimate(self, sketch: Sketch) -> Upper:
+    def _estimate(self, sketch: Sketch) -> Upper:
         """The matrix that follows from the rows: post-processing."""
         return np.array(estimate(sketch, ridge=self.ridge), dtype=object)
-
-    def answer(self, gram: Gram) -> Upper:
-        return self.estimate(self.sketch(gram))
 
 
 def _published(constants: str, loss: ApproxDP, rows: int) -> Fraction:

@@ -12,7 +12,7 @@ import numpy as np
 from privcov.exact import discrete_laplace
 from privcov.gram import Gram
 from privcov.grid import Grid
-from privcov.mechanisms.base import DataDrivenMechanism, Upper
+from privcov.mechanisms.base import DataDrivenMechanism, Draw, Upper
 from privcov.mechanisms.budget import EXCESS
 from privcov.mechanisms.eigenvectors import EXACT_COLUMNS
 from privcov.mechanisms.spectral import SPECTRAL
@@ -51,8 +51,8 @@ class KapralovTalwar(DataDrivenMechanism):
         return _Draw(self, d, step / coefficient, noise, public_rows, grid.squared_norm_bound, randomness)
 
 
-@dataclass(frozen=True)
-class _Draw:
+@dataclass(frozen=True, repr=False, eq=False)
+class _Draw(Draw):
     """Value noise already drawn; the vectors cannot be drawn before the matrix is there."""
 
     mechanism: KapralovTalwar
@@ -63,7 +63,7 @@ class _Draw:
     squared_norm_bound: int
     randomness: Randomness
 
-    def answer(self, gram: Gram) -> Upper:
+    def _answer(self, gram: Gram) -> Upper:
         opened = SPECTRAL[self.mechanism.arithmetic](gram.reveal_to_mechanism(), self.dimension)
         cap = gram.rows * self.squared_norm_bound if self.public_rows else None
         vectors, values = np.empty((0, self.dimension), dtype=object), list[int]()

@@ -12,7 +12,7 @@ from privcov.errors import ParameterError
 from privcov.exact import gaussian_ensemble, wishart_difference
 from privcov.gram import Gram
 from privcov.grid import Grid
-from privcov.mechanisms.base import DataDrivenMechanism, Upper
+from privcov.mechanisms.base import DataDrivenMechanism, Draw, Upper
 from privcov.mechanisms.budget import EXCESS, Budget
 from privcov.mechanisms.frames import OPENED
 from privcov.mechanisms.predicted import subspace_error
@@ -106,8 +106,8 @@ class MatrixBingham(DataDrivenMechanism):
         return cap
 
 
-@dataclass(frozen=True)
-class _Draw:
+@dataclass(frozen=True, repr=False, eq=False)
+class _Draw(Draw):
     """The noise of the block is drawn already; the subspace cannot be before the matrix is there."""
 
     mechanism: MatrixBingham
@@ -120,7 +120,7 @@ class _Draw:
     noise: Upper
     randomness: Randomness
 
-    def answer(self, gram: Gram) -> Upper:
+    def _answer(self, gram: Gram) -> Upper:
         opened = OPENED[self.mechanism.arithmetic](gram.reveal_to_mechanism(), self.sensitivity.dimension)
         frame = np.eye(opened.dimension)
         if self.rank < opened.dimension:

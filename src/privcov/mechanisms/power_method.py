@@ -17,7 +17,7 @@ from privcov.exact import discrete_gaussian, discrete_laplace
 from privcov.exact.chain import excess, symmetric
 from privcov.gram import Gram
 from privcov.grid import Grid
-from privcov.mechanisms.base import Arithmetic, DataDrivenMechanism, Upper
+from privcov.mechanisms.base import Arithmetic, DataDrivenMechanism, Draw, Upper
 from privcov.mechanisms.budget import EXCESS, Budget
 from privcov.mechanisms.predicted import iterated_error
 from privcov.mechanisms.spectral import BITS, ExactSpectral, FloatSpectral, Vectors
@@ -97,8 +97,8 @@ class PowerMethod(DataDrivenMechanism):
         return 1 if rank == d else 1 + math.ceil(math.log(d))
 
 
-@dataclass(frozen=True)
-class _Draw:
+@dataclass(frozen=True, repr=False, eq=False)
+class _Draw(Draw):
     """All noise is drawn already: its size depends on public facts alone."""
 
     mechanism: PowerMethod
@@ -109,7 +109,7 @@ class _Draw:
     noises: tuple[Upper, ...]
     values: Upper
 
-    def answer(self, gram: Gram) -> Upper:
+    def _answer(self, gram: Gram) -> Upper:
         opened = OPENED[self.mechanism.arithmetic](gram.reveal_to_mechanism(), self.sensitivity.dimension)
         vectors = opened.on_grid(self.start)
         for noise in self.noises:

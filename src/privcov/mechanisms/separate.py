@@ -15,7 +15,7 @@ from privcov.errors import ParameterError
 from privcov.exact import gaussian_ensemble, rounded_normals
 from privcov.gram import Gram
 from privcov.grid import Grid
-from privcov.mechanisms.base import DataDrivenMechanism, Upper
+from privcov.mechanisms.base import DataDrivenMechanism, Draw, Upper
 from privcov.mechanisms.predicted import paired_error
 from privcov.mechanisms.spectral import SPECTRAL, Spectral
 from privcov.noise import GaussianEnsemble, GaussianTriangle
@@ -99,8 +99,8 @@ class Separate(DataDrivenMechanism):
         return _Draw(SPECTRAL[self.arithmetic], d, for_vectors, for_values, most)
 
 
-@dataclass(frozen=True)
-class _Draw:
+@dataclass(frozen=True, repr=False, eq=False)
+class _Draw(Draw):
     """Both noises, drawn before the data was read."""
 
     arithmetic: type[Spectral]
@@ -109,7 +109,7 @@ class _Draw:
     for_values: Upper
     most_per_row: int | None
 
-    def answer(self, gram: Gram) -> Upper:
+    def _answer(self, gram: Gram) -> Upper:
         opened = self.arithmetic(gram.reveal_to_mechanism(), self.dimension)
         noisy = opened.upper.astype(object) + self.for_vectors
         values = [

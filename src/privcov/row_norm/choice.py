@@ -157,11 +157,15 @@ def choose_row_norm(
         return schema
     largest = schema.squared_norm_bound
     noise = [_noise(option, mechanism, choice.rest) / largest for option in options]
-    lost = without_reasons(lambda: cut_off(data, schema, options, engine=engine)).totals
     unit = Grid.of(schema).squared_norm_bound
-    scores = [-(Fraction(cut, unit) + level) for cut, level in zip(lost, noise, strict=True)]
     rate = choice.price.epsilon / (2 * schema.max_rows_per_person)
-    return options[permute_and_flip(randomness, scores, rate=rate)]
+
+    def choose() -> Schema:
+        lost = cut_off(data, schema, options, engine=engine).totals
+        scores = [-(Fraction(cut, unit) + level) for cut, level in zip(lost, noise, strict=True)]
+        return options[permute_and_flip(randomness, scores, rate=rate)]
+
+    return without_reasons(choose)
 
 
 def permute_and_flip(randomness: Randomness, scores: Sequence[Fraction], *, rate: Fraction) -> int:

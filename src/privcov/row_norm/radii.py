@@ -14,7 +14,8 @@ import numpy as np
 
 from privcov.bounding import Bounding, part_of
 from privcov.engines import AnyFragment, Engine, Local, Report, Result, gather
-from privcov.errors import ParameterError
+from privcov.errors import InternalError, ParameterError
+from privcov.grid import Grid
 from privcov.schema import Schema
 from privcov.table import open_table
 
@@ -51,8 +52,15 @@ def cut_off(data: Any, schema: Schema, options: Sequence[Schema], *, engine: Eng
     """What each candidate would cut off, exact, the same on every engine."""
     work = partial(cut_fragment, schema=schema, options=tuple(options))
     total = [0] * (len(options) + 2)
-    for sent in gather(open_table(data, schema), work, Local() if engine is None else engine, None):
-        total = [whole + part for whole, part in zip(total, json.loads(sent), strict=True)]
+    most = Grid.of(schema).squared_norm_bound
+    for rows, sent in gather(open_table(data, schema), work, Local() if engine is None else engine, None):
+        *cut, trace, count = part = json.loads(sent)
+        # What no rows can have is no sum: a smaller bound cuts more off, and nothing more than there is.
+        if {type(value) for value in part} != {int} or count != rows or not trace <= rows * most:
+            raise InternalError
+        if [0, *cut, trace] != sorted([0, *cut, trace]):
+            raise InternalError
+        total = [whole + one for whole, one in zip(total, part, strict=True)]
     return Cut(tuple(total[:-2]), *total[-2:])
 
 

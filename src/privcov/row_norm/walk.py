@@ -57,10 +57,8 @@ def walk_radii(
     options = radii(schema)
     grids = [Grid.of(option) for option in options]
     sensitivity = Sensitivity.of(grid, price.neighbours)
-    noisy_trace = PrivateTrace.draw(trace, grid, randomness)
-    noises = walk_noise(randomness, sensitivity, price, count=len(options) - 1, mechanism=mechanism)
 
-    def choose() -> tuple[Schema, Adaptive]:
+    def choose(noisy_trace: PrivateTrace, noises: tuple[int, list[int]]) -> tuple[Schema, Adaptive]:
         cut: Cut = cut_off(data, schema, options, engine=engine)
         private = float(noisy_trace.answer(cut.trace, rows=cut.rows) * grid.unit)
         errors = [mechanism.predicted(loss=rest, grid=each, trace=private) for each in grids]
@@ -70,7 +68,11 @@ def walk_radii(
         taken = min(errors[place], key=errors[place].__getitem__)
         return options[place], replace(mechanism, release=taken)
 
-    return without_reasons(choose)
+    return without_reasons(
+        choose,
+        PrivateTrace.draw(trace, grid, randomness),
+        walk_noise(randomness, sensitivity, price, count=len(options) - 1, mechanism=mechanism),
+    )
 
 
 def first_above(

@@ -50,7 +50,12 @@ class Table(ABC):
             for place, column in enumerate(self.schema.columns)
             if isinstance(column, Numeric) and column.missing_numbers
         ]
-        for block in self._blocks():
+        read = self._blocks()
+        while True:
+            with np.errstate(all="ignore"):  # a warning would tell that a value is huge, or no plain NaN
+                block = next(read, None)
+            if block is None:
+                return
             self.rows += len(block[0])
             yield _without_codes(block, coded) if coded else block
 

@@ -112,6 +112,7 @@ def estimate_gaussian(
             rows=count,
             arithmetic="exact",
             randomness=source.kind,
+            created=bill.created,
         ),
     )
     if deliver is not None:

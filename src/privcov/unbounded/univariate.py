@@ -164,7 +164,8 @@ def _column(values: Any) -> Floats:
         raise InputError("E111", "one column of numbers is needed: a one-dimensional NumPy array.")
     if not len(values):
         raise InputError("E108", "the table has no rows.")
-    numbers = np.ma.getdata(values).astype(np.float64)
+    with np.errstate(all="ignore"):  # a warning would tell that a value is huge
+        numbers = np.ma.getdata(values).astype(np.float64)
     numbers[np.ma.getmaskarray(values) | ~np.isfinite(numbers)] = np.nan
     return numbers
 

@@ -55,7 +55,7 @@ def test_sketched_rows_have_the_covariance_of_the_matrix_and_its_ridge(arithmeti
     mechanism = JohnsonLindenstrauss(arithmetic=arithmetic, sketch_rows=8000)
     loss = replace(LOSS, epsilon=20)
     draw = mechanism.draw(loss=loss, grid=grid, randomness=rehearsal(1))
-    rows, ridge = draw.sketch(gram), mechanism.ridge(loss=loss, grid=grid)
+    rows, ridge = draw._sketch(gram), mechanism.ridge(loss=loss, grid=grid)
     truth = np.zeros((3, 3))
     truth[np.triu_indices(3)] = gram.reveal_to_mechanism().astype(float)
     truth += np.triu(truth, 1).T
@@ -70,9 +70,10 @@ def test_the_matrix_follows_from_the_rows():
     gram = gram_of([[0.5, 0.5]] * 9, grid)
     draw = JohnsonLindenstrauss(sketch_rows=10).draw(loss=LOSS, grid=grid, randomness=rehearsal(3))
     assert isinstance(draw, SketchDraw)
+    ridge = draw.ridge
     upper, rows = answer(draw, gram)
-    assert upper.tolist() == estimate(rows, ridge=draw.ridge)
-    assert ridge_of(rows, upper.tolist()) == draw.ridge
+    assert upper.tolist() == estimate(rows, ridge=ridge)
+    assert ridge_of(rows, upper.tolist()) == ridge
     table = np.array(rows, dtype=object)
     exact = (table.T.dot(table))[np.triu_indices(2)] * 2
     assert mean_square(rows) == [(entry + 10) // 20 for entry in exact]
