@@ -46,6 +46,24 @@ class NoiseLaw(ABC):
     def simulate(self, randomness: Randomness) -> Matrix:
         """One idealized draw, for simulation only."""
 
+    @abstractmethod
+    def log_moment(self, pull: NDArray[np.float64]) -> NDArray[np.float64]:
+        """A bound on ln E exp(pull · X) for every linear function X of the noise of variance 1, and for −X.
+
+        Infinite where there is none. Why each holds: docs/explain/misread.md.
+        """
+
+    def reach(self, odds: float) -> float:
+        """Standard deviations that a linear function of the noise exceeds, on a given side, with at most these odds.
+
+        Chernoff: P(X > t) ≤ exp(ln E exp(sX) − st) for every s, so the least t over any s is a bound.
+
+        >>> round(GaussianEnsemble(dimension=3, scale=7.0).reach(0.001), 2)
+        3.72
+        """
+        pulls = np.geomspace(0.02, 50.0, 800)
+        return float(((self.log_moment(pulls) - math.log(odds)) / pulls).min())
+
     def r_transform(self, g: NDArray[np.complex128]) -> NDArray[np.complex128]:
         """R-transform of the limiting spectrum; second order (semicircle) unless a law knows better."""
         return self.offdiagonal_variance * self.dimension * g
@@ -68,10 +86,35 @@ class NoiseLaw(ABC):
         return math.sqrt(d * self.diagonal_variance + d * (d - 1) * self.offdiagonal_variance)
 
 
-class WishartDifference(NoiseLaw):
+class Normal(NoiseLaw):
+    """A law whose linear functions are all normal."""
+
+    def log_moment(self, pull: NDArray[np.float64]) -> NDArray[np.float64]:
+        return np.asarray(pull**2 / 2)
+
+
+class VarianceGamma(NoiseLaw):
+    """A law whose linear functions have no heavier tails than normal ones of a Gamma(shape) variance."""
+
+    @property
+    @abstractmethod
+    def shape(self) -> float:
+        """At least 1, which is Laplace; the larger, the nearer to normal."""
+
+    def log_moment(self, pull: NDArray[np.float64]) -> NDArray[np.float64]:
+        part = np.minimum(pull**2 / (2 * self.shape), 1.0)
+        with np.errstate(divide="ignore"):
+            return np.asarray(-self.shape * np.log1p(-part))
+
+
+class WishartDifference(VarianceGamma):
     """AAᵀ − BBᵀ with A, B of d × (d+1) independent N(0, scale) entries; scale = 1/(2ε′) (variance)."""
 
     name = "wishart-difference"
+
+    @property
+    def shape(self) -> float:
+        return (self.dimension + 1) / 2
 
     @property
     def diagonal_variance(self) -> float:
@@ -91,7 +134,7 @@ class WishartDifference(NoiseLaw):
         return 2 * s * s * (d + 1) * d * g / (1 - (s * d * g) ** 2)
 
 
-class GaussianEnsemble(NoiseLaw):
+class GaussianEnsemble(Normal):
     """Gaussian orthogonal ensemble: diagonal N(0, scale²), off-diagonal N(0, scale²/2); scale is a std."""
 
     name = "gaussian"
@@ -128,7 +171,7 @@ class GaussianFreeTrace(GaussianEnsemble):
         return np.asarray(noise - (1 - 1 / math.sqrt(d + 1)) * np.trace(noise) / d * np.eye(d))
 
 
-class GaussianTriangle(NoiseLaw):
+class GaussianTriangle(Normal):
     """Independent N(0, scale²) entries on and above the diagonal, mirrored: as the papers draw it."""
 
     name = "gaussian-triangle"
@@ -146,10 +189,14 @@ class GaussianTriangle(NoiseLaw):
         return upper + np.triu(upper, 1).T
 
 
-class LaplaceTriangle(NoiseLaw):
+class LaplaceTriangle(VarianceGamma):
     """Independent Laplace(scale) entries on and above the diagonal, mirrored."""
 
     name = "laplace"
+
+    @property
+    def shape(self) -> float:
+        return 1.0
 
     @property
     def diagonal_variance(self) -> float:
@@ -166,10 +213,14 @@ class LaplaceTriangle(NoiseLaw):
         return np.asarray(upper + np.triu(upper, 1).T)
 
 
-class FrobeniusBall(NoiseLaw):
+class FrobeniusBall(VarianceGamma):
     """Density proportional to exp(−‖Z‖_F / scale): a Gamma(d(d+1)/2) radius in a uniform direction."""
 
     name = "frobenius"
+
+    @property
+    def shape(self) -> float:
+        return (self.dimension * (self.dimension + 1) // 2 + 1) / 2
 
     @property
     def diagonal_variance(self) -> float:
@@ -209,6 +260,11 @@ class CentredWishart(NoiseLaw):
         a = randomness.normals(self.dimension, self.degrees)
         return np.asarray(self.scale * (a @ a.T - self.degrees * np.eye(self.dimension)))
 
+    def log_moment(self, pull: NDArray[np.float64]) -> NDArray[np.float64]:
+        part = np.minimum(pull * math.sqrt(2 / self.degrees), 1.0)  # of a centred chi-square, its right tail
+        with np.errstate(divide="ignore"):
+            return np.asarray(-self.degrees / 2 * (np.log1p(-part) + part))
+
     def r_transform(self, g: NDArray[np.complex128]) -> NDArray[np.complex128]:
         reach = self.scale * self.dimension * g
         return self.degrees * self.scale * reach / (1 - reach)
@@ -220,7 +276,7 @@ def centred_wishart(degrees: int) -> type[CentredWishart]:
     return type("CentredWishart", (CentredWishart,), {"name": f"wishart-{degrees}", "degrees": degrees})
 
 
-class JointGaussian(NoiseLaw):
+class JointGaussian(Normal):
     """Nothing on the intercept's own entry, N(0, (ratio·scale)²) on the rest of its row, and the Gaussian
     orthogonal ensemble of standard deviation scale on the block of the other columns; ``ratio`` is the class's.
 
