@@ -15,7 +15,7 @@ from privcov.schema import Feature
 
 OFF_MIDDLE = 0.02
 """How near to the middle a mean must be for a column to look unread; one that was not read is there exactly."""
-LEAST_SPREAD = 0.125
+LEAST_SPREAD = 1 / 7
 """The root mean square distance from the middle that a column of such a mean has, if it was read."""
 LEAST_SQUARE_ALONE = 0.05
 """The same without an intercept, where the mean is not known and the square must speak for both."""
@@ -26,9 +26,10 @@ LEAST_VARIATION = 0.02
 
 
 class NothingRead(OneByOne[list[int]]):
-    """All numeric columns together. Clean: their mean square distance from the middle is at least 1/64.
+    """All numeric columns together, at the middle of their bounds: their squares stand out where no single one does.
 
-    The sum over columns stands out of the noise where no single one of them does.
+    Clean: the mean of one of them is off the middle by 2 % of its half width, or the root mean square distance of all
+    values from the middle is a seventh of it. Each is tested at the full odds, since a doubt needs all to fail.
     """
 
     kind = "nothing read"
@@ -41,13 +42,15 @@ class NothingRead(OneByOne[list[int]]):
         squares = (1 / count) * sum((seen.square(place) for place in subject), start=Form())
         if not seen.certain(LEAST_SPREAD**2 * seen.kept[0] * seen.rows - squares, odds):
             return None
+        if not all(_at_middle(seen, place, odds) for place in subject):
+            return None
         share, error = seen.share(squares)
         most = math.sqrt(max(0.0, seen.upper(squares, odds) / seen.counted))
         return Doubt(
             kind=self.kind,
             columns=tuple(seen.features[place].name for place in subject),
-            sentence=f"The {count} numeric columns lie at the middle of their bounds, all within about {most:.0%} of "
-            "the way to a bound: were their cells read?",
+            sentence=f"The {count} numeric columns lie at the middle of their bounds, within about {most:.0%} of the "
+            "way to a bound: were their cells read?",
             cause="Likely: the records are cut in the wrong places (line breaks in quoted cells, another separator), "
             "so that every cell counts as missing.",
             figure=share,
@@ -59,7 +62,8 @@ class Unread(OneByOne[int]):
     """A column at the middle of its bounds without spread, where missing cells are put.
 
     Clean: its mean is off the middle by 2 % of the half width, or the root mean square distance of its values from
-    the middle is an eighth of it. Each is tested at the full odds, since a doubt needs both to fail.
+    the middle is a seventh of it (a twentieth, and the mean unknown, without an intercept). Each is tested at the full
+    odds, since a doubt needs both to fail.
     """
 
     kind = "unread"
@@ -77,10 +81,9 @@ class Unread(OneByOne[int]):
         said = f"{feature.name} sits at the middle of its bounds"
         share = error = 0.0
         if seen.schema.intercept:
-            total, off = seen.total(subject), OFF_MIDDLE * math.sqrt(kept) * rows
-            if not (seen.certain(off - total, odds) and seen.certain(off + total, odds)):
+            if not _at_middle(seen, subject, odds):
                 return None
-            share, error = seen.share(total)
+            share, error = seen.share(seen.total(subject))
             said += f" (mean {_measured(feature, share, error)} in {_bounds(feature)})"
         return Doubt(
             kind=self.kind,
@@ -156,6 +159,11 @@ class Constant(OneByOne[int]):
             figure=feature.middle + feature.half_width * mean,
             std_error=feature.half_width * error,
         )
+
+
+def _at_middle(seen: Evidence, place: int, odds: float) -> bool:
+    total, off = seen.total(place), OFF_MIDDLE * math.sqrt(seen.kept[0]) * seen.rows
+    return seen.certain(off - total, odds) and seen.certain(off + total, odds)
 
 
 def about_mean(seen: Evidence, place: int, reach: float) -> tuple[float, float, float]:
