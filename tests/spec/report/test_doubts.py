@@ -75,7 +75,7 @@ def forms(dimension, draw):
 
 
 def check_forms(kind, *, count):
-    """One law, four forms: the deviation, both tails at odds of 1 %, and that one entry alone comes near to its bound."""
+    """One law, four forms: the deviation, both tails at odds of 1 %, and that one entry comes near to its bound."""
     odds, law, randomness = 0.01, kind(dimension=3, scale=0.7), rehearsal(7)
     draws = np.stack([law.simulate(randomness) for _ in range(count)])
     columns = {name: {"lower": -1, "upper": 1} for name in "ab"}
@@ -107,8 +107,8 @@ def test_a_form_has_the_stated_deviation_and_no_more_tail_than_stated(kind: type
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)
 def test_the_tail_of_a_form_is_as_stated_in_many_draws(kind: type[NoiseLaw]):
-    """300,000 draws: a deviation off by 1 %, odds of 1.1 % in place of 1 %, and a bound not nearly met, are seen."""
-    check_forms(kind, count=300_000)
+    """100,000 draws: a deviation off by 2 %, odds of 1.2 % in place of 1 %, and a bound not nearly met, are seen."""
+    check_forms(kind, count=100_000)
 
 
 # Each misreading
@@ -320,8 +320,8 @@ def on_the_threshold(rows):
     """A table that is clean, and only just, in every respect but that its numeric columns together are not all unread.
 
     Scaled values: level 0 of c covers 3/4; o has 99.5 % of one level; x is ±1/7 about the middle; y is 0 or 0.04, so
-    2 % off the middle with a deviation of 2 %; b is 0.96 or 1, at 2 % of the half width from its bound; p and q differ
-    by 4 % of p's variance.
+    2 % off the middle with a deviation of 2 %; b is 0.95 or 0.99, at 3 % of the half width from its bound; p and q
+    differ by 4 % of p's variance.
     """
     at = np.arange(rows)
     half = np.where(at % 2 == 0, 1.0, -1.0)
@@ -332,7 +332,7 @@ def on_the_threshold(rows):
             np.where(at % 200 == 0, 9, 0),
             half / 7,
             0.02 + 0.02 * quarter,
-            0.98 + 0.02 * half,
+            0.97 + 0.02 * half,
             0.5 * quarter,
             0.5 * quarter + 0.1 * half,
         ]
@@ -370,7 +370,7 @@ def relations(mechanism):
 
 
 def check_rate(found, runs):
-    """A rate of at most ODDS passes but for one run in a million; of 130 runs 10 % fail, of 4,000 1.8 %."""
+    """A rate of at most ODDS passes but for one run in a million; of 130 runs 10 % fail, of 2,000 2.2 %."""
     assert found <= binom.isf(1e-6, runs, ODDS), f"{found} alarms in {runs} releases of clean tables"
 
 
@@ -389,7 +389,7 @@ def test_just_beyond_the_threshold_doubts_are_sure_once_rows_are_many():
     table[::20, 0] = 9  # of those that c had
     table[:, 2] *= 0.9
     table[:, 3] *= 0.9
-    table[:, 4] = 0.99 + (table[:, 4] - 0.98) / 2
+    table[:, 4] = 0.98 + (table[:, 4] - 0.97)
     table[:, 6] = 0.9 * table[:, 6] + 0.1 * table[:, 5]
     table[:, 1] = 0
     given = {"schema": pc.Schema.from_dict({"columns": columns}), "loss": loss(1000)}
@@ -469,7 +469,7 @@ def test_thousands_of_random_clean_tables_are_left_alone(seed):
 @pytest.mark.parametrize("mechanism", WITH_A_LAW)
 @pytest.mark.parametrize("worst", THRESHOLDS, ids=lambda one: one.__name__)
 def test_the_least_clean_tables_are_rarely_doubted_in_thousands_of_releases(worst, mechanism):
-    runs = 2_000
+    runs = 1_000
     found = sum(alarms(*worst(4_000), mechanism, one, runs=runs) for one in relations(mechanism))
     check_rate(found, runs * len(relations(mechanism)))
 

@@ -43,7 +43,10 @@ class LostRows(OneByOne[int]):
 
 
 class Impossible(OneByOne[str]):
-    """More rows than there are. Clean: every table; the odds are those of the noise alone."""
+    """More rows than there are. Clean: every table; the odds are those of the noise alone.
+
+    Levels that cover all rows, as they should, lie on this threshold: so it takes a thousandth of its odds.
+    """
 
     kind = "impossible"
 
@@ -56,7 +59,7 @@ class Impossible(OneByOne[str]):
         else:
             place = next(place for place in seen.numeric if seen.features[place].column == subject)
             form, what = seen.square(place), f"The squares of {subject}, scaled to at most 1 each, add up to"
-        if not seen.certain(form - seen.rows, odds):
+        if not seen.certain(form - seen.rows, odds / 1000):
             return None
         share, error = seen.share(form)
         return Doubt(
