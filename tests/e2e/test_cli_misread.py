@@ -27,7 +27,7 @@ levels = ["F", "M"]
 lower = 0
 upper = 200
 """
-RATE = "A table that was read as meant gives such a warning in at most 1% of its releases."
+RATE = "A table that was read as meant gives such a warning in at most 1 % of its releases."
 
 
 @pytest.fixture
@@ -175,7 +175,7 @@ def test_the_report_and_a_notebook_warn_and_no_level_can_break_into_them(home, c
     for markup in (html(made), made._repr_html_()):
         assert "The level &lt;b onclick=x&gt; of sex has " in markup
         assert "filled in with one value" in markup
-        assert "at most 1% of its releases" in markup
+        assert "at most 1 % of its releases" in markup
         assert "<b " not in markup
 
 

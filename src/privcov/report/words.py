@@ -11,7 +11,7 @@ from privcov.report.doubts import ODDS, doubts
 from privcov.schema import Numeric
 
 MISREAD = (
-    f"A table that was read as meant gives such a warning in at most {ODDS:.0%} of its releases. What each means, and "
+    f"A table that was read as meant gives such a warning in at most {100 * ODDS:.0f} % of its releases. What each means, and "
     "what to do: docs/explain/misread.md."
 )
 MOST_TOLD = 6

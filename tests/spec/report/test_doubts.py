@@ -74,9 +74,9 @@ def forms(dimension, draw):
     yield Form({tuple(map(int, place)): float(draw.normal()) for place in upper})
 
 
-def check_forms(kind, *, count):
-    """One law, four forms: the deviation, both tails at odds of 1 %, and that one entry comes near to its bound."""
-    odds, law, randomness = 0.01, kind(dimension=3, scale=0.7), rehearsal(7)
+def check_forms(kind, *, count, odds):
+    """One law, four forms: the deviation, both tails, and that one entry comes near to its bound."""
+    law, randomness = kind(dimension=3, scale=0.7), rehearsal(7)
     draws = np.stack([law.simulate(randomness) for _ in range(count)])
     columns = {name: {"lower": -1, "upper": 1} for name in "ab"}
     blank = released(np.zeros((5, 2)), columns=columns, neighbours="add-remove")
@@ -101,14 +101,14 @@ def test_a_form_has_the_stated_deviation_and_no_more_tail_than_stated(kind: type
 
     False alarms: a deviation has six of its standard errors, odds have five.
     """
-    check_forms(kind, count=3_000)
+    check_forms(kind, count=3_000, odds=0.01)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)
 def test_the_tail_of_a_form_is_as_stated_in_many_draws(kind: type[NoiseLaw]):
-    """100,000 draws: a deviation off by 2 %, odds of 1.2 % in place of 1 %, and a bound not nearly met, are seen."""
-    check_forms(kind, count=100_000)
+    """100,000 draws: a deviation off by 2 %, normal tails in place of others, and a bound not nearly met, are seen."""
+    check_forms(kind, count=100_000, odds=0.002)
 
 
 # Each misreading
