@@ -11,8 +11,8 @@ from privcov.report.doubts import ODDS, doubts
 from privcov.schema import Numeric
 
 MISREAD = (
-    f"A table that was read as meant gives such a warning in at most {100 * ODDS:.0f} % of its releases. What each means, and "
-    "what to do: docs/explain/misread.md."
+    f"A table that was read as meant gives such a warning in at most {100 * ODDS:.0f} % of its releases. What each "
+    "means, and what to do: docs/explain/misread.md."
 )
 MOST_TOLD = 6
 """Doubts that are told; a hundred columns that were not read need not be told one by one."""

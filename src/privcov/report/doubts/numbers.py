@@ -49,8 +49,8 @@ class NothingRead(OneByOne[list[int]]):
         return Doubt(
             kind=self.kind,
             columns=tuple(seen.features[place].name for place in subject),
-            sentence=f"The {count} numeric columns lie at the middle of their bounds, within about {100 * most:.0f} % of the "
-            "way to a bound: were their cells read?",
+            sentence=f"The {count} numeric columns lie at the middle of their bounds, within about "
+            f"{100 * most:.0f} % of the way to a bound: were their cells read?",
             cause="Likely: the records are cut in the wrong places (line breaks in quoted cells, another separator), "
             "so that every cell counts as missing.",
             figure=share,
