@@ -38,6 +38,8 @@ if TYPE_CHECKING:
     from privcov.publish import release as release
     from privcov.released import Release as Release
     from privcov.released import load as load
+    from privcov.report.doubts import Doubt as Doubt
+    from privcov.report.doubts import doubts as doubts
     from privcov.schema import Schema as Schema
     from privcov.surrogates import surrogate as surrogate
     from privcov.unbounded.entry import estimate_gaussian as estimate_gaussian
@@ -56,6 +58,8 @@ _HOMES = {
     "Release": "privcov.released",
     "load": "privcov.released",
     "ols": "privcov.models.ols",
+    "doubts": "privcov.report.doubts",
+    "Doubt": "privcov.report.doubts",
     "directional_variance": "privcov.models.directional",
     "ridge": "privcov.models.ridge",
     "ridge_path": "privcov.models.ridge",

@@ -16,6 +16,7 @@ from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import gammaln, ndtr, ndtri
 
 from privcov.randomness import Randomness
 
@@ -46,6 +47,13 @@ class NoiseLaw(ABC):
     def simulate(self, randomness: Randomness) -> Matrix:
         """One idealized draw, for simulation only."""
 
+    @abstractmethod
+    def reach(self, odds: float) -> float:
+        """Standard deviations that any linear function of the noise exceeds, on either side, with at most these odds.
+
+        Odds are below one half. Why each bound holds: docs/explain/misread.md.
+        """
+
     def r_transform(self, g: NDArray[np.complex128]) -> NDArray[np.complex128]:
         """R-transform of the limiting spectrum; second order (semicircle) unless a law knows better."""
         return self.offdiagonal_variance * self.dimension * g
@@ -68,10 +76,33 @@ class NoiseLaw(ABC):
         return math.sqrt(d * self.diagonal_variance + d * (d - 1) * self.offdiagonal_variance)
 
 
-class WishartDifference(NoiseLaw):
+class Normal(NoiseLaw):
+    """A law whose linear functions are all normal."""
+
+    def reach(self, odds: float) -> float:
+        return float(-ndtri(odds))
+
+
+class VarianceGamma(NoiseLaw):
+    """A law whose linear functions are normal with a random variance: an average of independent Gamma(shape)."""
+
+    @property
+    @abstractmethod
+    def shape(self) -> float:
+        """At least 1, which is Laplace; the larger, the nearer to normal."""
+
+    def reach(self, odds: float) -> float:
+        return _gamma_reach(self.shape, odds)
+
+
+class WishartDifference(VarianceGamma):
     """AAᵀ − BBᵀ with A, B of d × (d+1) independent N(0, scale) entries; scale = 1/(2ε′) (variance)."""
 
     name = "wishart-difference"
+
+    @property
+    def shape(self) -> float:
+        return (self.dimension + 1) / 2
 
     @property
     def diagonal_variance(self) -> float:
@@ -91,7 +122,7 @@ class WishartDifference(NoiseLaw):
         return 2 * s * s * (d + 1) * d * g / (1 - (s * d * g) ** 2)
 
 
-class GaussianEnsemble(NoiseLaw):
+class GaussianEnsemble(Normal):
     """Gaussian orthogonal ensemble: diagonal N(0, scale²), off-diagonal N(0, scale²/2); scale is a std."""
 
     name = "gaussian"
@@ -128,7 +159,7 @@ class GaussianFreeTrace(GaussianEnsemble):
         return np.asarray(noise - (1 - 1 / math.sqrt(d + 1)) * np.trace(noise) / d * np.eye(d))
 
 
-class GaussianTriangle(NoiseLaw):
+class GaussianTriangle(Normal):
     """Independent N(0, scale²) entries on and above the diagonal, mirrored: as the papers draw it."""
 
     name = "gaussian-triangle"
@@ -146,10 +177,14 @@ class GaussianTriangle(NoiseLaw):
         return upper + np.triu(upper, 1).T
 
 
-class LaplaceTriangle(NoiseLaw):
+class LaplaceTriangle(VarianceGamma):
     """Independent Laplace(scale) entries on and above the diagonal, mirrored."""
 
     name = "laplace"
+
+    @property
+    def shape(self) -> float:
+        return 1.0
 
     @property
     def diagonal_variance(self) -> float:
@@ -166,10 +201,14 @@ class LaplaceTriangle(NoiseLaw):
         return np.asarray(upper + np.triu(upper, 1).T)
 
 
-class FrobeniusBall(NoiseLaw):
+class FrobeniusBall(VarianceGamma):
     """Density proportional to exp(−‖Z‖_F / scale): a Gamma(d(d+1)/2) radius in a uniform direction."""
 
     name = "frobenius"
+
+    @property
+    def shape(self) -> float:
+        return (self.dimension * (self.dimension + 1) // 2 + 1) / 2
 
     @property
     def diagonal_variance(self) -> float:
@@ -209,6 +248,12 @@ class CentredWishart(NoiseLaw):
         a = randomness.normals(self.dimension, self.degrees)
         return np.asarray(self.scale * (a @ a.T - self.degrees * np.eye(self.dimension)))
 
+    def reach(self, odds: float) -> float:
+        # Chernoff, for every pull at once; the heaviest tail is the right one of a single centred chi-square.
+        pulls = np.linspace(0.001, 0.999, 999)
+        moments = -self.degrees / 2 * (np.log1p(-pulls) + pulls)
+        return float(((moments - math.log(odds)) / (pulls * math.sqrt(self.degrees / 2))).min())
+
     def r_transform(self, g: NDArray[np.complex128]) -> NDArray[np.complex128]:
         reach = self.scale * self.dimension * g
         return self.degrees * self.scale * reach / (1 - reach)
@@ -220,7 +265,7 @@ def centred_wishart(degrees: int) -> type[CentredWishart]:
     return type("CentredWishart", (CentredWishart,), {"name": f"wishart-{degrees}", "degrees": degrees})
 
 
-class JointGaussian(NoiseLaw):
+class JointGaussian(Normal):
     """Nothing on the intercept's own entry, N(0, (ratio·scale)²) on the rest of its row, and the Gaussian
     orthogonal ensemble of standard deviation scale on the block of the other columns; ``ratio`` is the class's.
 
@@ -288,6 +333,35 @@ LAWS: dict[str, type[NoiseLaw]] = _Laws(
         FrobeniusBall,
     )
 )
+
+
+@cache
+def _gamma_reach(shape: float, odds: float) -> float:
+    """The t at which the odds of X > t are met, X normal with an average of independent Gamma(shape) as its variance.
+
+    Given the variance v the odds are g(v) = Φ(−t/√v), convex up to v = t²/3 and concave beyond; h continues g by its
+    tangent there, so that h ≥ g is convex, and a convex function of an average is largest in mean for one term.
+
+    >>> round(_gamma_reach(1.0, 0.0001), 3), round(math.log(1 / 0.0002) / math.sqrt(2), 3)  # Laplace
+    (6.023, 6.023)
+    """
+    steps = np.linspace(-18.0, 6.0, 4001)
+    v = np.exp(steps)
+    weights = np.exp(shape * (steps - v) + shape * math.log(shape) - gammaln(shape)) * (steps[1] - steps[0])
+
+    def bound(t: float) -> float:
+        bend = t * t / 3
+        slope = math.sqrt(27 / (8 * math.pi)) * math.exp(-1.5) / t**2
+        odds_given = np.where(v < bend, ndtr(-t / np.sqrt(v)), ndtr(-math.sqrt(3)) + slope * (v - bend))
+        return float(weights @ odds_given)
+
+    low, high = 0.5, 1.0
+    while bound(high) > odds:
+        low, high = high, 2 * high
+    for _ in range(40):
+        middle = (low + high) / 2
+        low, high = (middle, high) if bound(middle) > odds else (low, middle)
+    return high
 
 
 def _revive(name: str, dimension: int, scale: float) -> NoiseLaw:

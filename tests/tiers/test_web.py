@@ -321,6 +321,21 @@ def test_a_double_click_is_one_release(serve, browse):
     assert server.releases == ["people.release.json"]
 
 
+def test_a_table_that_was_misread_is_warned_of_after_the_release_and_where_it_is_read(serve, browse):
+    server = serve("--schema", "people.toml", "--data", "people.csv", "--ledger", "people.ledger")
+    (server.folder / "people.csv").write_text("age,sex,income\n" + "40,f,30\n70,m,90\n" * 5_000)
+    page = browse(server, step="release").page
+    release_now(page)
+    page.wait_for_selector("#job[data-state=done]")
+    assert page.inner_text("#job-doubts").startswith("The levels of sex cover 0.")
+    SHOTS.mkdir(parents=True, exist_ok=True)
+    page.screenshot(path=SHOTS / "misread.png")
+    page.click("text=Make another release")
+    assert page.inner_text("#job-doubts") == ""
+    page.goto(f"{server.origin}/#result")
+    assert "The levels of sex cover 0." in shown(page, "#sections .warning")
+
+
 def test_of_two_tabs_that_release_at_once_the_ledger_takes_one(serve, browse):
     server = serve(
         "--schema", "people.toml", "--data", "people.csv", "--ledger", "people.ledger", budget="1.5"

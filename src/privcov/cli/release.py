@@ -39,6 +39,7 @@ def command(
     Example: privcov release people.csv --schema people.toml --epsilon 1 -o people.release.json
     """
     from privcov.publish import release
+    from privcov.report.words import misread, promise
     from privcov.triangle import is_wide
 
     order = as_order(words)
@@ -61,6 +62,8 @@ def command(
         note(f"auto took {made.certificate.mechanism}: less noise here, and a stronger promise than asked.")
     if book is not None:
         note(left_words(book))
+    if warned := misread(made):  # from the finished release alone, so it tells no more than that does
+        note(warned)
     if output is None:
         return
     if loss.kind == "approximate" and made.rows is not None and loss.amounts["delta"] * made.rows > 1:
@@ -69,7 +72,5 @@ def command(
         print_json(made.to_dict(key=key))
         return
     note(f"wrote {output}" + ("" if key is None else f", signed with the key {key.public.fingerprint}"))
-    from privcov.report.words import promise
-
     print(promise(made))
     note(f"Read it: privcov show {output}")

@@ -16,7 +16,7 @@ from privcov.report.page.components import loadings_figure, spectrum_figure, var
 from privcov.report.page.elements import facts, figure, number, side_by_side, table, warning
 from privcov.report.page.matrix import correlation_figure
 from privcov.report.page.models import model
-from privcov.report.page.promise import amounts
+from privcov.report.page.promise import amounts, misread
 from privcov.report.summary import signal
 from privcov.report.view import View
 
@@ -60,7 +60,7 @@ def _(result: Release) -> str:
             ("Mechanism", result.certificate.mechanism),
         ]
     )
-    parts = [_rehearsal(result.certificate.randomness == "rehearsal"), known]
+    parts = [_rehearsal(result.certificate.randomness == "rehearsal"), known, misread(result)]
     if count <= _DRAWN:
         view = View.of(result)
         parts += [correlation_figure(view) if count > 1 else None]

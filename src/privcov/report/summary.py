@@ -9,8 +9,9 @@ import numpy as np
 
 from privcov.aligning import cut
 from privcov.released import Release
+from privcov.report.doubts import can_doubt, doubts
 from privcov.report.tables import matrix, number, table
-from privcov.report.words import promise
+from privcov.report.words import misread, promise
 from privcov.triangle import Triangle
 
 _SOME = 2_000
@@ -40,7 +41,8 @@ def as_text(
         )
         body = matrix(names[1:], values, all_of_it=_all_of_it(release))
     units = "" if what == "correlation" else (" (scaled units)" if scaled else " (original units)")
-    return "\n".join([title + units, "", body, "", signal(release), "", promise(release)])
+    parts = [title + units, body, signal(release), misread(release), promise(release)]
+    return "\n\n".join(part for part in parts if part)
 
 
 def signal(release: Release) -> str:
@@ -93,6 +95,7 @@ def as_json_values(release: Release, *, repair: str = "auto", scaled: bool = Fal
         "raw_second_moment": None,
         "expected_error": None if release.certificate.law is None else release.certificate.law.rms_frobenius,
         "certificate": document["certificate"],
+        "doubts": [doubt.to_dict() for doubt in doubts(release)] if can_doubt(release) else None,
     }
     if not _is_wide(release):
         units = {"scaled": values["scaled"]}

@@ -8,8 +8,15 @@ from textwrap import fill
 from privcov.names import quoted
 from privcov.privacy import Neighbours, display
 from privcov.released import Release
+from privcov.report.doubts import ODDS, doubts
 from privcov.schema import Numeric
 
+MISREAD = (
+    f"A table that was read as meant gives such a warning in at most {100 * ODDS:.0f} % of its releases. What each "
+    "means, and what to do: docs/explain/misread.md."
+)
+MOST_TOLD = 6
+"""Doubts that are told; a hundred columns that were not read need not be told one by one."""
 REHEARSAL = "THIS IS A REHEARSAL with repeatable noise: it protects nobody and cannot be saved."
 
 
@@ -21,6 +28,17 @@ def promise(release: Release) -> str:
     return "\n".join(
         fill(line, width=100, subsequent_indent="  ") for line in [*lines, *particulars(release)]
     )
+
+
+def misread(release: Release) -> str:
+    """The doubts whether the table was read as meant, with their likely causes; empty where there are none."""
+    found = doubts(release)
+    if not found:
+        return ""
+    lines = [fill(f"WARNING: {doubt}", width=100, subsequent_indent="  ") for doubt in found[:MOST_TOLD]]
+    if len(found) > MOST_TOLD:
+        lines.append(f"… and {len(found) - MOST_TOLD} more (privcov show --json prints all).")
+    return "\n".join([*lines, fill(MISREAD, width=100, subsequent_indent="  ")])
 
 
 def change(release: Release) -> str:

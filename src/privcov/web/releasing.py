@@ -21,6 +21,7 @@ from privcov.ledger import Ledger
 from privcov.privacy import Loss
 from privcov.publish import release
 from privcov.released import Release
+from privcov.report.doubts import doubts
 from privcov.schema import Schema
 from privcov.signing import PrivateKey
 
@@ -144,5 +145,5 @@ class Jobs:
             job.error = {"code": "E900", "text": "Internal error; what was paid stays paid."}
             job.state = "failed"
         else:
-            job.result = {"taken": made.certificate.mechanism}
+            job.result = {"taken": made.certificate.mechanism, "doubts": [str(one) for one in doubts(made)]}
             job.state = "done"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from privcov.privacy import Loss, display
 from privcov.released import Release
 from privcov.report import words
+from privcov.report.doubts import doubts
 from privcov.report.drawing import Markup, join, tag
 from privcov.report.page.elements import Section, facts, listed, paragraphs, side_by_side, warning
 from privcov.report.summary import correlation_noise, signal
@@ -24,7 +25,7 @@ def overview(release: Release) -> Section:
     ]
     if typical is not None:
         known.insert(4, ("Noise on a typical correlation", f"± {typical:.2g}"))
-    body = [facts(known)]
+    body = [facts(known), misread(release)]
     if release.certificate.randomness == "rehearsal":
         body.insert(0, warning(words.REHEARSAL))
     if release.sketch is not None:
@@ -32,6 +33,14 @@ def overview(release: Release) -> Section:
     return Section(
         name="overview", heading="In short", body=join([*body, *map(_line, signal(release).split("\n"))])
     )
+
+
+def misread(release: Release) -> Markup:
+    """What makes it look as if the table was not read as meant; nothing, for most."""
+    found = doubts(release)
+    more = len(found) - words.MOST_TOLD
+    said = [*map(str, found[: words.MOST_TOLD]), *([f"… and {more} more."] if more > 0 else [])]
+    return join([*map(warning, said), *([tag("p", words.MISREAD, class_="note")] if said else [])])
 
 
 def promise(release: Release) -> Section:

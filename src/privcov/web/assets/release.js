@@ -147,8 +147,9 @@ function armed(ready) {
   find("next").hidden = ready;
 }
 
-function words(text, kind = "") {
+function words(text, kind = "", doubts = []) {
   find("job-words").textContent = text;
+  find("job-doubts").replaceChildren(...doubts.map((one) => make("li", {}, one)));
   find("job").dataset.state = kind;
   find("progress").hidden = !running;
 }
@@ -176,7 +177,7 @@ async function follow() {
   else bar.value = job.percent;
   if (job.state === "done") {
     finish();
-    words(`Released: ${job.output}, by ${job.taken}.`, "done");
+    words(`Released: ${job.output}, by ${job.taken}.`, "done", job.doubts);
     armed(false);
     files.releases.push(job.output);
     state.release = job.output;

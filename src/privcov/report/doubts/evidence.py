@@ -1,0 +1,154 @@
+"""What a release makes certain about its table: linear functions of the matrix, and how far noise can have moved them.
+
+A doubt asks whether some sum over the rows is positive: "three quarters of the rows, less the rows that have a level of
+sex". Such a sum is a ``Form``, a combination of entries of the matrix with public weights. Its noise has a known
+variance and, for every law (``NoiseLaw.reach``), a known bound on its tails. So "it is certain" has an error rate that
+holds for each table and in finite samples; nothing is linearised, and nothing is assumed about how rows were drawn.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privcov.grid import Grid
+from privcov.models.moments import EntryNoise
+from privcov.models.perturbation import known_law
+from privcov.noise import NoiseLaw
+from privcov.released import Release
+from privcov.schema import Categorical, Feature, Numeric, Schema
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Form:
+    """A constant plus a combination of entries (row, column), row ≤ column, of the scaled matrix.
+
+    >>> (Form({(0, 1): 1.0}) - 2 * Form({(0, 0): 0.5}, 1.0)).entries
+    {(0, 1): 1.0, (0, 0): -1.0}
+    """
+
+    entries: Mapping[tuple[int, int], float] = field(default_factory=dict)
+    constant: float = 0.0
+
+    def __add__(self, other: Form) -> Form:
+        entries = dict(self.entries)
+        for place, weight in other.entries.items():
+            entries[place] = entries.get(place, 0.0) + weight
+        return Form(entries, self.constant + other.constant)
+
+    def __rmul__(self, factor: float) -> Form:
+        return Form(
+            {place: factor * weight for place, weight in self.entries.items()}, factor * self.constant
+        )
+
+    def __sub__(self, other: Form) -> Form:
+        return self + -1.0 * other
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Evidence:
+    """The raw matrix of a release with the law of its noise, read through forms. ``rows`` is what shares are of."""
+
+    schema: Schema
+    matrix: Floats
+    law: NoiseLaw
+    noise: EntryNoise
+    rows: Form
+    """The number of rows: public, or the entry of the intercept with itself."""
+    public_rows: int | None
+
+    @classmethod
+    def of(cls, release: Release) -> Evidence:
+        """What can be read off a release with a law of its noise and a number of rows."""
+        schema, law = release.schema, known_law(release, "a doubt")
+        matrix, places = release.second_moment(raw=True, scaled=True), list(range(schema.dimension))
+        known = []
+        if release.rows is not None and Grid.of(schema).intercept:
+            matrix[0, 0], known = float(release.rows), [(0, 0)]
+        noise = EntryNoise.of(law, places=places, known=known, mixing=np.eye(schema.dimension))
+        rows = Form({(0, 0): 1.0}) if schema.intercept else Form({}, float(release.rows or 0))
+        return cls(schema=schema, matrix=matrix, law=law, noise=noise, rows=rows, public_rows=release.rows)
+
+    @cached_property
+    def features(self) -> tuple[Feature, ...]:
+        return self.schema.features
+
+    @cached_property
+    def numeric(self) -> list[int]:
+        """Where the numeric columns are."""
+        return [place for place, feature in enumerate(self.features) if feature.kind == "numeric"]
+
+    @cached_property
+    def levels(self) -> dict[str, list[int]]:
+        """Where the levels of each categorical column are."""
+        found: dict[str, list[int]] = {c.name: [] for c in self.schema.columns if isinstance(c, Categorical)}
+        for place, feature in enumerate(self.features):
+            if feature.kind == "level":
+                found[feature.column].append(place)
+        return found
+
+    @cached_property
+    def kept(self) -> tuple[float, float]:
+        """The least share of a square that clipping to the row norm leaves: of a numeric cell, and of a level.
+
+        A row is shrunk by the root of (room / its square), and its square is at most the number of its columns. Where
+        indicators are shrunk too and the intercept with them, shares are unchanged, as they are of what is left.
+        """
+        schema, bound = self.schema, float(self.schema.squared_norm_bound)
+        if schema.keeps_indicators:
+            room = bound - schema.fixed_squared_norm
+            return min(1.0, room / max(1, sum(isinstance(c, Numeric) for c in schema.columns))), 1.0
+        share = 1.0 if schema.intercept else bound / len(schema.columns)
+        return share, share
+
+    def total(self, place: int) -> Form:
+        """The sum of a column, in scaled units; needs an intercept."""
+        return Form({(0, place): 1.0})
+
+    def square(self, place: int) -> Form:
+        """The sum of a column's squares, about the middle of its bounds."""
+        return Form({(place, place): 1.0})
+
+    def having(self, place: int) -> Form:
+        """The number of rows that have a level: its sum is its sum of squares, so the two are averaged."""
+        if not self.schema.intercept:
+            return self.square(place)
+        along, own = float(self.noise.variances[0, place]), float(self.noise.variances[place, place])
+        weight = own / (along + own)
+        return weight * self.total(place) + (1 - weight) * self.square(place)
+
+    def value(self, form: Form) -> float:
+        """What the release says, without bias."""
+        return form.constant + sum(weight * float(self.matrix[at]) for at, weight in form.entries.items())
+
+    def std(self, form: Form) -> float:
+        """The standard deviation of the noise on it."""
+        variances, shared = self.noise.variances, self.noise.shared
+        own = sum(weight**2 * float(variances[at]) for at, weight in form.entries.items())
+        trace = [w for (i, j), w in form.entries.items() if i == j and variances[i, j] > 0]
+        return math.sqrt(max(0.0, own + shared * (sum(trace) ** 2 - sum(w * w for w in trace))))
+
+    def certain(self, form: Form, odds: float) -> bool:
+        """Whether the form is positive in the table; where it is not, this says so with at most these odds."""
+        return self.value(form) > self.law.reach(odds) * self.std(form)
+
+    def upper(self, form: Form, odds: float) -> float:
+        """What the form exceeds in the table with at most these odds."""
+        return self.value(form) + self.law.reach(odds) * self.std(form)
+
+    def share(self, form: Form) -> tuple[float, float]:
+        """The form per row, and the standard deviation of the noise on that, to first order."""
+        share = self.value(form) / self.counted
+        return share, self.std(form - share * self.rows) / self.counted
+
+    @property
+    def counted(self) -> float:
+        """The number of rows, as far as the release can tell."""
+        return max(1.0, self.value(self.rows))

@@ -1,0 +1,76 @@
+"""Doubts about whole rows: emptied ones, and numbers that no table can have."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from privcov.report.doubts.evidence import Evidence, Form
+from privcov.report.doubts.question import Doubt, OneByOne, percent, within
+
+LEAST_KEPT = 0.5
+"""The share of the rows that a table read as meant keeps under ``missing = "zero-row"``."""
+
+
+class LostRows(OneByOne[int]):
+    """Rows that ``missing = "zero-row"`` emptied. Clean: at least half of the rows lack no cell.
+
+    Only where the number of rows is public, and the intercept counts those that are left.
+    """
+
+    kind = "lost rows"
+
+    def subjects(self, seen: Evidence) -> Sequence[int]:
+        counted = seen.public_rows is not None and seen.schema.intercept
+        return [seen.public_rows or 0] if counted and seen.schema.missing == "zero-row" else []
+
+    def answer(self, seen: Evidence, subject: int, odds: float) -> Doubt | None:
+        schema = seen.schema
+        clipped = (
+            1.0 if schema.keeps_indicators else float(schema.squared_norm_bound) / (1 + len(schema.columns))
+        )
+        if not seen.certain(Form({}, LEAST_KEPT * clipped * subject) - seen.rows, odds):
+            return None
+        share, error = seen.value(seen.rows) / max(1, subject), seen.std(seen.rows) / max(1, subject)
+        return Doubt(
+            kind=self.kind,
+            columns=tuple(column.name for column in schema.columns),
+            sentence=f"Only {percent(within(share), error)} of the {subject:,} rows count.",
+            cause='Likely: the others lack a cell, which empties a row under missing = "zero-row"; or one column was '
+            "not read at all.",
+            figure=share,
+            std_error=error,
+        )
+
+
+class Impossible(OneByOne[str]):
+    """More rows than there are. Clean: every table; the odds are those of the noise alone.
+
+    Levels that cover all rows, as they should, lie on this threshold: so it takes a thousandth of its odds.
+    """
+
+    kind = "impossible"
+
+    def subjects(self, seen: Evidence) -> Sequence[str]:
+        return [column.name for column in seen.schema.columns]
+
+    def answer(self, seen: Evidence, subject: str, odds: float) -> Doubt | None:
+        if subject in seen.levels:
+            form, what = _any_of(seen, subject), f"The levels of {subject} cover"
+        else:
+            place = next(place for place in seen.numeric if seen.features[place].column == subject)
+            form, what = seen.square(place), f"The squares of {subject}, scaled to at most 1 each, add up to"
+        if not seen.certain(form - seen.rows, odds / 1000):
+            return None
+        share, error = seen.share(form)
+        return Doubt(
+            kind=self.kind,
+            columns=(subject,),
+            sentence=f"{what} {percent(share, error)} of the rows, which no table can do.",
+            cause="Likely: the file was altered, or its noise is not what the certificate says; see privcov verify.",
+            figure=share,
+            std_error=error,
+        )
+
+
+def _any_of(seen: Evidence, column: str) -> Form:
+    return sum((seen.having(place) for place in seen.levels[column]), start=Form())
