@@ -8,10 +8,13 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from privcov.errors import InputError, ParameterError
+from privcov.grammar import brief, printable
 
 FeatureKind = Literal["intercept", "numeric", "level"]
 Level = str | int | float
 
+_LARGEST_LEVEL = 10**100
+"""Beyond it no level is: files have whole numbers of at most a hundred digits."""
 _NAME = re.compile(r"[A-Za-z0-9_.\-]{1,64}")
 
 
@@ -59,9 +62,11 @@ class Categorical:
             raise InputError("E122", f"column {self.name}: levels are either all texts or all numbers.")
         for level in self.levels:
             fine = (
-                0 < len(level) <= 128 and level.isprintable() and level == level.strip()
+                0 < len(level) <= 128 and printable(level) and level == level.strip()
                 if isinstance(level, str)
-                else not isinstance(level, bool) and isinstance(level, int | float) and math.isfinite(level)
+                else not isinstance(level, bool)
+                and isinstance(level, int | float)
+                and abs(level) < _LARGEST_LEVEL
             )
             if not fine:
                 raise InputError(
@@ -90,7 +95,7 @@ class Feature:
 
 def _check_name(name: object) -> None:
     if not isinstance(name, str) or not _NAME.fullmatch(name):
-        shown = ascii(name) if len(str(name)) <= 64 else f"one of {len(str(name))} characters"
+        shown = ascii(brief(name))
         raise InputError(
             "E121",
             f"a column name has 1 to 64 letters, digits, '_', '.' or '-'; got {shown}.",
@@ -104,5 +109,5 @@ def _finite(value: Any, what: str) -> float:
     except (TypeError, ValueError, OverflowError):
         number = math.nan
     if not math.isfinite(number):
-        raise ParameterError("E206", f"the {what} must be a finite number, got {value!r}.")
+        raise ParameterError("E206", f"the {what} must be a finite number, got {brief(value)}.")
     return number

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from privcov.certificate import Certificate
 from privcov.errors import ParameterError
+from privcov.grammar import brief
 from privcov.grid import Grid
 from privcov.noise import NoiseLaw
 from privcov.privacy import Loss, exact
@@ -142,14 +143,14 @@ def _correlations(schema: Schema, given: Mapping[str, Any]) -> Floats:
     matrix = np.eye(len(names))
     for pair, value in given.items():
         ends = [part.strip() for part in str(pair).split(",")]
-        where = f"[planning.correlations] {pair!r}"
+        where = f"[planning.correlations] {brief(pair)!r}"
         if len(ends) != 2 or not set(ends) <= set(names) or ends[0] == ends[1]:
             raise ParameterError(
                 "E262", f"{where} must name two columns of the release, as in 'age, income'."
             )
         number = _number(value, where)
         if not -1 <= number <= 1:
-            raise ParameterError("E262", f"{where} must be between -1 and 1, got {value}.")
+            raise ParameterError("E262", f"{where} must be between -1 and 1, got {brief(value)}.")
         i, j = names.index(ends[0]), names.index(ends[1])
         matrix[i, j] = matrix[j, i] = number
     return matrix
@@ -163,5 +164,5 @@ def _only(given: Any, allowed: set[str], where: str) -> None:
 def _number(value: Any, where: str) -> float:
     try:
         return float(exact(value))
-    except (ValueError, TypeError, ZeroDivisionError):
-        raise ParameterError("E262", f"{where}: {value!r} is not a number.") from None
+    except (ValueError, TypeError):
+        raise ParameterError("E262", f"{where}: {brief(value)!r} is not a number.") from None
