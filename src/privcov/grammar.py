@@ -21,7 +21,9 @@ _FRACTION = re.compile(r"[+-]?[0-9]+/[0-9]+")
 _DECIMAL = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]{1,4})?")
 _DOUBLE = re.compile(r"-?[0-9]{1,17}(?:\.[0-9]{1,21})?(?:e[+-][0-9]{2,3})?")
 # Characters that Python calls printable and nobody sees: fillers, a blank of braille, selectors of variants.
-_UNSEEN = re.compile("[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180d\u180f\u2800\u3164\ufe00-\ufe0f\uffa0\U000e0100-\U000e01ef]")
+_UNSEEN = re.compile(
+    "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180d\u180f\u2800\u3164\ufe00-\ufe0f\uffa0\U000e0100-\U000e01ef]"
+)
 _MOST_ECHOED = 80
 
 
@@ -32,8 +34,8 @@ def printable(text: str) -> bool:
     round (U+202A to U+202E, U+2066 to U+2069, U+200E, U+200F), has no width (U+200B to U+200D, U+2060, U+FEFF), is
     half a surrogate pair, for private use, or not assigned in the Unicode version of this Python.
 
-    >>> printable("größe (cm)"), printable("\\x1b[2J"), printable("a\\u202eb"), printable("a\\u200bb"), printable("\\ud800")
-    (True, False, False, False, False)
+    >>> [printable(text) for text in ("größe (cm)", "\\x1b[2J", "a\\u202eb", "a\\u200bb", "\\ud800")]
+    [True, False, False, False, False]
     """
     return text.isprintable() and not _UNSEEN.search(text)
 

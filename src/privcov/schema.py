@@ -67,7 +67,9 @@ class Schema:
                 raise InputError("E122", f"{word} must be true or false, got {brief(getattr(self, word))}.")
         rows = self.max_rows_per_person
         if isinstance(rows, bool) or not isinstance(rows, int) or not 1 <= rows <= 10**6:
-            raise ParameterError("E205", f"max_rows_per_person must be a whole number from 1, got {brief(rows)}.")
+            raise ParameterError(
+                "E205", f"max_rows_per_person must be a whole number from 1, got {brief(rows)}."
+            )
         if self.dimension > MAX_DIMENSION:
             raise InputError(
                 "E113",

@@ -137,7 +137,7 @@ class Triangle(Sequence[int]):
     def read(cls, file: BinaryIO, *, count: int, word: int) -> Triangle:
         """Exactly so many words from here to the end of a file; fewer or more are refused.
 
-        So is a file with holes, which takes little room on a disk and all of it here: nothing that privcov writes has any.
+        So is a file with holes, which takes little room on a disk and all of it here: no release is written with any.
         """
         _check_length(file, count * word)
         words = np.empty(count if word == 8 else (count, 2), dtype=_WORD)

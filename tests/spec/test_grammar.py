@@ -20,7 +20,16 @@ UNSEEN = [
     "\u2060", "\u2066", "\u2067", "\u2068", "\u2069", "\ufeff", "\ud800", "\udcff", "\ue000", "\U000f0000", "\U000e0041",
     "\u0378", "\u115f", "\u3164", "\ufe0f", "\u2800", "\xa0",
 ]  # fmt: skip
-HUGE = ["1e999999999", "1E+99999", "-1e-999999999", "9" * 5000, "1/" + "3" * 5000, "0." + "0" * 5000 + "1", "1e301", "1e-301"]
+HUGE = [
+    "1e999999999",
+    "1E+99999",
+    "-1e-999999999",
+    "9" * 5000,
+    "1/" + "3" * 5000,
+    "0." + "0" * 5000 + "1",
+    "1e301",
+    "1e-301",
+]
 
 
 @pytest.mark.parametrize("text", UNSEEN, ids=ascii)
@@ -29,7 +38,10 @@ def test_what_cannot_be_seen_is_not_printable(text):
     assert not printable(f"age{text}")
 
 
-@pytest.mark.parametrize("text", ["age", "größe (cm), 2°", "収入 [円]", "возраст", "גיל", "عمر", "naïve café", "a\u0301", "💶", "", " "])
+@pytest.mark.parametrize(
+    "text",
+    ["age", "größe (cm), 2°", "収入 [円]", "возраст", "גיל", "عمر", "naïve café", "a\u0301", "💶", "", " "],
+)
 def test_letters_and_signs_of_every_script_are_printable(text):
     assert printable(text)
     assert escaped(text) == text
@@ -44,7 +56,11 @@ def test_whatever_the_text_nothing_but_lines_and_printable_characters_reaches_a_
     shown.encode("utf-8")
 
 
-@pytest.mark.parametrize("text", [*HUGE, "1_000", "٣", "1e", "e5", "", ".", "0x10", "nan", "inf", "1/0", "1/-3", "1.5/2", "1 000"], ids=brief)
+@pytest.mark.parametrize(
+    "text",
+    [*HUGE, "1_000", "٣", "1e", "e5", "", ".", "0x10", "nan", "inf", "1/0", "1/-3", "1.5/2", "1 000"],
+    ids=brief,
+)
 def test_a_text_that_is_no_number_of_reasonable_size_is_never_computed(text):
     with pytest.raises(ValueError, match="number"):
         exact(text)
@@ -85,7 +101,9 @@ def test_an_epsilon_or_rho_beyond_any_use_is_refused_with_a_short_message(text):
         assert len(str(caught.value)) < 200
 
 
-@pytest.mark.parametrize("number", ["0x" + "f" * 6000, "9" * 4000, "1e999999999", "1" * 9000 + ".5", "-1e400"], ids=brief)
+@pytest.mark.parametrize(
+    "number", ["0x" + "f" * 6000, "9" * 4000, "1e999999999", "1" * 9000 + ".5", "-1e400"], ids=brief
+)
 @pytest.mark.parametrize(
     "place",
     ["row_norm_bound = {}\n[columns.a]\nlower = 0\nupper = 1\n", "[columns.a]\nlower = 0\nupper = {}\n",

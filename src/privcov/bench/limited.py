@@ -1,8 +1,8 @@
 """Work in child processes that may use so much processor time and memory, and no more.
 
 A signal handler of Python does not run while one long operation of C does, and a process that asks for all memory
-takes its neighbours with it. So the limits are the kernel's: a child that exceeds one dies, is reported, and another goes
-on with the next case.
+takes its neighbours with it. So the limits are the kernel's: a child that exceeds one dies, is reported, and another
+goes on with the next case.
 """
 
 from __future__ import annotations

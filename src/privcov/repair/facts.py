@@ -68,7 +68,9 @@ def truncated_normal_mean(centre: Floats, std: float, upper: float) -> Floats:
     # Reflect so that the nearer end of the interval is the lower one: tails are then computed as tails.
     reflected = (centre > upper / 2) if math.isfinite(upper) else np.zeros(centre.shape, dtype=bool)
     near = np.where(reflected, upper - centre, centre) if math.isfinite(upper) else centre
-    near = np.maximum(near, -_FAR * std)  # farther out the mean is within std / _FAR of the end, and squares lose it
+    near = np.maximum(
+        near, -_FAR * std
+    )  # farther out the mean is within std / _FAR of the end, and squares lose it
     lower_z, upper_z = -near / std, (upper - near) / std
     log_lower_tail = log_ndtr(-lower_z)
     log_mass = log_lower_tail + np.log1p(-np.exp(np.minimum(log_ndtr(-upper_z) - log_lower_tail, -1e-15)))

@@ -23,7 +23,9 @@ def positive(name: str, value: Any) -> Fraction:
         number = Fraction(0)
     if not 1 / _LARGEST <= number <= _LARGEST:
         raise ParameterError(
-            "E240", f"{name} must be a number above 0, from 1e-120 to 1e120, got {brief(value)}.", "It is public."
+            "E240",
+            f"{name} must be a number above 0, from 1e-120 to 1e120, got {brief(value)}.",
+            "It is public.",
         )
     return number
 
