@@ -113,7 +113,7 @@ def unsealed(document: object, body: BinaryIO | None = None) -> Parts:
     )
     schema = _read_schema(promise)
     guarantee = FORM.fields(promise["guarantee"], "kind epsilon delta rho")
-    amounts = {word: exact(text) for word, text in guarantee.items() if word != "kind" and text is not None}
+    amounts = {word: text for word, text in guarantee.items() if word != "kind" and text is not None}
     loss = _KINDS[guarantee["kind"]](**amounts, neighbours=promise["neighbours"])
     noise = FORM.fields(promise["noise"], "law scale")
     law = None

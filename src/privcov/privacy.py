@@ -21,7 +21,7 @@ from privcov.errors import ParameterError
 from privcov.grammar import MOST_MAGNITUDE, brief, is_decimal, is_fraction
 
 MOST = Fraction(10**60)
-"""An epsilon or a rho is from 1 / MOST to MOST: beyond, noise and its square leave the range of a double."""
+"""An epsilon or a rho that is asked for is from 1 / MOST to MOST: beyond, noise leaves the range of a double."""
 _LARGEST = 10**MOST_MAGNITUDE
 
 Amount = Fraction | int | float | str | Decimal
@@ -97,16 +97,21 @@ def decimal_text(value: Fraction) -> str:
     return ("-" if value < 0 else "") + whole + (f".{fraction}" if fraction else "")
 
 
-def _positive(name: str, value: Amount, code: str = "E201") -> Fraction:
+def _positive(name: str, value: Amount) -> Fraction:
     try:
         number = exact(value)
     except (ValueError, TypeError):
         number = Fraction(0)
-    if not 1 / MOST <= number <= MOST:
-        raise ParameterError(
-            code, f"{name} must be a finite number above 0, from 1e-60 to 1e60, got {brief(value)}."
-        )
+    # A fraction may be a share of an amount that was asked for, which ``check_asked`` has seen.
+    if not (number > 0 if isinstance(value, Fraction) else 1 / MOST <= number <= MOST):
+        raise _out_of_range(name, value)
     return number
+
+
+def _out_of_range(name: str, value: Amount) -> ParameterError:
+    return ParameterError(
+        "E201", f"{name} must be a finite number above 0, from 1e-60 to 1e60, got {brief(value)}."
+    )
 
 
 def _probability(name: str, value: Amount) -> Fraction:
@@ -139,6 +144,12 @@ class _Loss:
     def amounts(self) -> dict[str, Fraction]:
         """The numbers of this loss by name, without the neighbouring relation."""
         return {f.name: getattr(self, f.name) for f in fields(self) if f.name != "neighbours"}
+
+    def check_asked(self) -> None:
+        """Refuse amounts that no noise can be drawn for, before anything is paid."""
+        for name, amount in self.amounts.items():
+            if name != "delta" and not 1 / MOST <= amount <= MOST:
+                raise _out_of_range(name, amount)
 
     def _like(self, other: object) -> Self:
         if not isinstance(other, type(self)):

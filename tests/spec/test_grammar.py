@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import unicodedata
+from fractions import Fraction
 
 import pytest
 from hypothesis import given
@@ -17,8 +18,8 @@ from privcov.privacy import exact
 UNSEEN = [
     "\x00", "\x07", "\x1b[2J", "\r", "\n", "\t", "\x7f", "\x85", "\x9b31m", "\xad",
     "\u200b", "\u200c", "\u200d", "\u200e", "\u200f", "\u2028", "\u202a", "\u202b", "\u202c", "\u202d", "\u202e",
-    "\u2060", "\u2066", "\u2067", "\u2068", "\u2069", "\ufeff", "\ud800", "\udcff", "\ue000", "\U000f0000", "\U000e0041",
-    "\u0378", "\u115f", "\u3164", "\ufe0f", "\u2800", "\xa0",
+    "\u2060", "\u2066", "\u2067", "\u2068", "\u2069", "\ufeff", "\ud800", "\udcff", "\ue000", "\U000f0000",
+    "\U000e0041", "\u0378", "\u115f", "\u3164", "\ufe0f", "\u2800", "\xa0",
 ]  # fmt: skip
 HUGE = [
     "1e999999999",
@@ -99,6 +100,13 @@ def test_an_epsilon_or_rho_beyond_any_use_is_refused_with_a_short_message(text):
         with pytest.raises(ParameterError, match="E201") as caught:
             make(**{word: text}, neighbours="replace-one")
         assert len(str(caught.value)) < 200
+
+
+def test_a_fraction_beyond_any_use_is_refused_before_anything_is_paid_or_read(schema, people):
+    loss = pc.PureDP(epsilon=Fraction(1, 10**61), neighbours="replace-one")
+    for mechanism in ("auto", "laplace"):
+        with pytest.raises(ParameterError, match="E201"):
+            pc.release(people, schema=schema, loss=loss, mechanism=mechanism)
 
 
 @pytest.mark.parametrize(

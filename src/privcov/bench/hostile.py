@@ -124,7 +124,7 @@ class Shell:
     main: Callable[[list[str]], int]
 
     def call(self, *words: str) -> tuple[int, str, str]:
-        """Exit code, stdout and stderr of a command. More than ``SECONDS`` is exit code -9."""
+        """Exit code, stdout and stderr of a command. More than ``SECONDS`` of processor time is exit code -9."""
         out, err = io.StringIO(), io.StringIO()
         with _alarm(), contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
             try:
@@ -271,7 +271,7 @@ READERS: dict[str, list[list[str]]] = {
 
 def fuzz(shell: Shell, inputs: int, seed: int) -> dict[str, Any]:
     """Damaged files, evenly over the kinds, through the commands that read them, within limits of time and memory."""
-    good = _written(shell)
+    good = written(shell)
 
     def command(number: int) -> list[str]:
         name = Corpus.FILES[number % len(Corpus.FILES)]
@@ -289,7 +289,7 @@ def lies(shell: Shell, inputs: int) -> dict[str, Any]:
 
     Every field of every document, every such value, every command: or so many of them, evenly spread.
     """
-    good = _written(shell)
+    good = written(shell)
     cases = [
         (name, kind, lie, words)
         for name in Corpus.DOCUMENTS
@@ -317,7 +317,7 @@ def lies(shell: Shell, inputs: int) -> dict[str, Any]:
     return _report("lying documents", "forged documents", count, about, answers(shell, count, command))
 
 
-def _written(shell: Shell) -> dict[str, bytes]:
+def written(shell: Shell) -> dict[str, bytes]:
     """The contents of the corpus, written by a child: whoever forks must not read tables, which starts threads."""
 
     def write(_: int) -> None:
@@ -512,10 +512,10 @@ def _alarm() -> Iterator[None]:
     def ring(*_: object) -> None:
         raise _TooLong
 
-    before = signal.signal(signal.SIGALRM, ring)
-    signal.setitimer(signal.ITIMER_REAL, SECONDS)
+    before = signal.signal(signal.SIGPROF, ring)
+    signal.setitimer(signal.ITIMER_PROF, SECONDS)
     try:
         yield
     finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        signal.signal(signal.SIGPROF, before)

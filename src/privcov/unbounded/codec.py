@@ -78,7 +78,7 @@ def unsealed(document: object) -> GaussianEstimate:
         f"options guarantee neighbours budget arithmetic randomness {' '.join(_TEXTS)}",
     )
     guarantee = FORM.fields(promise["guarantee"], "kind rho")
-    loss = ZCDP(rho=exact(guarantee["rho"]), neighbours=promise["neighbours"])
+    loss = ZCDP(rho=guarantee["rho"], neighbours=promise["neighbours"])
     budget = _budget(promise["budget"])
     if _total(rho for _, rho in budget) != loss.rho or loss.neighbours != "replace-one":
         raise ValueError("the shares do not add up")

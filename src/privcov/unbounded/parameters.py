@@ -69,7 +69,7 @@ def zcdp(loss: Any) -> ZCDP:
             "Give privcov.ZCDP(rho=…, neighbours='replace-one').",
         )
     replace_one(loss)
-    positive("rho", loss.rho)
+    loss.check_asked()
     return loss
 
 
