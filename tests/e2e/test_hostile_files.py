@@ -144,7 +144,9 @@ def test_with_a_key_that_did_not_sign_no_field_is_read(told):
     asked_with_key = [(words, answer) for *words, answer in told if words[2:] == ["--key", "steward.pub"]]
     assert len(asked_with_key) == 2 * (len(RELEASES) + len(ESTIMATES))
     for words, answer in asked_with_key:
-        if "release rows " in words[1]:  # a number of 400 digits, which no file of privcov has: it is no document
+        if (
+            "release rows " in words[1]
+        ):  # a number of 400 digits, which no file of privcov has: it is no document
             assert (answer.code, "E601" in answer.err) == (2, True)
             continue
         assert (answer.code, "E609" in answer.err) == (4, True), words
