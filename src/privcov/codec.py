@@ -8,26 +8,32 @@ follows from public facts either way. See docs/explain/wide.md.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
-from fractions import Fraction
 from pathlib import Path
 from typing import Any, BinaryIO
 
 from privcov.certificate import Certificate
 from privcov.documents import Form
 from privcov.errors import ReleaseError, VerificationError
+from privcov.grammar import INTEGER, double
 from privcov.grid import Grid
 from privcov.noise import LAWS, NoiseLaw
-from privcov.privacy import ZCDP, ApproxDP, Loss, PureDP, decimal_text
-from privcov.schema import Categorical, Column, Feature, Level, Numeric, Schema
+from privcov.privacy import ZCDP, ApproxDP, Loss, PureDP, decimal_text, exact
+from privcov.schema import MAX_DIMENSION, Categorical, Column, Feature, Level, Numeric, Schema
 from privcov.signing import PrivateKey, PublicKey
 from privcov.sketch import Sketch, ridge_of
 from privcov.triangle import Triangle, entries, is_wide, word_bytes
 
 FORM = Form("release", "privcov/release/1")
 _KINDS: dict[str, type[Loss]] = {"pure": PureDP, "approximate": ApproxDP, "zcdp": ZCDP}
-_INTEGER = re.compile(r"0|-?[1-9][0-9]{0,59}")
+_SIZES = {"mechanism": 64, "proof": 200, "timing": 400, "version": 64, "created": 32}
+"""Characters of the texts of a certificate."""
+_OPTION = 400
+_MOST_ROWS = 10**15
+_SCALES = (1e-100, 1e100)
+"""Of noise: with the amounts that a loss may have, none is beyond, and its fourth power is a double."""
+_TAIL = 1_000
+"""Root mean square norms of the whole noise matrix that no entry exceeds, but for odds below e^-700."""
 
 Upper = tuple[int, ...] | Triangle
 Parts = tuple[Schema, int | None, Upper, Sketch | None, Certificate]
@@ -93,11 +99,13 @@ def _body(
 
 def decode(document: object, body: BinaryIO | None = None) -> Parts:
     """The parts of a release from JSON values and the body they name, if any; anything unexpected is refused."""
-    return FORM.decoded(document, _decode, body)
+    FORM.signer(document)
+    return FORM.decoded(document, unsealed, body)
 
 
-def _decode(document: object, body: BinaryIO | None) -> Parts:
-    given = FORM.unsealed(document, "columns scaling rows matrix certificate")
+def unsealed(document: object, body: BinaryIO | None = None) -> Parts:
+    """The parts of a release whose seal is known to hold; for those who ask ``FORM.signer`` themselves."""
+    given = FORM.inside(document, "columns scaling rows matrix certificate")
     promise = FORM.fields(
         given["certificate"],
         "mechanism options guarantee neighbours row_norm_bound bounds noise arithmetic randomness proof "
@@ -110,12 +118,12 @@ def _decode(document: object, body: BinaryIO | None) -> Parts:
     noise = FORM.fields(promise["noise"], "law scale")
     law = None
     if noise["law"] is not None:
-        law = LAWS[noise["law"]](dimension=schema.dimension, scale=_positive_float(noise["scale"]))
+        law = LAWS[noise["law"]](dimension=schema.dimension, scale=_scale(noise["scale"]))
     rows = FORM.fields(given["rows"], "kind count")
     count = rows["count"]
     if (rows["kind"] == "public") != (loss.neighbours == "replace-one"):
         raise ValueError("rows")
-    if not (count is None if rows["kind"] == "private" else type(count) is int and count > 0):
+    if not (count is None if rows["kind"] == "private" else type(count) is int and 0 < count <= _MOST_ROWS):
         raise ValueError("rows")
     named = "upper" if body is None else "body"
     matrix = FORM.fields(given["matrix"], f"grid {named} sketch")
@@ -123,22 +131,19 @@ def _decode(document: object, body: BinaryIO | None) -> Parts:
         raise ValueError("grid")
     if body is None:
         integers: Upper = _read_text(matrix["upper"], schema.dimension)
+        _plausible(integers, grid=Grid.of(schema), rows=count, law=law)
     else:
         word = word_bytes(grid=Grid.of(schema), rows=count, law=law)
         integers = _read_body(matrix["body"], body, schema.dimension, word=word)
     sketch = _read_sketch(matrix["sketch"], schema.dimension, integers)
-    texts = {word: promise[word] for word in ("mechanism", "proof", "timing", "version", "created")}
-    options = promise["options"]
-    if not all(type(text) is str for text in (*texts.values(), *options, *options.values())):
-        raise TypeError("text")
     if promise["arithmetic"] not in ("exact", "idealized") or promise["randomness"] not in (
         "kernel",
         "rehearsal",
     ):
         raise ValueError("certificate")
     certificate = Certificate(
-        **texts,
-        options=options,
+        **{word: FORM.text(promise[word], most=most) for word, most in _SIZES.items()},
+        options=FORM.texts(promise["options"], most=_OPTION),
         loss=loss,
         law=law,
         arithmetic=promise["arithmetic"],
@@ -152,7 +157,7 @@ def _decode(document: object, body: BinaryIO | None) -> Parts:
 
 def read(path: str | Path, *, signed_by: PublicKey | None = None) -> tuple[Parts, PublicKey | None]:
     """A release file, validated, and the key that signed it."""
-    return FORM.read(path, decode, signed_by=signed_by)
+    return FORM.read(path, unsealed, signed_by=signed_by)
 
 
 def _entries(upper: Upper) -> dict[str, Any]:
@@ -163,11 +168,22 @@ def _entries(upper: Upper) -> dict[str, Any]:
 
 
 def _read_text(upper: Any, dimension: int) -> tuple[int, ...]:
-    if len(upper) != entries(dimension):
+    if type(upper) is not list or len(upper) != entries(dimension):
         raise ReleaseError("E601", "the matrix does not have the size its columns call for.")
-    if not all(type(text) is str and _INTEGER.fullmatch(text) for text in upper):
+    if not all(type(text) is str and INTEGER.fullmatch(text) for text in upper):
         raise ReleaseError("E601", "the matrix holds something that is not an integer.")
     return tuple(int(text) for text in upper)
+
+
+def _plausible(upper: Upper, *, grid: Grid, rows: int | None, law: NoiseLaw | None) -> None:
+    """Refuse entries that no rows and no noise make: what repairs a matrix need not cope with them."""
+    if law is None:
+        return
+    most = (rows or _MOST_ROWS) * 4.0**grid.exponent + _TAIL * law.rms_frobenius / float(grid.unit)
+    if max(map(abs, upper)) > most:
+        raise ReleaseError(
+            "E601", "an entry of the matrix is larger than its rows and its noise can make it."
+        )
 
 
 def _read_body(about: Any, body: BinaryIO, dimension: int, *, word: int) -> Triangle:
@@ -209,7 +225,7 @@ def _read_sketch(given: object, dimension: int, upper: Upper) -> Sketch | None:
         raise ReleaseError("E601", "the sketch has no rows.")
     if not all(type(row) is list and len(row) == dimension for row in rows):
         raise ReleaseError("E601", "a sketched row does not have the size its columns call for.")
-    if not all(type(text) is str and _INTEGER.fullmatch(text) for row in rows for text in row):
+    if not all(type(text) is str and INTEGER.fullmatch(text) for row in rows for text in row):
         raise ReleaseError("E601", "the sketch holds something that is not an integer.")
     sketch = tuple(tuple(int(text) for text in row) for row in rows)
     ridge_of(sketch, upper)
@@ -235,8 +251,8 @@ def _bounds(column: Column) -> dict[str, Any]:
 def _read_column(given: Mapping[str, Any]) -> Column:
     name, rule, fill = given["name"], given.get("missing"), given.get("fill")
     if "levels" not in given and "numbers" not in given:
-        filled = None if fill is None else float(fill)
-        lower, upper = float(given["lower"]), float(given["upper"])
+        filled = None if fill is None else double(fill)
+        lower, upper = double(given["lower"]), double(given["upper"])
         return Numeric(name=name, lower=lower, upper=upper, missing=rule, fill=filled)
     levels: tuple[Level, ...] = tuple(given["levels"] if "levels" in given else map(_level, given["numbers"]))
     if fill is not None:
@@ -245,16 +261,18 @@ def _read_column(given: Mapping[str, Any]) -> Column:
 
 
 def _level(text: str) -> int | float:
-    return int(text) if _INTEGER.fullmatch(text) else float(text)
+    return int(text) if INTEGER.fullmatch(text) else double(text)
 
 
 def _read_schema(promise: Mapping[str, Any]) -> Schema:
     bounds = FORM.fields(promise["bounds"], "columns intercept missing max_rows_per_person")
     text = promise["row_norm_bound"]
+    if len(bounds["columns"]) > MAX_DIMENSION:
+        raise ValueError("columns")
     schema = Schema(
         columns=tuple(_read_column(column) for column in bounds["columns"]),
         intercept=bounds["intercept"],
-        row_norm_bound=None if text.startswith("sqrt") else Fraction(text),
+        row_norm_bound=None if text.startswith("sqrt") else exact(text),
         missing=bounds["missing"],
         max_rows_per_person=bounds["max_rows_per_person"],
     )
@@ -272,8 +290,8 @@ def _grid_text(schema: Schema) -> str:
     return f"2^-{2 * Grid.of(schema).exponent}"
 
 
-def _positive_float(text: str) -> float:
-    value = float(text)
-    if not 0 < value < float("inf") or repr(value) != text:
+def _scale(text: object) -> float:
+    value = double(text)
+    if not _SCALES[0] <= value <= _SCALES[1]:
         raise ValueError("scale")
     return value

@@ -10,6 +10,7 @@ from functools import cached_property
 from typing import Any, Literal
 
 from privcov.errors import InputError, ParameterError
+from privcov.grammar import brief, printable
 from privcov.names import check_name
 from privcov.numerals import meaning, number
 
@@ -21,6 +22,8 @@ ColumnRule = Literal["midpoint", "zero-row", "indicator"]
 RULES: tuple[ColumnRule, ...] = ("midpoint", "zero-row", "indicator")
 
 _PADDED = re.compile(r"[+-]?0[0-9]")
+_LARGEST_LEVEL = 10**100
+"""Beyond it no level is: files have whole numbers of at most a hundred digits."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -141,9 +144,9 @@ class Categorical(_Declared):
             raise InputError("E122", f"column {self.name}: levels are either all texts or all numbers.")
         for level in self.levels:
             fine = (
-                0 < len(level) <= 128 and level.isprintable() and level == level.strip()
+                0 < len(level) <= 128 and printable(level) and level == level.strip()
                 if isinstance(level, str)
-                else isinstance(level, int | float) and _is_finite(level)
+                else isinstance(level, int | float) and abs(level) < _LARGEST_LEVEL
             )
             if not fine:
                 raise InputError(
@@ -238,7 +241,7 @@ def missing_codes(given: object, where: str) -> tuple[Code, ...]:
         )
     for code in given:
         if isinstance(code, str):
-            fine = len(code) <= 128 and (code.isprintable() or not code) and code == code.strip()
+            fine = len(code) <= 128 and printable(code) and code == code.strip()
         else:
             fine = isinstance(code, int | float) and not isinstance(code, bool) and _is_finite(code)
         if not fine:
@@ -268,5 +271,5 @@ def _finite(value: Any, what: str) -> float:
     except (TypeError, ValueError, OverflowError):
         number = math.nan
     if not math.isfinite(number):
-        raise ParameterError("E206", f"the {what} must be a finite number, got {value!r}.")
+        raise ParameterError("E206", f"the {what} must be a finite number, got {brief(value)}.")
     return number

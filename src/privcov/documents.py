@@ -17,9 +17,12 @@ from pathlib import Path
 from typing import Any, BinaryIO, TypeVar
 
 from privcov.errors import PrivcovError, ReleaseError, VerificationError
-from privcov.signing import PrivateKey, PublicKey, check_seal, is_signature, seal
+from privcov.grammar import printable
+from privcov.signing import PrivateKey, PublicKey, check_seal, seal
 
 MAX_BYTES = 256 * 2**20
+_MOST_DIGITS = 18
+"""Of a number that is no text: a count of rows, of persons' rows, of bytes."""
 _NAMES_A_BODY = b'"matrix":{"body":{'
 """Only a head has these bytes: within a JSON text quotes are escaped."""
 T = TypeVar("T")
@@ -35,24 +38,26 @@ class Form:
     def read(
         self, path: str | Path, decode: Callable[..., T], *, signed_by: PublicKey | None = None
     ) -> tuple[T, PublicKey | None]:
-        """What ``decode`` makes of a file, and the key that signed it; with ``signed_by``, of that key alone."""
+        """What ``decode`` makes of a file, and the key that signed it; with ``signed_by``, of that key alone.
+
+        Who signed is known before any field is read.
+        """
         with opened(path, what=self.what) as (text, body):
             document = self.parse(text)
-            made = decode(document) if body is None else decode(document, body)
-        signer = self.signer(document)
-        if signer is not None and to_text(document) != text:
-            raise VerificationError(
-                "E606",
-                f"the {self.what} was rewritten after it was signed: its bytes are not the canonical ones.",
-                "Ask for the original.",
-            )
-        if signed_by is not None and signer != signed_by:
-            raise VerificationError(
-                "E605",
-                f"the {self.what} is not signed with the key {signed_by.fingerprint}.",
-                "Find out who made it.",
-            )
-        return made, signer
+            signer = self.signer(document)
+            if signer is not None and to_text(document) != text:
+                raise VerificationError(
+                    "E606",
+                    f"the {self.what} was rewritten after it was signed: its bytes are not the canonical ones.",
+                    "Ask for the original.",
+                )
+            if signed_by is not None and signer != signed_by:
+                raise VerificationError(
+                    "E605",
+                    f"the {self.what} is not signed with the key {signed_by.fingerprint}.",
+                    "Find out who made it.",
+                )
+            return self.decoded(document, decode, body), signer
 
     def parse(self, text: str) -> dict[str, Any]:
         """JSON values from text, without duplicate keys, floats or unreasonable nesting, of this version."""
@@ -81,18 +86,22 @@ class Form:
         whole = {"format": self.format, **body}
         return {**whole, "signature": seal(_sealed_bytes(whole), key)}
 
-    def unsealed(self, document: object, names: str) -> dict[str, Any]:
-        """These fields of a document that has them, a format and a seal that holds, and no others."""
-        given = self.fields(document, f"format signature {names}")
-        if given["format"] != self.format:
-            raise ValueError("format")
-        check_seal(given["signature"], _sealed_bytes(given), what=self.what)
-        return {name: given[name] for name in names.split()}
+    def signer(self, document: object) -> PublicKey | None:
+        """The key that signed a document, None where its seal is a digest; a seal that fails is refused.
 
-    def signer(self, document: Mapping[str, Any]) -> PublicKey | None:
-        """The key that signed a document, once ``unsealed`` has found that its seal holds."""
-        given = document["signature"]
-        return PublicKey(bytes.fromhex(given["key"])) if is_signature(given) else None
+        No other field is looked at: what they say may be anything until the seal holds.
+        """
+        return self.decoded(document, self._signer)
+
+    def _signer(self, document: Any) -> PublicKey | None:
+        if document["format"] != self.format:
+            raise ValueError("format")
+        return check_seal(document["signature"], _sealed_bytes(document), what=self.what)
+
+    def inside(self, document: object, names: str) -> dict[str, Any]:
+        """These fields of a document that has them, a format and a seal, and no others. The seal is not checked."""
+        given = self.fields(document, f"format signature {names}")
+        return {name: given[name] for name in names.split()}
 
     def fields(self, value: object, names: str) -> dict[str, Any]:
         """A JSON object that has exactly these fields."""
@@ -102,13 +111,36 @@ class Form:
             )
         return value
 
-    def decoded(self, document: object, decode: Callable[..., T], *body: BinaryIO | None) -> T:
-        """What ``decode`` makes of a document; whatever it trips over makes the document invalid."""
+    def text(self, value: object, *, most: int) -> str:
+        """A text of at most so many characters, each of which can be seen: it may be printed as it is."""
+        if type(value) is not str or len(value) > most or not printable(value):
+            raise ReleaseError(
+                "E601",
+                f"this is not a valid {self.what}: a text in it is too long, or has characters that cannot be seen.",
+            )
+        return value
+
+    def texts(self, value: object, *, most: int) -> dict[str, str]:
+        """Up to 64 texts by name, of at most so many characters; a name has at most 64."""
+        if not isinstance(value, dict) or len(value) > 64:
+            raise ReleaseError("E601", f"this is not a valid {self.what}: it has too many options.")
+        return {self.text(word, most=64): self.text(text, most=most) for word, text in value.items()}
+
+    def decoded(self, document: object, decode: Callable[..., T], body: BinaryIO | None = None) -> T:
+        """What ``decode`` makes of a document, and of its body; whatever it trips over makes the document invalid."""
         try:
-            return decode(document, *body)
+            return decode(document) if body is None else decode(document, body)
         except ReleaseError:
             raise
-        except (PrivcovError, KeyError, TypeError, ValueError, AttributeError, ArithmeticError):
+        except (
+            PrivcovError,
+            KeyError,
+            TypeError,
+            ValueError,
+            AttributeError,
+            ArithmeticError,
+            RecursionError,
+        ):
             raise ReleaseError(
                 "E601", f"this is not a valid {self.what}: a field is missing or malformed."
             ) from None
@@ -145,7 +177,11 @@ def parse(text: str, *, what: str) -> dict[str, Any]:
     """A JSON object that names its format, without duplicate keys, floats or unreasonable nesting."""
     try:
         document = json.loads(
-            text, object_pairs_hook=_no_duplicates, parse_float=_refuse, parse_constant=_refuse
+            text,
+            object_pairs_hook=_no_duplicates,
+            parse_int=_whole,
+            parse_float=_refuse,
+            parse_constant=_refuse,
         )
     except (ValueError, RecursionError):
         raise ReleaseError(
@@ -165,6 +201,12 @@ def _no_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len({word for word, _ in pairs}) != len(pairs):
         raise ValueError("duplicate key")
     return dict(pairs)
+
+
+def _whole(text: str) -> int:
+    if len(text) > _MOST_DIGITS:
+        raise ValueError("numbers of many digits are written as texts")
+    return int(text)
 
 
 def _refuse(_: str) -> Any:

@@ -19,6 +19,7 @@ import re
 import unicodedata
 
 from privcov.errors import InputError
+from privcov.grammar import printable
 
 LONGEST_NAME = 128
 """Characters of a name, in its canonical form."""
@@ -80,8 +81,7 @@ def fault(name: object) -> str | None:
         return f"has {len(text)} characters"
     if text == INTERCEPT:
         return "is the name of the constant column"
-    # Not printable are controls, those of writing direction too, surrogates, and white space other than a blank.
-    strange = next((mark for mark in text if not mark.isprintable()), None)
+    strange = next((mark for mark in text if not printable(mark)), None)
     return None if strange is None else f"has the character U+{ord(strange):04X}"
 
 

@@ -12,12 +12,17 @@ True
 from __future__ import annotations
 
 from dataclasses import dataclass, fields, replace
-from decimal import ROUND_CEILING, Decimal, InvalidOperation, localcontext
+from decimal import ROUND_CEILING, Decimal, localcontext
 from enum import StrEnum
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from privcov.errors import ParameterError
+from privcov.grammar import MOST_MAGNITUDE, brief, is_decimal, is_fraction
+
+MOST = Fraction(10**60)
+"""An epsilon or a rho that is asked for is from 1 / MOST to MOST: beyond, noise leaves the range of a double."""
+_LARGEST = 10**MOST_MAGNITUDE
 
 Amount = Fraction | int | float | str | Decimal
 
@@ -42,20 +47,35 @@ class Neighbours(StrEnum):
 
 
 def exact(value: Amount) -> Fraction:
-    """The rational number a person meant: ``0.1`` is one tenth, ``"1/3"`` is one third."""
+    """The rational number a person meant: ``0.1`` is one tenth, ``"1/3"`` is one third.
+
+    A text is a decimal, with or without an exponent, or a fraction of whole numbers, and no other; its length and its
+    size are bounded (``privcov.grammar``) before anything is computed. What is not such a number is a ``ValueError``.
+    """
+    if isinstance(value, Fraction):
+        return value
     if isinstance(value, bool) or value is None:
         raise ValueError("not a number")
-    if isinstance(value, Fraction | int):
-        return Fraction(value)
-    if isinstance(value, str) and "/" in value:
-        return Fraction(value)
-    try:
-        number = Decimal(str(float(value)) if isinstance(value, float) else str(value).strip())
-    except InvalidOperation:
-        raise ValueError("not a number") from None
-    if not number.is_finite() or abs(number.adjusted()) > 300:
-        raise ValueError("not a finite number of reasonable size")
+    if isinstance(value, int):
+        return _sized(value, 1)
+    text = str(float(value)) if isinstance(value, float) else str(value).strip()
+    if is_fraction(text):
+        return _sized(*map(int, text.split("/")))
+    if not is_decimal(text):
+        raise ValueError("not a number of reasonable size")
+    number = Decimal(text)
+    if abs(number.adjusted()) > MOST_MAGNITUDE:
+        raise ValueError("not a number of reasonable size")
     return Fraction(number)
+
+
+def _sized(numerator: int, denominator: int) -> Fraction:
+    """Their quotient, if it is zero or of a size that a double can have."""
+    if denominator == 0 or not abs(numerator) <= denominator * _LARGEST:
+        raise ValueError("not a number of reasonable size")
+    if numerator and abs(numerator) * _LARGEST < denominator:
+        raise ValueError("not a number of reasonable size")
+    return Fraction(numerator, denominator)
 
 
 def decimal_text(value: Fraction) -> str:
@@ -77,24 +97,31 @@ def decimal_text(value: Fraction) -> str:
     return ("-" if value < 0 else "") + whole + (f".{fraction}" if fraction else "")
 
 
-def _positive(name: str, value: Amount, code: str = "E201") -> Fraction:
+def _positive(name: str, value: Amount) -> Fraction:
     try:
         number = exact(value)
-    except (ValueError, TypeError, ZeroDivisionError):
+    except (ValueError, TypeError):
         number = Fraction(0)
-    if not number > 0:
-        raise ParameterError(code, f"{name} must be a finite number above 0, got {value}.")
+    # A fraction may be a share of an amount that was asked for, which ``check_asked`` has seen.
+    if not (number > 0 if isinstance(value, Fraction) else 1 / MOST <= number <= MOST):
+        raise _out_of_range(name, value)
     return number
+
+
+def _out_of_range(name: str, value: Amount) -> ParameterError:
+    return ParameterError(
+        "E201", f"{name} must be a finite number above 0, from 1e-60 to 1e60, got {brief(value)}."
+    )
 
 
 def _probability(name: str, value: Amount) -> Fraction:
     try:
         number = exact(value)
-    except (ValueError, TypeError, ZeroDivisionError):
+    except (ValueError, TypeError):
         number = Fraction(-1)
     if not 0 < number < 1:
         raise ParameterError(
-            "E203", f"{name} must be between 0 and 1, got {value}.", "Choose one well below 1 / rows."
+            "E203", f"{name} must be between 0 and 1, got {brief(value)}.", "Choose one well below 1 / rows."
         )
     return number
 
@@ -117,6 +144,12 @@ class _Loss:
     def amounts(self) -> dict[str, Fraction]:
         """The numbers of this loss by name, without the neighbouring relation."""
         return {f.name: getattr(self, f.name) for f in fields(self) if f.name != "neighbours"}
+
+    def check_asked(self) -> None:
+        """Refuse amounts that no noise can be drawn for, before anything is paid."""
+        for name, amount in self.amounts.items():
+            if name != "delta" and not 1 / MOST <= amount <= MOST:
+                raise _out_of_range(name, amount)
 
     def _like(self, other: object) -> Self:
         if not isinstance(other, type(self)):

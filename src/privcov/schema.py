@@ -27,6 +27,7 @@ from privcov import numerals
 from privcov.columns import Categorical, Code, Column, ColumnRule, Feature, Level, Numeric, missing_codes
 from privcov.dialect import RFC_4180, Dialect
 from privcov.errors import InputError, ParameterError
+from privcov.grammar import brief
 from privcov.names import INTERCEPT, toml_key, toml_text
 from privcov.privacy import decimal_text, exact
 
@@ -34,6 +35,8 @@ __all__ = ["Categorical", "Column", "Feature", "Level", "MissingRule", "Numeric"
 
 MAX_DIMENSION = 20_000
 """What a release of 200 million entries has; some mechanisms stop earlier (``Mechanism.most_columns``)."""
+_MOST_BYTES = 16 * 2**20
+"""Of a schema file: 20,000 levels of 128 characters fit."""
 MissingRule = Literal["midpoint", "zero-row"]
 
 _BLANK = re.compile(r"^\s*(lower|upper|levels)\s*=\s*(#.*)?$")
@@ -68,13 +71,15 @@ class Schema:
             no_row_exceeds_it = bound**2 >= self._largest_squared_norm
             object.__setattr__(self, "row_norm_bound", None if no_row_exceeds_it else bound)
         if self.missing not in ("midpoint", "zero-row"):
-            raise InputError("E122", f"missing must be 'midpoint' or 'zero-row', got {self.missing!r}.")
+            raise InputError("E122", f"missing must be 'midpoint' or 'zero-row', got {brief(self.missing)}.")
         for word in ("intercept", "ignore_extra"):
             if not isinstance(getattr(self, word), bool):
-                raise InputError("E122", f"{word} must be true or false, got {getattr(self, word)!r}.")
+                raise InputError("E122", f"{word} must be true or false, got {brief(getattr(self, word))}.")
         rows = self.max_rows_per_person
         if isinstance(rows, bool) or not isinstance(rows, int) or not 1 <= rows <= 10**6:
-            raise ParameterError("E205", f"max_rows_per_person must be a whole number from 1, got {rows!r}.")
+            raise ParameterError(
+                "E205", f"max_rows_per_person must be a whole number from 1, got {brief(rows)}."
+            )
         if self.dimension > MAX_DIMENSION:
             raise InputError(
                 "E113",
@@ -238,7 +243,11 @@ class Schema:
     def read(cls, path: str | Path) -> Schema:
         """A schema from a TOML file."""
         try:
-            text = Path(path).read_bytes().decode("utf-8-sig")
+            with Path(path).open("rb") as file:
+                content = file.read(_MOST_BYTES + 1)
+            if len(content) > _MOST_BYTES:
+                raise InputError("E122", f"the schema {path} is larger than any schema.")
+            text = content.decode("utf-8-sig")
         except OSError as reason:
             raise InputError("E119", f"cannot read the schema {path}: {reason.strerror}.") from None
         except UnicodeDecodeError:
@@ -286,19 +295,20 @@ class Schema:
 
 
 def _column(name: str, about: object) -> Column:
+    where = f"column {brief(name)}"
     if not isinstance(about, Mapping):
-        raise InputError("E122", f"column {name}: expected lower and upper, or levels.")
+        raise InputError("E122", f"{where}: expected lower and upper, or levels.")
     rules = {"missing", "fill", "missing_values"}
-    _only(about, {"lower", "upper", "levels"} | rules, f"column {name}")
+    _only(about, {"lower", "upper", "levels"} | rules, where)
     own = {word: _floats(value) for word, value in about.items() if word in rules}
     if "levels" in about and not {"lower", "upper"} & about.keys():
         levels = about["levels"]
         if not isinstance(levels, list | tuple):
-            raise InputError("E122", f"column {name}: levels must be a list.")
+            raise InputError("E122", f"{where}: levels must be a list.")
         return Categorical(name=name, levels=tuple(_floats(levels)), **own)
     if "levels" not in about and {"lower", "upper"} <= about.keys():
         return Numeric(name=name, lower=about["lower"], upper=about["upper"], **own)
-    raise InputError("E122", f"column {name}: give lower and upper, or levels, and not both.")
+    raise InputError("E122", f"{where}: give lower and upper, or levels, and not both.")
 
 
 def _floats(given: Any) -> Any:
@@ -315,24 +325,25 @@ def _only(given: Mapping[str, Any], allowed: set[str], where: str) -> None:
     for word in given:
         if word not in allowed:
             known = ", ".join(sorted(allowed))
-            raise InputError("E122", f"{where} has an unknown word {word!r}.", f"Known: {known}.")
+            raise InputError("E122", f"{where} has an unknown word {brief(word)!r}.", f"Known: {known}.")
 
 
 def _decimal(text: str) -> Fraction | float:
     """A decimal of the file as the exact number it says; ``nan`` and ``inf`` stay floats, to be refused."""
+    plain = text.replace("_", "")  # which TOML allows between digits
     try:
-        return exact(text)
+        return exact(plain)
     except ValueError:
-        return float(text)
+        return float(plain)
 
 
 def _norm_bound(value: Any) -> Fraction:
     try:
         number = exact(value)
-    except (ValueError, TypeError, ZeroDivisionError):
+    except (ValueError, TypeError):
         number = Fraction(0)
     if not 0 < number < 2**500:
-        raise ParameterError("E205", f"row_norm_bound must be a finite number above 0, got {value}.")
+        raise ParameterError("E205", f"row_norm_bound must be a finite number above 0, got {brief(value)}.")
     return number
 
 

@@ -8,6 +8,8 @@ is follows from public facts alone, so the size of a file says nothing about the
 from __future__ import annotations
 
 import hashlib
+import os
+import stat
 from collections.abc import Iterator, Sequence
 from functools import cached_property
 from typing import Any, BinaryIO, overload
@@ -133,19 +135,18 @@ class Triangle(Sequence[int]):
 
     @classmethod
     def read(cls, file: BinaryIO, *, count: int, word: int) -> Triangle:
-        """Exactly so many words from here to the end of a file; fewer or more are refused."""
+        """Exactly so many words from here to the end of a file; fewer or more are refused.
+
+        So is a file with holes, which takes little room on a disk and all of it here: no release is written with any.
+        """
+        _check_length(file, count * word)
         words = np.empty(count if word == 8 else (count, 2), dtype=_WORD)
         room = words.data.cast("B")
         done = 0
         while done < len(room) and (got := file.readinto(room[done : done + 8 * _PIECE])):  # type: ignore[attr-defined]
             done += got
         if done < len(room) or file.read(1):
-            more = "longer" if done == len(room) else "shorter"
-            raise ReleaseError(
-                "E612",
-                f"the matrix that follows the head of the release is {more} than the head says.",
-                "Ask for the original.",
-            )
+            raise _misfit("longer than the head says" if done == len(room) else "shorter than the head says")
         return cls(words)
 
     @property
@@ -209,6 +210,33 @@ class Triangle(Sequence[int]):
 
     def __repr__(self) -> str:
         return f"<Triangle of {len(self):,} integers, {self.encoding}>"
+
+
+def _check_length(file: BinaryIO, expected: int) -> None:
+    """Before room is made: whether a file on a disk has so many bytes left, and has them all."""
+    handle = file.fileno()
+    about = os.fstat(handle)
+    if not stat.S_ISREG(about.st_mode):
+        return
+    left = about.st_size - file.tell()
+    if left != expected:
+        raise _misfit(f"{'longer' if left > expected else 'shorter'} than the head says")
+    if not hasattr(os, "SEEK_HOLE"):
+        return
+    here = os.lseek(handle, 0, os.SEEK_CUR)
+    try:
+        hole = os.lseek(handle, file.tell(), os.SEEK_HOLE)
+    except OSError:  # a file system that does not know
+        hole = about.st_size
+    os.lseek(handle, here, os.SEEK_SET)
+    if hole < about.st_size:
+        raise _misfit("stored with holes, as no release is written")
+
+
+def _misfit(how: str) -> ReleaseError:
+    return ReleaseError(
+        "E612", f"the matrix that follows the head of the release is {how}.", "Ask for the original."
+    )
 
 
 def _integer(words: int | list[int]) -> int:

@@ -31,7 +31,8 @@ class Check:
 
 @dataclass(frozen=True, kw_only=True)
 class Verdict:
-    """Everything that was looked at. Where the seal fails nothing else is: no field could be believed."""
+    """Everything that was looked at. Where the seal fails nothing else is: no field could be believed; nor is it where
+    a key was given and the file is not, byte for byte, what this key signed."""
 
     what: str
     checks: tuple[Check, ...]
@@ -57,27 +58,25 @@ def verify(path: str | Path, *, key: PublicKey | None = None) -> Verdict:
         form = estimates.FORM if family == estimates.FORM.family else codec.FORM
         form.of_this_version(document)
         try:
+            signer = form.signer(document)
+            canonical = documents.to_text(document) == text
+            told = (
+                Check(name="bytes", holds=canonical, words=_CANONICAL if canonical else _REWRITTEN),
+                _origin(signer, key),
+            )
+            if key is not None and not all(check.holds for check in told):
+                return Verdict(what=form.what, checks=told, signer=signer)
             if form is estimates.FORM:
-                about = tuple(_about_estimate(estimates.decode(document)))
+                about = tuple(_about_estimate(form.decoded(document, estimates.unsealed)))
             else:
-                about = tuple(_about_release(assembled(codec.decode(document, body))))
+                about = tuple(_about_release(assembled(form.decoded(document, codec.unsealed, body))))
         except VerificationError as failure:
             broken = Check(
                 name="seal", holds=False, words=f"{failure.sentence[0].upper()}{failure.sentence[1:]}"
             )
             return Verdict(what=form.what, checks=(broken,), signer=None)
-    signer = form.signer(document)
-    canonical = documents.to_text(document) == text
-    return Verdict(
-        what=form.what,
-        checks=(
-            Check(name="form", holds=True, words=_FORM.format(form.format)),
-            Check(name="bytes", holds=canonical, words=_CANONICAL if canonical else _REWRITTEN),
-            _origin(signer, key),
-            *about,
-        ),
-        signer=signer,
-    )
+    known = Check(name="form", holds=True, words=_FORM.format(form.format))
+    return Verdict(what=form.what, checks=(known, *told, *about), signer=signer)
 
 
 _FORM = "The format is {}: every field is known, every number exact, sizes fit, what is said twice agrees."

@@ -8,15 +8,25 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+from dataclasses import replace
 
+import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given, reject, settings
 from hypothesis import strategies as st
 
 import privcov as pc
 from privcov import codec
+from privcov.bench import hostile
+from privcov.consistency import disagreements
+from privcov.dialect import Dialect
 from privcov.errors import InputError, PrivcovError
+from privcov.grammar import printable
+from privcov.released import assembled
+from privcov.report.summary import as_text
 from privcov.table import open_table
+from privcov.unbounded import codec as estimates
+from privcov.unbounded.words import as_text as estimate_text
 
 MANY = settings(
     max_examples=int(120 * float(os.environ.get("PRIVCOV_EXAMPLES", "1"))),
@@ -70,7 +80,8 @@ def test_a_schema_of_any_shape_is_read_or_refused_with_a_code(given_schema):
 def test_lines_of_any_kind_below_a_header_make_a_release(schema, tmp_path, lines, newline):
     path = tmp_path / "t.csv"
     path.write_bytes(newline.join(["age,sex,income", *lines, "1,F,2"]).encode("utf-8", "surrogatepass"))
-    made = pc.release(path, schema=schema, loss=LOSS, mechanism="laplace", arithmetic="idealized")
+    declared = replace(schema, file=Dialect(line_end="cr" if newline == "\r" else "lf"))
+    made = pc.release(path, schema=declared, loss=LOSS, mechanism="laplace", arithmetic="idealized")
     assert len(made.upper) == 15
 
 
@@ -83,10 +94,11 @@ def test_a_header_of_any_kind_is_accepted_or_refused_with_a_code(schema, tmp_pat
         open_table(path, schema)
 
 
-@given(st.data())
-@MANY
-def test_a_release_with_one_value_replaced_is_refused_with_a_code(made, data):
-    document = json.loads(made.to_json())
+LIES = VALUES | st.sampled_from(hostile.LIES)
+
+
+def replaced(document, data):
+    """The document with one value, at any depth, replaced by another."""
     place, where = document, []
     while isinstance(place, dict | list) and place:
         keys = sorted(place) if isinstance(place, dict) else range(len(place))
@@ -96,9 +108,58 @@ def test_a_release_with_one_value_replaced_is_refused_with_a_code(made, data):
     holder = document
     for step in way:
         holder = holder[step]
-    new = data.draw(VALUES)
-    if new == holder[last] and type(new) is type(holder[last]):
+    holder[last] = data.draw(LIES)
+    return document
+
+
+def resealed(form, document):
+    """The document with a digest that holds; there is none for a number that JSON cannot write."""
+    try:
+        return form.sealed(
+            {word: value for word, value in document.items() if word not in ("format", "signature")}
+        )
+    except ValueError:
+        reject()
+
+
+@given(st.data())
+@MANY
+def test_a_release_with_one_value_replaced_is_refused_with_a_code(made, data):
+    text = made.to_json()
+    document = replaced(json.loads(text), data)
+    if document != json.loads(text):
+        with pytest.raises(PrivcovError):
+            codec.decode(document)
+
+
+@given(st.data())
+@MANY
+def test_a_forged_release_is_refused_with_a_code_or_says_what_can_be_said(made, data):
+    """With a fresh digest. What is not refused can be checked, shown, and written again as it was."""
+    document = resealed(codec.FORM, replaced(json.loads(made.to_json()), data))
+    try:
+        forged = assembled(codec.decode(document))
+    except PrivcovError:
         return
-    holder[last] = new
-    with pytest.raises(PrivcovError):
-        codec.decode(document)
+    assert forged.to_dict() == document
+    assert all(printable(words) for words in disagreements(forged))
+    assert printable(as_text(forged, what="correlation").replace("\n", ""))
+
+
+@given(st.data())
+@MANY
+def test_a_forged_estimate_is_refused_with_a_code_or_says_what_can_be_said(estimate, data):
+    document = resealed(estimates.FORM, replaced(json.loads(estimate.to_json()), data))
+    try:
+        forged = estimates.decode(document)
+    except PrivcovError:
+        return
+    assert forged.to_dict() == document
+    assert printable(estimate_text(forged).replace("\n", ""))
+
+
+@pytest.fixture(scope="module")
+def estimate():
+    rows = np.column_stack([np.linspace(0, 1, 40), np.linspace(3, 1, 40)])
+    loss = pc.ZCDP(rho=1, neighbours="replace-one")
+    return pc.estimate_gaussian(rows, loss=loss, largest_variance=9, mean_radius=10, rounds=2)

@@ -89,6 +89,13 @@ def test_the_believed_trace_is_the_posterior_mean_by_quadrature(centre: float, s
     assert got == pytest.approx(first / mass, rel=1e-6, abs=1e-6)
 
 
+def test_the_believed_trace_of_a_matrix_that_nobody_made_is_still_a_trace() -> None:
+    """A hostile file may say anything; a million deviations out, squares of doubles would lose the difference."""
+    centres = np.array([-1e80, -1e30, -1e18, -1e6, 1e6, 1e18, 1e30, 1e80])
+    got = truncated_normal_mean(centres, 1.0, 5.0)
+    np.testing.assert_allclose(got, np.repeat([0.0, 5.0], 4), atol=1e-5)
+
+
 def test_without_a_count_the_believed_trace_is_positive_and_follows_a_strong_signal() -> None:
     facts = PublicFacts(law=LAW, rows=None, squared_norm_bound=1.0)
     std = math.sqrt(LAW.trace_variance)

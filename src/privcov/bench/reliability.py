@@ -10,10 +10,8 @@ from __future__ import annotations
 import json
 import os
 import signal
-import sys
 import tempfile
 import time
-import traceback
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -21,6 +19,7 @@ from typing import Any
 
 from privcov.bench import hostile
 from privcov.bench.hostile import SCHEMA, Chance, Corpus, Shell
+from privcov.bench.limited import fork
 from privcov.errors import BudgetError
 from privcov.ledger import Ledger, Request
 from privcov.privacy import PureDP
@@ -44,13 +43,14 @@ def run(
     seed: int = 1,
     step: Callable[[], None] = lambda: None,
 ) -> dict[str, Any]:
-    """Every part in turn, each in a directory of its own, with the command line ``main``; five steps."""
+    """Every part in turn, each in a directory of its own, with the command line ``main``; six steps."""
     results, shell = [], Shell(main)
     parts: list[Callable[[], dict[str, Any]]] = [
         lambda: race(processes, spends),
         lambda: killed(shell, kills, seed),
         lambda: disks(shell, sizes),
-        lambda: _elsewhere(lambda: hostile.fuzz(shell, inputs, seed)),
+        lambda: hostile.fuzz(shell, inputs, seed),
+        lambda: hostile.lies(shell, inputs),
         lambda: _elsewhere(lambda: hostile.neighbours(shell)),
     ]
     for part in parts:
@@ -122,7 +122,7 @@ def killed(shell: Shell, kills: int, seed: int) -> dict[str, Any]:
 
     for number in range(kills):
         start = time.monotonic()
-        child = _fork(lambda number=number: make(number))  # type: ignore[misc]
+        child = fork(lambda number=number: make(number))  # type: ignore[misc]
         if number < 3:  # learn how long a whole one takes
             os.waitpid(child, 0)
             whole = max(whole, time.monotonic() - start)
@@ -269,7 +269,7 @@ def _together(work: Callable[[], Any], processes: int) -> list[Any]:
                 json.dump(work(), out)
             os._exit(0)
 
-        child = _fork(tell)
+        child = fork(tell)
         os.close(write)
         reports.append((child, read))
     os.close(go)
@@ -281,20 +281,6 @@ def _together(work: Callable[[], Any], processes: int) -> list[Any]:
         os.waitpid(child, 0)
         made.append(json.loads(text) if text else None)
     return made
-
-
-def _fork(work: Callable[[], None]) -> int:
-    sys.stdout.flush()
-    sys.stderr.flush()
-    child = os.fork()
-    if child:
-        return child
-    try:
-        work()
-    except BaseException:
-        traceback.print_exc()
-    finally:
-        os._exit(1)
 
 
 @contextmanager

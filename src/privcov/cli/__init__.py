@@ -12,6 +12,7 @@ from typing import Any
 
 import click
 
+from privcov.cli.output import complain
 from privcov.errors import PrivcovError
 from privcov.version import __version__
 
@@ -92,7 +93,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def _complain(message: str, exit_code: int) -> int:
-    print("privcov:", " ".join(message.split()), file=sys.stderr)
+    complain(message)
     return exit_code
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from privcov.cli.losses import as_loss, loss_options
-from privcov.cli.output import json_option, note, print_json
+from privcov.cli.output import json_option, note, print_json, say
 from privcov.errors import ParameterError
 
 if TYPE_CHECKING:
@@ -109,11 +109,11 @@ def command(
                 )
             )
         if every and not as_json:
-            print(_line(reports[-1]), flush=True)
+            say(_line(reports[-1]))
     if as_json:
         print_json([made.to_dict() for made in reports] if every else reports[0].to_dict())
     elif not every:
-        print(reports[0].render())
+        say(reports[0].render())
         note(f"CPU time: {reports[0].cpu_seconds:.0f} s.")
     if plot_path is not None:
         from privcov.audit.plot import draw
@@ -134,7 +134,7 @@ def _audit_reader(path: str, schema_path: str | None, *, as_json: bool) -> int:
     if as_json:
         print_json(made.to_dict())
     else:
-        print(made.render())
+        say(made.render())
     return 0 if made.passed else 4
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from privcov.cli.output import counting, json_option, one_thread, print_json
+from privcov.cli.output import counting, json_option, one_thread, print_json, say
 
 
 @click.group(name="bench")
@@ -29,7 +29,7 @@ def noise(quick: bool, as_json: bool) -> None:
     dimensions = (20, 108) if quick else (20, 108, 400, 784)
     with counting(len(dimensions), "drawing") as step:
         result = bench.run(dimensions=dimensions, step=step)
-    print_json(result) if as_json else print(bench.render(result))
+    print_json(result) if as_json else say(bench.render(result))
 
 
 @command.command(name="gram")
@@ -53,7 +53,7 @@ def gram(rows: int, columns: int, parts: tuple[str, ...], largest: int, quick: b
     chosen = bench.PARTS if "all" in parts else parts
     rows, largest = (500_000, 10**6) if quick else (rows, largest)
     result = bench.run(rows=rows, columns=columns, parts=chosen, largest=largest)
-    print_json(result) if as_json else print(render(result))
+    print_json(result) if as_json else say(render(result))
 
 
 @command.command(name="utility")
@@ -69,7 +69,7 @@ def utility(directory: str, quick: bool, as_json: bool) -> None:
 
     with counting(21, "releasing") as step:
         result = bench.run(directory, runs=5 if quick else 50, step=step)
-    print_json(result) if as_json else print(bench.render(result))
+    print_json(result) if as_json else say(bench.render(result))
 
 
 @command.command(name="eigenvectors")
@@ -85,7 +85,7 @@ def eigenvectors(quick: bool, peers_path: str | None, as_json: bool) -> None:
 
     with counting(5 + (not quick), "drawing") as step:
         result = bench.run(quick=quick, peers=peers_path, step=step)
-    print_json(result) if as_json else print(bench.render(result))
+    print_json(result) if as_json else say(bench.render(result))
 
 
 @command.command(name="inference")
@@ -103,7 +103,7 @@ def inference(quick: bool, spread: float, as_json: bool) -> None:
 
     with counting(8, "simulating") as step:
         result = bench.run(tables=100 if quick else 1000, spread=spread, step=step)
-    print_json(result) if as_json else print(bench.render(result))
+    print_json(result) if as_json else say(bench.render(result))
 
 
 @command.command(name="ridge")
@@ -119,7 +119,7 @@ def ridge(directory: str, quick: bool, as_json: bool) -> None:
 
     with counting(21, "fitting") as step:
         result = bench.run(directory, runs=2 if quick else 10, step=step)
-    print_json(result) if as_json else print(bench.render(result))
+    print_json(result) if as_json else say(bench.render(result))
 
 
 @command.command(name="pums")
@@ -133,7 +133,7 @@ def pums(directory: str, as_json: bool) -> None:
     from privcov.bench import pums as bench
 
     result = bench.run(directory)
-    print_json(result) if as_json else print(bench.render(result))
+    print_json(result) if as_json else say(bench.render(result))
 
 
 @command.command(name="choice")
@@ -151,7 +151,7 @@ def choice(directory: str, quick: bool, as_json: bool) -> None:
     runs = dict.fromkeys(datasets, 5) if quick else None
     with counting(14 * len(datasets), "releasing") as step:
         result = bench.run(directory, datasets=datasets, runs=runs, step=step)
-    print_json(result) if as_json else print(bench.render(result))
+    print_json(result) if as_json else say(bench.render(result))
 
 
 @command.command(name="forecast")
@@ -167,7 +167,7 @@ def forecast(quick: bool, as_json: bool) -> None:
     dimensions = (2, 6) if quick else bench.DIMENSIONS
     with counting(6 * len(dimensions), "measuring") as step:
         result = bench.run(dimensions=dimensions, runs=300 if quick else 2000, step=step)
-    print_json(result) if as_json else print(bench.render(result))
+    print_json(result) if as_json else say(bench.render(result))
 
 
 @command.command(name="reliability")
@@ -182,7 +182,7 @@ def reliability(quick: bool, seed: int, as_json: bool) -> int:
     from privcov.bench import reliability as bench
     from privcov.cli import main
 
-    with counting(5, "breaking things") as step:
+    with counting(6, "breaking things") as step:
         result = bench.run(
             main,
             spends=25 if quick else 250,
@@ -191,7 +191,7 @@ def reliability(quick: bool, seed: int, as_json: bool) -> int:
             seed=seed,
             step=step,
         )
-    print_json(result) if as_json else print(bench.render(result))
+    print_json(result) if as_json else say(bench.render(result))
     return 4 if result["faults"] else 0
 
 
@@ -229,11 +229,11 @@ def device(device: str, rows: int, columns: int, compare: int, part: str, rank: 
             found = bench.run_eigenvectors(
                 device=device, dimension=columns, rank=min(rank, columns), step=step
             )
-        print_json(found) if as_json else print(bench.render_eigenvectors(found))
+        print_json(found) if as_json else say(bench.render_eigenvectors(found))
         return
     with counting(6, "computing") as step:
         result = bench.run(device=device, rows=rows, dimension=columns, compared_rows=compare, step=step)
-    print_json(result) if as_json else print(bench.render(result))
+    print_json(result) if as_json else say(bench.render(result))
 
 
 @command.command(name="wide")
@@ -270,11 +270,11 @@ def wide(
     if part == "repairs":
         with counting(12, "repairing") as step:
             found = bench.compare_repairs(columns=200 if quick else columns or 1448, device=device, step=step)
-        print_json(found) if as_json else print(bench.render_repairs(found))
+        print_json(found) if as_json else say(bench.render_repairs(found))
         return
     columns, rows = (1500, 500) if quick else (columns or 8192, rows)
     with counting(9 if repair else 7, "working") as step:
         result = bench.run(
             columns=columns, rows=rows, mechanism=mechanism, device=device, repaired=repair, step=step
         )
-    print_json(result) if as_json else print(bench.render(result))
+    print_json(result) if as_json else say(bench.render(result))

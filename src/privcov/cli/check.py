@@ -10,7 +10,7 @@ import click
 
 from privcov.cli.delivery import Delivery
 from privcov.cli.orders import as_order, order_options
-from privcov.cli.output import json_option, print_json
+from privcov.cli.output import json_option, print_json, say, say_line
 
 
 @click.command(name="check")
@@ -51,8 +51,8 @@ def command(
             }
         )
         return
-    print(f"The table has the {found.columns} columns of the schema; a release has {found.dimension}.")
-    print(f"{found.mechanism} can promise {found.loss}, on the engine {found.engine}.")
+    say(f"The table has the {found.columns} columns of the schema; a release has {found.dimension}.")
+    say(f"{found.mechanism} can promise {found.loss}, on the engine {found.engine}.")
     if found.price is not None and found.left is not None:
         cost, rest = (
             ", ".join(
@@ -60,10 +60,10 @@ def command(
             )
             for amounts in (found.price, found.left)
         )
-        print(f"The ledger would charge {cost} and have {rest} left.")
+        say(f"The ledger would charge {cost} and have {rest} left.")
     if output is not None:
-        print(f"{output} can be written.")
-    print("Nothing was paid, drawn or read.")
+        say_line(f"{output} can be written.")
+    say("Nothing was paid, drawn or read.")
 
 
 def _texts(amounts: Mapping[str, Fraction]) -> dict[str, str]:

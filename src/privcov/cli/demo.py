@@ -6,7 +6,7 @@ from importlib.resources import as_file, files
 
 import click
 
-from privcov.cli.output import json_option, note, print_json, reading
+from privcov.cli.output import json_option, note, print_json, reading, say
 
 
 @click.command(name="demo")
@@ -45,8 +45,8 @@ def command(output: str | None, force: bool, as_json: bool) -> None:
     if as_json:
         print_json(as_json_values(made))
         return
-    print("privcov demo: 4,000 invented people, released once at epsilon 1\n")
-    print(as_text(made))
+    say("privcov demo: 4,000 invented people, released once at epsilon 1\n")
+    say(as_text(made))
     mean, std = made.mean(), np.sqrt(np.diag(made.covariance()))
     rows = [
         [
@@ -58,5 +58,5 @@ def command(output: str | None, force: bool, as_json: bool) -> None:
         ]
         for name in ("age", "educ", "income")
     ]
-    print("\nBeside the truth (allowed here only because the table is invented)\n")
-    print(table(["column", "mean", "true mean", "std. dev.", "true std. dev."], rows))
+    say("\nBeside the truth (allowed here only because the table is invented)\n")
+    say(table(["column", "mean", "true mean", "std. dev.", "true std. dev."], rows))

@@ -8,7 +8,7 @@ import click
 
 from privcov.cli.delivery import Delivery
 from privcov.cli.ledger import left_words
-from privcov.cli.output import json_option, note, print_json
+from privcov.cli.output import json_option, note, print_json, say
 from privcov.cli.passphrases import passphrase_option
 
 if TYPE_CHECKING:
@@ -105,4 +105,4 @@ def command(
         print_json(made.to_dict(key=key))
         return
     note(f"wrote {output}" + ("" if key is None else f", signed with the key {key.public.fingerprint}"))
-    print(as_text(made))
+    say(as_text(made))

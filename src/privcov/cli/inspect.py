@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from privcov.cli.output import json_option, print_json
+from privcov.cli.output import json_option, print_json, say
 
 if TYPE_CHECKING:
     from privcov.inspecting import Reading
@@ -39,4 +39,4 @@ def print_reading(report: Reading, as_json: bool) -> None:
     if as_json:
         print_json(report.to_dict())
     else:
-        print(report.render())
+        say(report.render())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from privcov.cli.output import json_option, note, print_json
+from privcov.cli.output import json_option, note, print_json, say
 from privcov.cli.passphrases import passphrase, passphrase_option
 
 
@@ -36,7 +36,7 @@ def command(name: str, passphrase_file: str | None, as_json: bool) -> None:
             }
         )
         return
-    print(f"fingerprint: {key.public.fingerprint}")
+    say(f"fingerprint: {key.public.fingerprint}")
     alone = "it" if secret is None else "it and its passphrase"
     note(f"wrote {private}: keep it. Whoever has {alone} can sign as you.")
     note(f"wrote {public}: hand it out, and publish the fingerprint where people already trust you.")

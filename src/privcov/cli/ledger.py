@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from privcov.cli.losses import as_loss, loss_options
-from privcov.cli.output import json_option, note, print_json
+from privcov.cli.output import json_option, note, print_json, say, say_line
 from privcov.errors import BudgetError, VerificationError
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ def init(where: str, concentrated: bool, as_json: bool, **loss_words: Any) -> No
     if as_json:
         print_json(_balance(ledger.balance()))
         return
-    print(f"Budget: {budget}.")
+    say(f"Budget: {budget}.")
     note(f"Spend from it: privcov release DATA --schema SCHEMA --ledger {_shown(where)}")
 
 
@@ -66,18 +66,19 @@ def show(where: str, as_json: bool) -> None:
         print_json(_balance(balance))
         return
     account = balance.account
-    print(f"{_shown(where)}: {balance.budget}\n")
+    say_line(f"{_shown(where)}: {balance.budget}")
+    say("")
     if balance.before is not None:
-        print(f"Since entry {balance.turned_at} what was left of it is counted as zCDP.")
+        say(f"Since entry {balance.turned_at} what was left of it is counted as zCDP.")
         for word, total in balance.before.total.items():
-            print(bar(word, spent=balance.before.spent[word], total=total), "(before)")
+            say(bar(word, spent=balance.before.spent[word], total=total) + " (before)")
     for word, total in account.total.items():
         if total:
-            print(bar(word, spent=account.spent[word], total=total))
-    print(f"\n{_times(balance.releases, 'release')} recorded.")
+            say(bar(word, spent=account.spent[word], total=total))
+    say(f"\n{_times(balance.releases, 'release')} recorded.")
     if balance.burned:
-        print(f"{_times(balance.burned, 'payment')} without a recorded release: spent all the same.")
-    print(f"The chain ends at {balance.head[:20]}…; keep the whole of it elsewhere: ledger show --json.")
+        say(f"{_times(balance.burned, 'payment')} without a recorded release: spent all the same.")
+    say(f"The chain ends at {balance.head[:20]}…; keep the whole of it elsewhere: ledger show --json.")
 
 
 @command.command(name="log")
@@ -97,7 +98,7 @@ def log(where: str, as_json: bool) -> None:
         return
     done = {entry.facts["entry"]: entry for entry in entries if entry.kind == "done"}
     lines = [_line(entry, done.get(entry.number)) for entry in entries if entry.kind != "done"]
-    print(table(["entry", "when", "what", "price", "release"], lines, left=5))
+    say(table(["entry", "when", "what", "price", "release"], lines, left=5))
 
 
 @command.command(name="verify")
@@ -122,11 +123,11 @@ def verify(where: str, head: str | None, as_json: bool) -> None:
         print_json({"whole": not found, "found": list(found)})
     else:
         for line in found:
-            print(line)
+            say(line)
     if found:
         raise VerificationError("E610", f"{_shown(where)} is not whole.", "Do not pay into it; find out why.")
     if not as_json:
-        print(f"{_shown(where)} is whole.")
+        say_line(f"{_shown(where)} is whole.")
 
 
 def bar(word: str, *, spent: Any, total: Any) -> str:

@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from privcov.cli.output import json_option, print_json
+from privcov.cli.output import json_option, print_json, say
 
 
 @click.command(name="mechanisms")
@@ -35,10 +35,10 @@ def command(as_json: bool) -> None:
         return
     for m in listed:
         default = f" (default for {', '.join(m['default_for'])})" if m["default_for"] else ""
-        print(f"{m['name']}: {', '.join(m['guarantee'])}{default}")
-        print(f"    {m['summary']}")
-        print(f"    best at: {m['best_at']}")
-        print(f"    proof:   {m['proof']}")
-    print("\nAny of them can have a private row norm in front (--row-norm private); adaptive has its own.")
+        say(f"{m['name']}: {', '.join(m['guarantee'])}{default}")
+        say(f"    {m['summary']}")
+        say(f"    best at: {m['best_at']}")
+        say(f"    proof:   {m['proof']}")
+    say("\nAny of them can have a private row norm in front (--row-norm private); adaptive has its own.")
     for name, reason in WITHDRAWN.items():
-        print(f"refused: {name}: {reason}")
+        say(f"refused: {name}: {reason}")

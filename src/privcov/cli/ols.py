@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from privcov.cli.output import json_option, print_json
+from privcov.cli.output import json_option, print_json, say
 
 METHODS = ["auto", "wald", "score", "bootstrap"]
 
@@ -36,4 +36,4 @@ def command(
     if as_json:
         print_json(fit.to_dict(level))
     else:
-        print(fit.to_latex(level) if latex else fit.summary(level))
+        say(fit.to_latex(level) if latex else fit.summary(level))

@@ -1,4 +1,8 @@
-"""How commands speak: results on stdout, notes and progress on stderr, JSON when asked."""
+"""How commands speak: results on stdout, notes and progress on stderr, JSON when asked.
+
+A file, its name, a ledger or a worker may hold characters that clear a screen or forge a line. They are escaped here,
+once, and no command prints in any other way.
+"""
 
 from __future__ import annotations
 
@@ -12,6 +16,8 @@ from typing import Any
 
 import click
 
+from privcov.grammar import escaped
+
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON instead of text.")
 
 Progress = Callable[[int, int | None, int | None], None]
@@ -23,14 +29,30 @@ def one_thread() -> None:
         os.environ.setdefault(f"{library}_NUM_THREADS", "1")
 
 
+def say(text: str) -> None:
+    """A result on stdout: one line or several."""
+    print(escaped(text), flush=True)
+
+
+def say_line(text: str) -> None:
+    """A result of one line, whatever is in it: a path may have a line break in its name."""
+    say(_one_line(text))
+
+
 def note(text: str) -> None:
     """A line for the person at the terminal; never a result."""
-    print(text, file=sys.stderr)
+    print(_one_line(escaped(text)), file=sys.stderr)
+
+
+def complain(message: str) -> None:
+    """What went wrong, on one line."""
+    note(f"privcov: {' '.join(message.split())}")
 
 
 def print_json(value: Any) -> None:
     """One JSON document on stdout; NaN becomes null."""
-    print(json.dumps(_plain(value), ensure_ascii=True, allow_nan=False, indent=2))
+    text = json.dumps(_plain(value), ensure_ascii=True, allow_nan=False, indent=2)
+    print(text.replace("\x7f", "\\u007f"))  # the one control character that JSON leaves as it is
 
 
 @contextmanager
@@ -113,6 +135,10 @@ def counting_from(what: str) -> Iterator[tuple[Callable[[int], None], Callable[[
     ) as bar:
         task = bar.add_task(what, total=None)
         yield (lambda total: bar.update(task, total=total)), (lambda: bar.advance(task))
+
+
+def _one_line(text: str) -> str:
+    return text.replace("\n", "\\n")
 
 
 def _plain(value: Any) -> Any:

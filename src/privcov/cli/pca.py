@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from privcov.cli.output import json_option, print_json
+from privcov.cli.output import json_option, print_json, say
 
 if TYPE_CHECKING:
     from privcov.models.pca import PCAFit
@@ -36,7 +36,7 @@ def command(
 
     fit = pca(load(path), rank=rank, centred=not uncentred, scaled=not original)
     values = fit.to_dict(level)
-    print_json(values) if as_json else print(render(fit, values))
+    print_json(values) if as_json else say(render(fit, values))
 
 
 def render(fit: PCAFit, values: dict[str, Any]) -> str:

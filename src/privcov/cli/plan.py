@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, cast
 import click
 
 from privcov.cli.losses import as_loss, loss_options
-from privcov.cli.output import counting, json_option, note, print_json
+from privcov.cli.output import counting, json_option, note, print_json, say
 
 if TYPE_CHECKING:
     from privcov.planning.invert import Answer, Kind
@@ -99,9 +99,9 @@ def command(
         extra = {} if divided is None else {"split": divided.to_dict()}
         print_json({**made.to_dict(), **extra})
         return
-    print(made)
+    say(str(made))
     if divided is not None:
-        print("\n" + split_text(divided))
+        say("\n" + split_text(divided))
 
 
 def _invert(
@@ -141,7 +141,7 @@ def _invert(
         delta = loss_words["delta"]
         sort = cast("Kind", kind or ("pure" if delta is None else "approximate"))
         found = answer_loss(rows=_rows(rows), kind=sort, neighbours=neighbours, delta=delta, **common)
-    print_json(found.to_dict()) if as_json else print(
+    print_json(found.to_dict()) if as_json else say(
         _sentence(found, wanted, asked_rows=rows == "?", given=given)
     )
 

@@ -10,7 +10,7 @@ import click
 from privcov.cli.delivery import Delivery
 from privcov.cli.ledger import left_words
 from privcov.cli.orders import as_order, order_options
-from privcov.cli.output import json_option, note, print_json, reading
+from privcov.cli.output import json_option, note, print_json, reading, say
 from privcov.cli.passphrases import passphrase_option
 
 
@@ -72,5 +72,5 @@ def command(
         print_json(made.to_dict(key=key))
         return
     note(f"wrote {output}" + ("" if key is None else f", signed with the key {key.public.fingerprint}"))
-    print(promise(made))
+    say(promise(made))
     note(f"Read it: privcov show {output}")

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from privcov.cli.output import counting_from, json_option, note, one_thread, print_json
+from privcov.cli.output import counting_from, json_option, note, one_thread, print_json, say, say_line
 from privcov.reproduce import PAPERS, reproduce, study
 from privcov.reproduce.study import Effort
 
@@ -53,7 +53,7 @@ def command(
     data = Datasets(home, online=not offline)
     data.check(dict.fromkeys(t for name in names for t in study(name).tables), note=note)
     if only_fetch:
-        print_json({"data": str(home)}) if as_json else print(f"The tables are in {home}.")
+        print_json({"data": str(home)}) if as_json else say_line(f"The tables are in {home}.")
         return
     effort = Effort(quick=quick, published_only=as_published)
     done: list[dict[str, Any]] = []
@@ -76,6 +76,6 @@ def command(
         print_json({"papers": done})
         return
     lines = [[p["paper"], c["verdict"], c["where"], c["says"]] for p in done for c in p["claims"]]
-    print(table(["paper", "verdict", "where", "claim"], lines, left=4))
+    say(table(["paper", "verdict", "where", "claim"], lines, left=4))
     for paper in done:
-        print(f"{paper['page']}  ({paper['cells']} measurements, {paper['cpu_seconds']:,.0f} CPU-seconds)")
+        say(f"{paper['page']}  ({paper['cells']} measurements, {paper['cpu_seconds']:,.0f} CPU-seconds)")

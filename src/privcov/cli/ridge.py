@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from privcov.cli.output import json_option, print_json
+from privcov.cli.output import json_option, print_json, say
 
 if TYPE_CHECKING:
     from privcov.models.ridge import RidgeFit
@@ -45,7 +45,7 @@ def command(
     names = None if features is None else split_names(features)
     fit = ridge(load(path), target, features=names, penalty=_number(penalty), scaled=not original)
     values = fit.to_dict(level)
-    print_json(values) if as_json else print(render(fit, values))
+    print_json(values) if as_json else say(render(fit, values))
 
 
 def render(fit: RidgeFit, values: dict[str, Any]) -> str:

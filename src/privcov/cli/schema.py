@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from privcov.cli.losses import as_loss, loss_options
-from privcov.cli.output import json_option, note, print_json
+from privcov.cli.output import json_option, note, print_json, say, say_line
 
 if TYPE_CHECKING:
     from privcov.privacy import Loss
@@ -61,7 +60,7 @@ def init(data: str, output: str | None, force: bool, as_json: bool, **file: str 
         print_json({"columns": seen.columns, "file": seen.file.words()})
         return
     if output is None:
-        sys.stdout.write(text)
+        say(text.removesuffix("\n"))
         return
     files.write(output, text.encode("utf-8"), force=force)
     note(f"wrote {output}: fill in every blank bound from public knowledge, never from the data.")
@@ -91,11 +90,11 @@ def check(path: str, as_json: bool) -> None:
             }
         )
         return
-    print(f"{path}: {len(schema.columns)} columns, {schema.dimension} after one-hot coding.")
-    print(f"Row norm at most {norm:.4g} in scaled units; rows on a grid of 2^-{grid.exponent}.")
-    print(f"Missing cells: {schema.missing_words}. Rows per person: at most {schema.max_rows_per_person}.")
+    say_line(f"{path}: {len(schema.columns)} columns, {schema.dimension} after one-hot coding.")
+    say(f"Row norm at most {norm:.4g} in scaled units; rows on a grid of 2^-{grid.exponent}.")
+    say(f"Missing cells: {schema.missing_words}. Rows per person: at most {schema.max_rows_per_person}.")
     if schema.file.words():
-        print(f"A file of lines: {schema.file.sentence()}.")
+        say(f"A file of lines: {schema.file.sentence()}.")
 
 
 @command.command(name="explain")
@@ -147,8 +146,8 @@ def explain(
         if schema.row_norm_bound is None
         else f", and you declared at most {norm:.4g}: longer rows are clipped"
     )
-    print(f"Scaled to [-1, 1], a row's squared norm is {' plus '.join(parts)}{limit}.")
-    print(f"Row norm at most {norm:.4g}; the noise grows with its square, {norm**2:.4g}.\n")
+    say(f"Scaled to [-1, 1], a row's squared norm is {' plus '.join(parts)}{limit}.")
+    say(f"Row norm at most {norm:.4g}; the noise grows with its square, {norm**2:.4g}.\n")
     per = "mean" if rows else "sum"
     headings = ["column", "bounds", "noise without it"] + ([f"noise on its {per}"] if loss else [])
     lines = [
@@ -156,20 +155,20 @@ def explain(
         + ([] if c.sum_noise is None else [number(c.sum_noise / (rows or 1), 4)])
         for c in costs
     ]
-    print(table(headings, lines, left=2))
-    print(
+    say(table(headings, lines, left=2))
+    say(
         "\nNoise in original units is proportional to the width of the bounds: half the width, half the noise;"
     )
-    print("values beyond the bounds are clipped, which biases what is released and no interval covers.")
+    say("values beyond the bounds are clipped, which biases what is released and no interval covers.")
     if chosen is None:
-        print(
+        say(
             "A row-norm bound that fits the data can be bought: --data FILE here, or release --row-norm private."
         )
         return
-    print(
+    say(
         f"\nPrivately chosen row_norm_bound = {chosen['row_norm_bound']:.4g}, noise times {chosen['noise']:.3g}."
     )
-    print(f"This cost {chosen['price']}; left of the loss: {chosen['rest']}.")
+    say(f"This cost {chosen['price']}; left of the loss: {chosen['rest']}.")
 
 
 def _private_norm(

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from privcov.cli.output import json_option, note, print_json
+from privcov.cli.output import json_option, note, print_json, say
 from privcov.cli.passphrases import passphrase, passphrase_option
 from privcov.errors import InputError
 
@@ -68,7 +68,7 @@ def command(
             if as_json:
                 print_json({"url": address.url})
             else:
-                print(address.url)
+                say(address.url)
             sys.stdout.flush()
             note("Whoever has this address can spend the budget. Ctrl-C ends the workbench.")
             if not no_browser and not open_browser(stack.enter_context(doorway(address.url))):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from privcov.cli.output import json_option, print_json
+from privcov.cli.output import json_option, print_json, say
 
 WHAT = ["correlation", "covariance", "mean", "moment", "raw"]
 
@@ -32,5 +32,5 @@ def command(path: str, what: str, repair: str, scaled: bool, as_json: bool) -> N
         signer = None if release.signer is None else release.signer.fingerprint
         print_json({**as_json_values(release, repair=repair, scaled=scaled), "signed_by": signer})
     else:
-        print(as_text(release, what=what, repair=repair, scaled=scaled))
-        print(origin(release))
+        say(as_text(release, what=what, repair=repair, scaled=scaled))
+        say(origin(release))

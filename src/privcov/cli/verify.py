@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from privcov.cli.output import json_option, print_json
+from privcov.cli.output import json_option, print_json, say
 from privcov.errors import VerificationError
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ def command(path: str, key_path: str | None, as_json: bool) -> None:
     else:
         for check in verdict.checks:
             mark = "holds " if check.holds else "FAILS "
-            print(fill(check.words, width=100, initial_indent=mark, subsequent_indent=" " * len(mark)))
+            say(fill(check.words, width=100, initial_indent=mark, subsequent_indent=" " * len(mark)))
     insist(verdict, path)
 
 

@@ -26,8 +26,11 @@ class Postgres:
     def __init__(self, address: str, *, patience: float = PATIENCE) -> None:
         self.address = address
         self.patience = patience
-        parts = urlsplit(address)  # shown without the user, the password and the options
-        self.name = f"postgresql://{parts.hostname or ''}{parts.path}"
+        try:
+            parts = urlsplit(address)  # shown without the user, the password and the options
+            self.name = f"postgresql://{parts.hostname or ''}{parts.path}"
+        except ValueError:
+            raise _unreadable() from None
 
     def create(self, rows: Sequence[Row], facts: Mapping[str, str]) -> None:
         with self._connected(exclusive=True) as connection:
@@ -61,6 +64,8 @@ class Postgres:
                 yield connection
         except driver.Error as error:
             raise self._refusal(driver, error) from None
+        except UnicodeError:  # of a host that no name server could be asked for, or half a character
+            raise _unreadable() from None
 
     def _refusal(self, driver: Any, error: Any) -> BudgetError | OutputError:
         if isinstance(error, driver.errors.LockNotAvailable):
@@ -83,6 +88,12 @@ class Postgres:
         return BudgetError(
             "E302", f"{self.name} cannot be used: {reason}.", "Nothing was released. See to the server."
         )
+
+
+def _unreadable() -> BudgetError:
+    return BudgetError(
+        "E302", "the address of the ledger cannot be read.", "Write postgresql://user@host:port/database."
+    )
 
 
 def _refuse_forgetful(connection: Any) -> None:

@@ -133,6 +133,7 @@ def decide(
     **options: Any,
 ) -> Candidate:
     """The mechanism a release means: by name, as given, or by the rule of ``auto``."""
+    loss.check_asked()
     if mechanism == "auto":
         return choose(loss=loss, grid=Grid.of(schema), purpose=purpose, as_asked=as_asked, **options)
     Purpose.parse(purpose)

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from privcov.certificate import Certificate
 from privcov.errors import InputError, ParameterError
+from privcov.grammar import brief
 from privcov.grid import Grid
 from privcov.names import canonical, split_names
 from privcov.noise import NoiseLaw
@@ -164,7 +165,7 @@ def _correlations(schema: Schema, given: Mapping[str, Any]) -> Floats:
     names = [feature.name for feature in schema.features]
     matrix = np.eye(len(names))
     for pair, value in given.items():
-        where = f"[planning.correlations] {pair!r}"
+        where = f"[planning.correlations] {brief(pair)!r}"
         try:
             ends = split_names(pair)
         except InputError:
@@ -177,7 +178,7 @@ def _correlations(schema: Schema, given: Mapping[str, Any]) -> Floats:
             )
         number = _number(value, where)
         if not -1 <= number <= 1:
-            raise ParameterError("E262", f"{where} must be between -1 and 1, got {value}.")
+            raise ParameterError("E262", f"{where} must be between -1 and 1, got {brief(value)}.")
         i, j = names.index(ends[0]), names.index(ends[1])
         matrix[i, j] = matrix[j, i] = number
     return matrix
@@ -191,5 +192,5 @@ def _only(given: Any, allowed: set[str], where: str) -> None:
 def _number(value: Any, where: str) -> float:
     try:
         return float(exact(value))
-    except (ValueError, TypeError, ZeroDivisionError):
-        raise ParameterError("E262", f"{where}: {value!r} is not a number.") from None
+    except (ValueError, TypeError):
+        raise ParameterError("E262", f"{where}: {brief(value)!r} is not a number.") from None

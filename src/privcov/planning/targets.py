@@ -59,7 +59,7 @@ class Target:
             )
         try:
             bound = float(exact(found["bound"].strip()))
-        except (ValueError, TypeError, ZeroDivisionError):
+        except (ValueError, TypeError):
             bound = math.nan
         if not bound > 0:
             raise ParameterError("E263", f"a target is a number above 0, got {found['bound'].strip()}.")

@@ -58,6 +58,10 @@ class PublicFacts:
         return truncated_normal_mean(noisy, noise_std, self.trace_cap)
 
 
+_FAR = 1e3
+"""Deviations, from which on the difference of two logarithms has too few digits left."""
+
+
 def truncated_normal_mean(centre: Floats, std: float, upper: float) -> Floats:
     """Mean of N(centre, std²) conditioned on [0, upper], stable far outside the interval."""
     if upper == 0:
@@ -65,11 +69,16 @@ def truncated_normal_mean(centre: Floats, std: float, upper: float) -> Floats:
     # Reflect so that the nearer end of the interval is the lower one: tails are then computed as tails.
     reflected = (centre > upper / 2) if math.isfinite(upper) else np.zeros(centre.shape, dtype=bool)
     near = np.where(reflected, upper - centre, centre) if math.isfinite(upper) else centre
+    far = near < -_FAR * std
+    edge = std**2 / np.maximum(-near, _FAR * std)  # the law is exponential from the nearer end out there
+    near = np.where(far, -_FAR * std, near)
     lower_z, upper_z = -near / std, (upper - near) / std
     log_lower_tail = log_ndtr(-lower_z)
     log_mass = log_lower_tail + np.log1p(-np.exp(np.minimum(log_ndtr(-upper_z) - log_lower_tail, -1e-15)))
     log_density = -0.5 * lower_z**2 - 0.5 * math.log(2 * math.pi)
     log_density_upper = -0.5 * upper_z**2 - 0.5 * math.log(2 * math.pi)
     mean = near + std * (np.exp(log_density - log_mass) - np.exp(log_density_upper - log_mass))
-    mean = np.clip(mean, 0.0, upper)
+    with np.errstate(over="ignore"):
+        beyond = edge - (upper / np.expm1(upper / edge) if math.isfinite(upper) else 0.0)
+    mean = np.clip(np.where(far, beyond, mean), 0.0, upper)
     return np.asarray(np.where(reflected, upper - mean, mean))

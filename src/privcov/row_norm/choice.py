@@ -22,6 +22,7 @@ from privcov.engines import Engine
 from privcov.errors import ParameterError, without_reasons
 from privcov.exact import uniform_below
 from privcov.exact.trials import exp_trials
+from privcov.grammar import brief
 from privcov.grid import Grid
 from privcov.mechanisms import DEFAULTS, MECHANISMS
 from privcov.mechanisms.adaptive import Adaptive, Parts
@@ -84,10 +85,10 @@ class NormChoice:
             raise ParameterError("E211", f"row_norm must be declared or private, got {word!r}.")
         try:
             part = exact(share)
-        except (ValueError, TypeError, ZeroDivisionError):
+        except (ValueError, TypeError):
             part = Fraction(0)
         if not 0 < part < 1:
-            raise ParameterError("E211", f"row_norm_share must be between 0 and 1, got {share}.")
+            raise ParameterError("E211", f"row_norm_share must be between 0 and 1, got {brief(share)}.")
         if word == "sparse-vector":  # half of the share for a trace, half for the walk
             parts = Parts.of(loss, walk=part / 2, trace=part / 2)
             assert parts.walk is not None

@@ -6,22 +6,31 @@ texts that read back to the same double.
 
 from __future__ import annotations
 
-import math
+from collections.abc import Iterable
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from privcov.documents import Form
+from privcov.grammar import double
 from privcov.names import canonical, fault
 from privcov.privacy import ZCDP, decimal_text, exact
 from privcov.signing import PrivateKey, PublicKey
+from privcov.triangle import entries, symmetric
 from privcov.unbounded.estimate import GaussianCertificate, GaussianEstimate
+from privcov.unbounded.rows import MOST_COLUMNS
 
 FORM = Form("estimate", "privcov/gaussian-estimate/1")
 _METHODS = ("coinpress", "truncated", "preconditioned")
-_TEXTS = ("mechanism", "proof", "timing", "version", "created")
+_TEXTS = {"mechanism": 64, "proof": 200, "timing": 400, "version": 64, "created": 32}
+"""Characters of the texts of a certificate."""
+_NAME, _OPTION = 128, 400
+_MOST_ROWS = 10**15
 _MOST_ROUNDS = 10_000
+_MOST_BITS = 2**14
+"""Of the denominator of a sum of shares: they are parts of one loss, so a true one stays far below."""
 
 
 def encode(estimate: GaussianEstimate, *, key: PrivateKey | None = None) -> dict[str, Any]:
@@ -53,33 +62,31 @@ def read(
     path: str | Path, *, signed_by: PublicKey | None = None
 ) -> tuple[GaussianEstimate, PublicKey | None]:
     """An estimate file, validated, and the key that signed it."""
-    return FORM.read(path, decode, signed_by=signed_by)
+    return FORM.read(path, unsealed, signed_by=signed_by)
 
 
 def decode(document: object) -> GaussianEstimate:
     """An estimate from JSON values; anything unexpected is refused."""
-    return FORM.decoded(document, _decode)
+    FORM.signer(document)
+    return FORM.decoded(document, unsealed)
 
 
-def _decode(document: object) -> GaussianEstimate:
-    given = FORM.unsealed(document, "columns rows mean covariance certificate")
+def unsealed(document: object) -> GaussianEstimate:
+    """The estimate of a document whose seal is known to hold; for those who ask ``FORM.signer`` themselves."""
+    given = FORM.inside(document, "columns rows mean covariance certificate")
     promise = FORM.fields(
         given["certificate"],
         f"options guarantee neighbours budget arithmetic randomness {' '.join(_TEXTS)}",
     )
     guarantee = FORM.fields(promise["guarantee"], "kind rho")
     loss = ZCDP(rho=guarantee["rho"], neighbours=promise["neighbours"])
-    shares = [FORM.fields(share, "step rho") for share in promise["budget"]]
-    budget = tuple((share["step"], exact(share["rho"])) for share in shares)
-    options, columns, rows = promise["options"], tuple(given["columns"]), given["rows"]
-    texts = (*(promise[word] for word in _TEXTS), *options, *options.values(), *columns)
-    if not all(type(text) is str for text in (*texts, *(step for step, _ in budget))):
-        raise TypeError("text")
-    if not 0 < len(budget) <= _MOST_ROUNDS or min(rho for _, rho in budget) <= 0:
-        raise ValueError("budget")
-    if sum(rho for _, rho in budget) != loss.rho or loss.neighbours != "replace-one":
+    budget = _budget(promise["budget"])
+    if _total(rho for _, rho in budget) != loss.rho or loss.neighbours != "replace-one":
         raise ValueError("the shares do not add up")
-    if type(rows) is not int or rows < 1 or not columns or len(set(columns)) != len(columns):
+    if not 0 < len(given["columns"]) <= MOST_COLUMNS:
+        raise ValueError("columns")
+    columns, rows = tuple(FORM.text(name, most=_NAME) for name in given["columns"]), given["rows"]
+    if type(rows) is not int or not 1 <= rows <= _MOST_ROWS or len(set(columns)) != len(columns):
         raise ValueError("shape")
     if any(fault(name) is not None or canonical(name) != name for name in columns):
         raise ValueError("names")
@@ -92,8 +99,8 @@ def _decode(document: object) -> GaussianEstimate:
         mean=None if given["mean"] is None else _numbers(given["mean"], len(columns)),
         covariance=_matrix(given["covariance"], len(columns)),
         certificate=GaussianCertificate(
-            **{word: promise[word] for word in _TEXTS},
-            options=options,
+            **{word: FORM.text(promise[word], most=most) for word, most in _TEXTS.items()},
+            options=FORM.texts(promise["options"], most=_OPTION),
             loss=loss,
             budget=budget,
             rows=rows,
@@ -106,10 +113,24 @@ def _decode(document: object) -> GaussianEstimate:
     return estimate
 
 
+def _budget(given: list[Any]) -> tuple[tuple[str, Fraction], ...]:
+    if not 0 < len(given) <= _MOST_ROUNDS:
+        raise ValueError("budget")
+    shares = [FORM.fields(share, "step rho") for share in given]
+    return tuple((FORM.text(share["step"], most=_NAME), exact(share["rho"])) for share in shares)
+
+
+def _total(shares: Iterable[Fraction]) -> Fraction:
+    total = Fraction(0)
+    for share in shares:
+        total += share
+        if share <= 0 or total.denominator.bit_length() > _MOST_BITS:
+            raise ValueError("budget")
+    return total
+
+
 def _matrix(texts: list[str], dimension: int) -> np.ndarray[Any, np.dtype[np.float64]]:
-    upper = np.zeros((dimension, dimension))
-    upper[np.triu_indices(dimension)] = _numbers(texts, dimension * (dimension + 1) // 2)
-    matrix = upper + np.triu(upper, 1).T
+    matrix = symmetric(_numbers(texts, entries(dimension)), dimension)
     values = np.linalg.eigvalsh(matrix)
     if values[0] < -1e-9 * max(values[-1], 0.0):
         raise ValueError("not a covariance")
@@ -117,9 +138,6 @@ def _matrix(texts: list[str], dimension: int) -> np.ndarray[Any, np.dtype[np.flo
 
 
 def _numbers(texts: list[str], count: int) -> np.ndarray[Any, np.dtype[np.float64]]:
-    if type(texts) is not list or len(texts) != count or not all(type(text) is str for text in texts):
+    if type(texts) is not list or len(texts) != count:
         raise ValueError("size")
-    values = [float(text) for text in texts]
-    if not all(math.isfinite(value) for value in values):
-        raise ValueError("not finite")
-    return np.array(values)
+    return np.array([double(text) for text in texts])

@@ -7,6 +7,7 @@ from fractions import Fraction
 from typing import Any
 
 from privcov.errors import ParameterError
+from privcov.grammar import brief
 from privcov.privacy import ZCDP, Loss, Neighbours, exact
 
 _LARGEST = Fraction(10**120)
@@ -18,11 +19,13 @@ def positive(name: str, value: Any) -> Fraction:
     """A public scale as the exact number a person meant."""
     try:
         number = exact(value)
-    except (ValueError, TypeError, ZeroDivisionError, OverflowError):
+    except (ValueError, TypeError):
         number = Fraction(0)
     if not 1 / _LARGEST <= number <= _LARGEST:
         raise ParameterError(
-            "E240", f"{name} must be a number above 0, from 1e-120 to 1e120, got {value}.", "It is public."
+            "E240",
+            f"{name} must be a number above 0, from 1e-120 to 1e120, got {brief(value)}.",
+            "It is public.",
         )
     return number
 
@@ -31,10 +34,10 @@ def probability(name: str, value: Any) -> Fraction:
     """A number strictly between 0 and 1."""
     try:
         number = exact(value)
-    except (ValueError, TypeError, ZeroDivisionError, OverflowError):
+    except (ValueError, TypeError):
         number = Fraction(-1)
     if not Fraction(1, 10**100) <= number < 1:
-        raise ParameterError("E241", f"{name} must be between 0 and 1, got {value}.")
+        raise ParameterError("E241", f"{name} must be between 0 and 1, got {brief(value)}.")
     return number
 
 
@@ -66,7 +69,7 @@ def zcdp(loss: Any) -> ZCDP:
             "Give privcov.ZCDP(rho=…, neighbours='replace-one').",
         )
     replace_one(loss)
-    positive("rho", loss.rho)
+    loss.check_asked()
     return loss
 
 

@@ -10,6 +10,8 @@ import numpy as np
 import pytest
 
 import privcov as pc
+from privcov.codec import FORM
+from privcov.documents import to_text
 from privcov.signing import keygen
 from privcov.web.answers import Given
 from privcov.web.places import Directory
@@ -117,6 +119,14 @@ def test_a_quote_gives_the_ledger_s_refusal_in_words(served, order):
     assert "asks epsilon 2.5 and 2 is left of 2" in served.ask("quote", **order).json["refusal"]
     order["loss"] = {"kind": "zcdp", "rho": "0.1", "neighbours": "replace-one"}
     assert "pure epsilon alone" in served.ask("quote", **order).json["refusal"]
+
+
+@pytest.mark.parametrize("amount", ["1e-300", "1e-61", "1e999999999", "1_0", "1/0", "9" * 100, "٣"])
+def test_an_amount_beyond_any_use_is_refused_beside_its_field(served, order, amount):
+    order["loss"] = {**order["loss"], "epsilon": amount}
+    reply = served.ask("quote", **order)
+    assert (reply.status, reply.codes) == (422, ["E201"])
+    assert "epsilon" in reply.json["errors"][0]["field"]
 
 
 def test_a_release_over_the_budget_is_refused_and_leaves_nothing(served, order):
@@ -308,6 +318,17 @@ def test_downloads_are_the_file_itself_and_a_report_on_it(released):
     reply = released.ask("download", release="people.release.json", what="report", formula="income ~ age")
     assert reply.body.startswith(b"<!DOCTYPE html>")
     assert b"income ~ age" in reply.body
+
+
+@pytest.mark.parametrize("norm", ["1e999999999", "\x1b[2J"])
+def test_a_release_whose_fields_lie_is_refused_at_once(released, norm):
+    document = json.loads((released.folder / "people.release.json").read_text())
+    document["certificate"]["row_norm_bound"] = norm
+    inside = {word: value for word, value in document.items() if word not in ("format", "signature")}
+    (released.folder / "evil.release.json").write_text(to_text(FORM.sealed(inside)))
+    for what in ("result", "download"):
+        reply = released.ask(what, release="evil.release.json")
+        assert (reply.status, reply.codes) == (422, ["E601"])
 
 
 @pytest.mark.parametrize("name", ["people.csv", "people.ledger", "../x.release.json", "", "no.release.json"])
