@@ -29,7 +29,7 @@ def cut(name: str, cells: int = NAME_CELLS) -> str:
     """The name, or its beginning and an ellipsis where it is wider than ``cells``.
 
     >>> cut("Household Income (USD)", 11)
-    'Household …'
+    'Household…'
     """
     return name if width(name) <= cells else set_cell_size(name, cells - 1).rstrip() + "…"
 

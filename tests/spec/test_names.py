@@ -25,6 +25,7 @@ from privcov.names import LONGEST_NAME, canonical, fault, quoted, split_names
 from privcov.planning.moments import PublicMoments
 from privcov.planning.targets import Target
 from privcov.table import open_table
+from privcov.unbounded import codec as unbounded_codec
 
 ODD = [
     "größe",
@@ -126,11 +127,6 @@ def rows_of(data, schema):
     return np.concatenate([np.stack([np.asarray(c) for c in b]).T for b in open_table(data, schema).blocks()])
 
 
-def _dask(frame):
-    dask = pytest.importorskip("dask.dataframe")
-    return dask.from_pandas(frame, npartitions=1)
-
-
 READERS = {
     "pandas": lambda frame, path: frame,
     "polars": lambda frame, path: pl.from_pandas(frame),
@@ -216,6 +212,21 @@ def test_an_edited_release_whose_name_is_spelled_otherwise_is_refused():
             continue
         with pytest.raises(PrivcovError, match="E6"):
             decode(resealed)
+
+
+def test_an_estimate_file_holds_names_and_nothing_else():
+    loss = pc.ZCDP(rho=1, neighbours="replace-one")
+    made = pc.estimate_gaussian(np.zeros((50, 2)), loss=loss, largest_variance=9, known_mean=[0, 0])
+    text = json.dumps(made.to_dict(), ensure_ascii=False)
+    for name, fine in (("größe, m", True), (" x1", False), ("x\u202e1", False), ("(Intercept)", False)):
+        document = json.loads(text.replace("x1", name))
+        body = {word: value for word, value in document.items() if word not in ("format", "signature")}
+        resealed = unbounded_codec.FORM.sealed(body)
+        if fine:
+            assert unbounded_codec.decode(resealed).columns == (name, "x2")
+            continue
+        with pytest.raises(PrivcovError, match="E6"):
+            unbounded_codec.decode(resealed)
 
 
 @pytest.mark.parametrize(

@@ -24,6 +24,7 @@ def command(
 
     Standard errors and intervals count the noise of the release beside sampling; the table says how much of
     each is which. Terms are columns joined by +; "- 1" leaves the intercept out; "." is every other column.
+    A name with spaces or marks goes between backticks, and the formula then between single quotes of the shell.
 
     Example: privcov ols people.release.json "income ~ age + educ"
     """

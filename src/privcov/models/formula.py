@@ -18,14 +18,13 @@ name that begins with ``-`` is always quoted. Reading takes time proportional to
 from __future__ import annotations
 
 import re
-import unicodedata
 from collections import defaultdict
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 from privcov.errors import ParameterError
-from privcov.names import LONGEST_NAME, QUOTED, RUN, quoted, unquoted
+from privcov.names import LONGEST_NAME, QUOTED, RUN, canonical, quoted, unquoted
 from privcov.schema import Categorical, Schema
 
 LONGEST_FORMULA = 20_000
@@ -67,7 +66,7 @@ class Formula:
                 f"a formula is a text of at most {LONGEST_FORMULA:,} characters", f"{len(text):,}"
             )
         columns = {column.name: column for column in schema.columns}
-        tokens = list(_tokens(unicodedata.normalize("NFC", text), columns))
+        tokens = list(_tokens(text, columns))
         tildes = [place for place, token in enumerate(tokens) if token.kind == "tilde"]
         if len(tildes) != 1:
             raise _malformed("a formula has one ~ between target and terms", repr(text))
@@ -158,7 +157,7 @@ def _tokens(text: str, names: Collection[str]) -> Iterator[_Token]:
         if match["quoted"] is not None:
             yield _Token("quoted", unquoted(match["quoted"]))
         elif match["run"] is not None:
-            yield from _split(match["run"], names, dashes)
+            yield from _split(canonical(match["run"]), names, dashes)
         elif mark == "+":
             yield _Token("sign", mark)
         elif mark == "~":
