@@ -12,6 +12,7 @@ from typing import Any
 
 import click
 
+from privcov.ending import settle
 from privcov.errors import PrivcovError
 from privcov.version import __version__
 
@@ -95,5 +96,7 @@ def _complain(message: str, exit_code: int) -> int:
 
 
 def run() -> None:
-    """The console script."""
-    sys.exit(main())
+    """The console script. A signal that comes when all is done does not change how it ended."""
+    code = main()
+    settle()
+    sys.exit(code)

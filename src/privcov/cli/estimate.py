@@ -91,7 +91,7 @@ def command(
         smallest_variance=smallest_variance,
         tail=tail,
         as_published=as_published,
-        ledger=book,
+        ledger=delivery.ready(),
         deliver=delivery.deliver,
     )
     if book is not None:

@@ -56,7 +56,7 @@ def command(
     key, book = delivery.key, delivery.book
 
     with reading(count=loss.neighbours == "replace-one") as progress:
-        made = release(**order, ledger=book, deliver=delivery.deliver, progress=progress)
+        made = release(**order, ledger=delivery.ready(), deliver=delivery.deliver, progress=progress)
     if made.certificate.loss.kind != loss.kind:
         note(f"auto took {made.certificate.mechanism}: less noise here, and a stronger promise than asked.")
     if book is not None:
