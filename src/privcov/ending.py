@@ -21,7 +21,7 @@ SIGNALS = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP"
 def orderly(asked: Callable[[], object]) -> Iterator[Callable[[], None]]:
     """While this lasts, signals end the process in order; what is yielded is called when they must wait.
 
-    Until then Ctrl-C raises ``KeyboardInterrupt`` and the others ``SystemExit`` with the usual code, so that whatever is
+    Until then Ctrl-C raises ``KeyboardInterrupt`` and the others ``SystemExit`` with the usual code, so that what is
     open is closed. From then on each signal calls ``asked``, which must not raise, and nothing else happens. A signal
     that is ignored, as by ``nohup``, stays ignored. Only the main thread hears signals; elsewhere this does nothing.
 
@@ -69,7 +69,7 @@ def orderly(asked: Callable[[], object]) -> Iterator[Callable[[], None]]:
 
 
 def settle() -> None:
-    """All is done and known: no signal changes what the process ends with, unless a thread still has to be waited for."""
+    """All is done: no signal changes what the process ends with, unless a thread still has to be waited for."""
     if all(thread.daemon or thread is threading.main_thread() for thread in threading.enumerate()):
         for number in SIGNALS:
             signal.signal(number, signal.SIG_IGN)

@@ -34,7 +34,7 @@ def command(
     """Release a differentially private second-moment matrix of DATA (CSV, Parquet, or a glob of either).
 
     Nothing is read before every parameter has been checked, and no message ever contains a value of the
-    data.
+    data. Once a ledger is paid, Ctrl-C and kill wait until the release is written.
 
     Example: privcov release people.csv --schema people.toml --epsilon 1 -o people.release.json
     """
