@@ -27,6 +27,50 @@ def check_writable(path: str | Path, *, force: bool) -> None:
         raise OutputError("E401", f"the directory of {path} is not writable.")
 
 
+@contextmanager
+def reserved(path: str | Path, *, force: bool) -> Iterator[None]:
+    """While this lasts no other release writes to the same name: one of two is refused, and before it has paid.
+
+    A lock on a hidden file beside the output, which goes with the process, however that ends. What a killed process
+    leaves is an empty file that is in nobody's way; the next release to the name takes it over and removes it.
+    """
+    check_writable(path, force=force)
+    target = Path(path)
+    place = target.with_name(f".{target.name}.reserved")
+    try:
+        handle = _locked(place)
+    except BlockingIOError:
+        raise OutputError(
+            "E430", f"another release is being written to {path}.", "Wait for it, or choose another name."
+        ) from None
+    except OSError as reason:
+        raise OutputError("E401", f"cannot write {path}: {reason.strerror}.") from None
+    try:
+        check_writable(path, force=force)  # again: the one before may have written it
+        yield
+    finally:
+        place.unlink(missing_ok=True)
+        os.close(handle)
+
+
+def _locked(place: Path) -> int:
+    """A file that was made for it, opened and locked; ``BlockingIOError`` where somebody else holds it."""
+    import fcntl  # of POSIX alone, as are ledgers that several processes share
+
+    while True:
+        handle = os.open(place, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if os.path.samestat(os.stat(place, follow_symlinks=False), os.fstat(handle)):
+                return handle
+        except FileNotFoundError:  # its owner removed it between our opening and our locking it
+            pass
+        except BaseException:
+            os.close(handle)
+            raise
+        os.close(handle)
+
+
 def write(path: str | Path, content: str | bytes | Iterable[bytes | memoryview], *, force: bool) -> None:
     """Write a file whole or not at all; an existing file is replaced only when asked. Content may come in pieces."""
     text = content.encode("ascii") if isinstance(content, str) else content
@@ -40,7 +84,7 @@ def whole(path: str | Path, *, force: bool, mode: int) -> Iterator[BinaryIO]:
     check_writable(path, force=force)
     target = Path(path)
     try:
-        handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.", suffix=".tmp")
+        handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=".privcov.", suffix=".tmp")
         try:
             with os.fdopen(handle, "wb") as file:
                 yield file

@@ -44,6 +44,14 @@ class Verdict:
         """Whether every check holds."""
         return all(check.holds for check in self.checks)
 
+    def insist(self, path: str | Path) -> None:
+        """Refuse the file at this path if something of it does not hold."""
+        if not self.holds:
+            failed = ", ".join(check.name for check in self.checks if not check.holds)
+            raise VerificationError(
+                "E609", f"{path} is not verified: {failed}.", "Do not use it; ask its steward."
+            )
+
 
 def verify(path: str | Path, *, key: PublicKey | None = None) -> Verdict:
     """Look at a release or an estimate as its reader should before using it.

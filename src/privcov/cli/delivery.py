@@ -9,11 +9,16 @@ from typing import TYPE_CHECKING, Protocol
 
 import click
 
+from privcov import files
 from privcov.cli.passphrases import passphrase
+from privcov.ending import orderly, say
 
 if TYPE_CHECKING:
     from privcov.ledger import Ledger
     from privcov.signing import PrivateKey
+
+
+PAID = "It is paid for and comes to its end first. (kill -9 would end it now, and the payment would be lost.)"
 
 
 class Deliverable(Protocol):
@@ -45,7 +50,7 @@ class Delivery:
         request_id: str | None,
     ) -> Delivery:
         """What the options mean; everything is looked at before anything is paid or read."""
-        from privcov import files, keyfiles
+        from privcov import keyfiles
         from privcov.ledger import Ledger
 
         key = None
@@ -59,6 +64,14 @@ class Delivery:
                 raise click.UsageError("--request-id needs --ledger.")
             book = book.once(request_id)
         return cls(key=key, book=book, output=output, force=force)
+
+    def ready(self) -> Ledger | None:
+        """The ledger to pay from; to the end of the command the output is reserved and, once paid, signals wait."""
+        context = click.get_current_context()
+        wait = context.with_resource(orderly(lambda: say(PAID)))
+        if self.output is not None:
+            context.with_resource(files.reserved(self.output, force=self.force))
+        return None if self.book is None else self.book.announcing(wait)
 
     def deliver(self, made: Deliverable) -> None:
         """Write the result, signed if there is a key, to its file or to stdout."""

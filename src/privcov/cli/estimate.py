@@ -63,7 +63,8 @@ def command(
     """Estimate a private covariance, and mean, of columns of DATA (CSV or Parquet) without bounds.
 
     For measurements that are roughly Gaussian. The promise is rho-zCDP under replace-one for every table; the
-    public numbers decide accuracy alone, and no message ever contains a value of the data.
+    public numbers decide accuracy alone, and no message ever contains a value of the data. Once a ledger is paid,
+    Ctrl-C and kill wait until the estimate is written.
 
     Example: privcov estimate people.csv --columns height,weight --rho 0.5 --largest-variance 9999 -o people.json
     """
@@ -94,7 +95,7 @@ def command(
         smallest_variance=smallest_variance,
         tail=tail,
         as_published=as_published,
-        ledger=book,
+        ledger=delivery.ready(),
         deliver=delivery.deliver,
     )
     if book is not None:

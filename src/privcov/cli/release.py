@@ -34,7 +34,7 @@ def command(
     """Release a differentially private second-moment matrix of DATA (CSV, Parquet, or a glob of either).
 
     Nothing is read before every parameter has been checked, and no message ever contains a value of the
-    data.
+    data. Once a ledger is paid, Ctrl-C and kill wait until the release is written.
 
     Example: privcov release people.csv --schema people.toml --epsilon 1 -o people.release.json
     """
@@ -57,7 +57,7 @@ def command(
     key, book = delivery.key, delivery.book
 
     with reading(count=loss.neighbours == "replace-one") as progress:
-        made = release(**order, ledger=book, deliver=delivery.deliver, progress=progress)
+        made = release(**order, ledger=delivery.ready(), deliver=delivery.deliver, progress=progress)
     if made.certificate.loss.kind != loss.kind:
         note(f"auto took {made.certificate.mechanism}: less noise here, and a stronger promise than asked.")
     if book is not None:

@@ -3,15 +3,10 @@
 from __future__ import annotations
 
 from textwrap import fill
-from typing import TYPE_CHECKING
 
 import click
 
 from privcov.cli.output import json_option, print_json, say
-from privcov.errors import VerificationError
-
-if TYPE_CHECKING:
-    from privcov.verifying import Verdict
 
 
 @click.command(name="verify")
@@ -48,13 +43,4 @@ def command(path: str, key_path: str | None, as_json: bool) -> None:
         for check in verdict.checks:
             mark = "holds " if check.holds else "FAILS "
             say(fill(check.words, width=100, initial_indent=mark, subsequent_indent=" " * len(mark)))
-    insist(verdict, path)
-
-
-def insist(verdict: Verdict, path: str) -> None:
-    """Refuse a file of which something does not hold."""
-    if not verdict.holds:
-        failed = ", ".join(check.name for check in verdict.checks if not check.holds)
-        raise VerificationError(
-            "E609", f"{path} is not verified: {failed}.", "Do not use it; ask its steward."
-        )
+    verdict.insist(path)

@@ -7,7 +7,7 @@ never a release without a payment. Rules and proof: docs/proofs/ledger.md. Guide
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
@@ -67,9 +67,12 @@ class Ledger:
     ('2', 1, ())
     """
 
-    def __init__(self, store: Store, *, request_id: str | None = None) -> None:
+    def __init__(
+        self, store: Store, *, request_id: str | None = None, before: Callable[[], object] | None = None
+    ) -> None:
         self._store = store
         self._request_id = request_id
+        self._before = before
         self._history: History | None = None
         self._lock = Lock()
 
@@ -97,10 +100,16 @@ class Ledger:
         """This ledger for one request by name: a second payment under the same name is refused (E303)."""
         if not (isinstance(request_id, str) and request_id.isascii() and 0 < len(request_id) <= 200):
             raise ParameterError("E212", "a request id is an ASCII text of 1 to 200 characters.")
-        return Ledger(self._store, request_id=request_id)
+        return Ledger(self._store, request_id=request_id, before=self._before)
+
+    def announcing(self, before: Callable[[], object]) -> Ledger:
+        """This ledger with a call before each payment: the last moment to refuse one, or to guard what it buys."""
+        return Ledger(self._store, request_id=self._request_id, before=before)
 
     def pay(self, request: Request) -> Receipt:
         """Pay for a request, or refuse it (E301, E304). When this returns, the payment is on the disk."""
+        if self._before is not None:
+            self._before()
         with self._lock, self._store.session(exclusive=True) as session:
             history, secret = self._read(session)
             name = _random(16) if self._request_id is None else self._request_id

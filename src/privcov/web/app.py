@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
 from privcov.errors import ParameterError, PrivcovError
 from privcov.report.drawing import THEME
 from privcov.web.answers import Answer, Download
-from privcov.web.asking import Refused
+from privcov.web.asking import Question, Refused
 from privcov.web.guard import App, Guard
 from privcov.web.workbench import Workbench
 
@@ -49,14 +50,23 @@ def application(workbench: Workbench, *, port: int, token: str) -> App:
         if not isinstance(question, dict):
             return _errors(400, "A question is a JSON object.")
         try:
-            return _reply(await run_in_threadpool(answer, question))
+            return await run_in_threadpool(_answered, answer, question)
+        except Exception:  # a fault of ours: its text could carry a value, so it is not shown
+            return _errors(500, "Internal error; nothing was released.", code="E900")
+
+    def _answered(answer: Callable[[Question], Answer], question: Question) -> Response:
+        try:
+            return _reply(answer(question))
         except Refused as refused:
             return JSONResponse(refused.to_dict(), status_code=refused.status)
         except PrivcovError as reason:
             whole = Refused([(None, reason)])
-            return JSONResponse(whole.to_dict(), status_code=whole.status)
-        except Exception:  # a fault of ours: its text could carry a value, so it is not shown
-            return _errors(500, "Internal error; nothing was released.", code="E900")
+        except ArithmeticError:  # of typed numbers alone: no answer computes with a table
+            beyond = ParameterError(
+                "E291", "a number is too large or too small to compute with.", "Type one nearer to 1."
+            )
+            whole = Refused([(None, beyond)])
+        return JSONResponse(whole.to_dict(), status_code=whole.status)
 
     def _reply(answer: Answer) -> Response:
         if isinstance(answer, Download):

@@ -58,9 +58,14 @@ def all_of(*parts: Callable[[], Any]) -> list[Any]:
 def text(question: Question, word: str, *, longest: int = 1000) -> str:
     """A text; what is missing is an empty one."""
     value = question.get(word, "")
-    if not isinstance(value, str) or len(value) > longest:
+    if not isinstance(value, str) or len(value) > longest or not _is_whole(value):
         raise ParameterError("E291", f"{word} must be a text of at most {longest} characters.")
     return value.strip()
+
+
+def _is_whole(value: str) -> bool:
+    """Whether it can be written down: JSON can spell half of a character, which no file and no answer can hold."""
+    return not any("\ud800" <= letter <= "\udfff" for letter in value)
 
 
 def flag(question: Question, word: str, *, default: bool = False) -> bool:

@@ -140,6 +140,7 @@ def drafted(given: Question) -> Draft:
 def summary(draft: Draft) -> dict[str, Any]:
     """What a schema amounts to, in the words of ``privcov schema check``."""
     schema = draft.schema
+    _ = draft.moments  # a guess that is half typed, or that no table has, is refused
     norm = float(schema.squared_norm_bound) ** 0.5
     return {
         "words": (

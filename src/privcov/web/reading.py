@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import hashlib
-from pathlib import Path
 from typing import Any
 
 from privcov.models.ols import ols
-from privcov.released import Release, load
-from privcov.report.page import Section, Source, html, sections
+from privcov.released import Release
+from privcov.report.page import Section, sections
 from privcov.report.page.models import model
 
 SHOWN = ("overview", "promise", "matrix", "spectrum", "columns")
@@ -36,13 +34,6 @@ def fitted(release: Release, formula: str) -> dict[str, Any]:
         "section": _told(model(fit)),
         "summary": "" if fit.method == "none" else fit.summary(),
     }
-
-
-def report(path: Path, *, formula: str = "") -> bytes:
-    """The whole report on a release file, with one model where a formula is given."""
-    release = load(path)
-    source = Source(name=path.name, sha256=hashlib.sha256(path.read_bytes()).hexdigest())
-    return html(release, models=[formula] if formula else [], source=source).encode("utf-8")
 
 
 def _told(section: Section) -> dict[str, str]:

@@ -16,7 +16,7 @@ from threading import Lock
 from typing import Any
 
 from privcov import files
-from privcov.errors import ParameterError, PrivcovError
+from privcov.errors import OutputError, ParameterError, PrivcovError
 from privcov.ledger import Ledger
 from privcov.privacy import Loss
 from privcov.publish import release
@@ -27,6 +27,11 @@ from privcov.signing import PrivateKey
 
 MOST_JOBS = 1000
 _NAME = re.compile(r"[0-9a-f]{32}")
+
+
+Before = Callable[[], object]
+"""Called when everything else is in place and the ledger is about to be paid; may refuse."""
+Maker = Callable[["Job", Before], Release]
 
 
 @dataclass
@@ -73,19 +78,19 @@ class Order:
     output: Path
     key: PrivateKey | None
 
-    def made(self, job: Job) -> Release:
-        """Pay under the name of the job, release, and write the file where there is none."""
-        files.check_writable(self.output, force=False)
-        return release(
-            self.data,
-            schema=self.schema,
-            loss=self.loss,
-            mechanism=self.mechanism,
-            purpose=self.purpose,
-            ledger=self.ledger.once(job.request),
-            deliver=lambda made: made.save(self.output, key=self.key, force=False),
-            progress=job.progress,
-        )
+    def made(self, job: Job, before: Before) -> Release:
+        """Pay under the name of the job, release, and write the file where there is none; ``before`` may refuse."""
+        with files.reserved(self.output, force=False):
+            return release(
+                self.data,
+                schema=self.schema,
+                loss=self.loss,
+                mechanism=self.mechanism,
+                purpose=self.purpose,
+                ledger=self.ledger.once(job.request).announcing(before),
+                deliver=lambda made: made.save(self.output, key=self.key, force=False),
+                progress=job.progress,
+            )
 
 
 class Jobs:
@@ -95,6 +100,7 @@ class Jobs:
         self._jobs: dict[str, Job] = {}
         self._lock = Lock()
         self._threads = ThreadPoolExecutor(max_workers=2, thread_name_prefix="release")
+        self._ending = False
 
     def known(self, request: str, facts: dict[str, Any]) -> Job | None:
         """The job of this name, if there is one for the same question; another question is refused."""
@@ -107,7 +113,7 @@ class Jobs:
             )
         return known
 
-    def start(self, request: str, facts: dict[str, Any], make: Callable[[Job], Release]) -> Job:
+    def start(self, request: str, facts: dict[str, Any], make: Maker) -> Job:
         """The job of this name: the one there is, or a new one."""
         with self._lock:
             known = self.known(request, facts)
@@ -130,14 +136,24 @@ class Jobs:
             )
         return found
 
+    @property
+    def running(self) -> bool:
+        """Whether a release is under way."""
+        return any(job.state in ("paying", "reading") for job in self._jobs.values())
+
     def close(self) -> None:
-        """Let what is running come to its end: it is paid for."""
+        """Let what is paid for come to its end; what is not yet paid is not begun."""
+        self._ending = True
         self._threads.shutdown(wait=True, cancel_futures=True)
 
-    def _run(self, job: Job, make: Callable[[Job], Release]) -> None:
+    def _unless_ending(self) -> None:
+        if self._ending:
+            raise OutputError("E431", "the workbench is being ended.", "Nothing was paid.")
+
+    def _run(self, job: Job, make: Maker) -> None:
         job.state = "paying"
         try:
-            made = make(job)
+            made = make(job, self._unless_ending)
         except PrivcovError as reason:
             job.error = {"code": reason.code, "text": f"{reason.sentence} {reason.remedy}".rstrip()}
             job.state = "refused" if reason.exit_code == 3 else "failed"

@@ -7,6 +7,7 @@ import socket
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from privcov.ending import orderly, say
 from privcov.errors import OutputError, ParameterError
 from privcov.randomness import kernel
 from privcov.web.app import application
@@ -28,9 +29,11 @@ class Address:
 
 
 def serve(workbench: Workbench, *, port: int, ready: Callable[[Address], object]) -> None:
-    """Serve the page until Ctrl-C; ``ready`` is told the address once it can be opened."""
+    """Serve the page until a signal asks it to end; ``ready`` is told the address once it can be opened."""
     try:
         import uvicorn
+
+        from privcov.web.connections import MOST, Connection
     except ImportError:
         raise ParameterError(
             "E291", "the workbench needs starlette and uvicorn.", "Install them: pip install 'privcov[web]'"
@@ -48,17 +51,29 @@ def serve(workbench: Workbench, *, port: int, ready: Callable[[Address], object]
             date_header=False,
             proxy_headers=False,
             ws="none",
-            limit_concurrency=64,
+            http=Connection,
+            backlog=MOST,
             timeout_keep_alive=5,
             timeout_graceful_shutdown=2,
         )
         server = uvicorn.Server(config)
-        ready(address)
-        try:
-            with contextlib.suppress(KeyboardInterrupt):
+        # Its own way with signals is to die of them once it has closed its connections, releases or none.
+        server.capture_signals = contextlib.nullcontext  # type: ignore[method-assign, assignment]
+
+        def end() -> None:
+            if not server.should_exit and workbench.jobs.running:
+                say(
+                    "A release is under way: what is paid for comes to its end first. (kill -9 would burn it.)"
+                )
+            server.should_exit = True
+
+        with contextlib.suppress(KeyboardInterrupt), orderly(end) as wait:
+            ready(address)
+            wait()
+            try:
                 server.run(sockets=[door])
-        finally:
-            workbench.close()
+            finally:
+                workbench.close()
 
 
 def _listening(port: int) -> socket.socket:

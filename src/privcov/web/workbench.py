@@ -17,6 +17,7 @@ from privcov.mechanisms import MECHANISMS
 from privcov.planning.forecast import check_rows
 from privcov.planning.purpose import Purpose
 from privcov.released import Release, load
+from privcov.reporting import Verified, beside
 from privcov.signing import PrivateKey
 from privcov.version import __version__
 from privcov.web import budgeting, charting, drafting, forecasting, guessing, reading, regressing
@@ -216,7 +217,7 @@ class Workbench:
             return reading.fitted(made, text(question, "formula", longest=20_000))
 
     def download(self, question: Question) -> Answer:
-        """The release file as it is, or a report on it."""
+        """The release file as it is, or the page on it that ``privcov report`` would make."""
         with at("release"):
             path = self.directory.existing(_release_name(question))
             if path.stat().st_size > LARGEST_DOWNLOAD:
@@ -225,13 +226,14 @@ class Workbench:
                     f"{path.name} is too large for a browser.",
                     "It is in the directory that is served.",
                 )
-            load(path)
-        if text(question, "what") == "report":
-            name = path.name.removesuffix(".release.json") + ".html"
-            with at("formula"):
-                made = reading.report(path, formula=text(question, "formula", longest=20_000))
-            return Download(name=name, kind="text/html; charset=utf-8", content=made)
-        return Download(name=path.name, kind="application/json", content=path.read_bytes())
+            if text(question, "what") != "report":
+                load(path)
+                return Download(name=path.name, kind="application/json", content=path.read_bytes())
+            found = Verified.file(path)
+        with at("formula"):
+            formula = text(question, "formula", longest=20_000)
+            made = found.page(models=[formula] if formula else [])
+        return Download(name=beside(path).name, kind="text/html; charset=utf-8", content=made)
 
     def _draft(self, question: Question) -> drafting.Draft:
         with at(None):
@@ -271,7 +273,9 @@ class Workbench:
 
     def _loaded(self, question: Question) -> Release:
         with at("release"):
-            return load(self.directory.existing(_release_name(question)))
+            path = self.directory.existing(_release_name(question))
+            Verified.file(path)
+            return load(path)
 
 
 def _choice(question: Question) -> dict[str, str]:

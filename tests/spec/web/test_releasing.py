@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import privcov as pc
+from privcov import files
 from privcov.codec import FORM
 from privcov.documents import to_text
 from privcov.signing import keygen
@@ -53,6 +54,43 @@ def test_the_same_click_sent_many_times_at_once_is_paid_once(served, order):
     assert served.finished(ONE)["state"] == "done"
     assert served.ask("release", request=ONE, **order).json["state"] == "done"
     assert served.spent == "1"
+
+
+def test_eight_requests_for_one_name_pay_once(served, order):
+    """Each is a click of its own; the file can be written once, so one is paid for."""
+    order["loss"] = {**order["loss"], "epsilon": "0.1"}
+    names = [str(number) * 32 for number in range(8)]
+    threads = [
+        threading.Thread(target=lambda name=name: served.ask("release", request=name, **order))
+        for name in names
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    known = [name for name in names if served.ask("job", request=name).status == 200]
+    ends = [served.finished(name) for name in known]  # the others came when the file was there
+    assert sorted(end["state"] for end in ends) == ["done"] + ["failed"] * (len(known) - 1)
+    assert {end["error"]["code"] for end in ends if end["error"]} <= {"E401", "E430"}
+    assert served.spent == "1/10"
+    assert not list(served.folder.glob(".*"))
+
+
+def test_a_name_that_another_process_is_writing_to_is_refused_before_paying(served, order):
+    with files.reserved(served.folder / "people.release.json", force=False):
+        served.ask("release", request=ONE, **order)
+        job = served.finished(ONE)
+    assert (job["state"], job["error"]["code"]) == ("failed", "E430")
+    assert served.spent == "0"
+
+
+def test_a_workbench_that_is_ending_pays_for_nothing_more(served, order):
+    served.workbench.jobs._ending = True
+    served.ask("release", request=ONE, **order)
+    job = served.finished(ONE)
+    assert (job["state"], job["error"]["code"]) == ("failed", "E431")
+    assert served.spent == "0"
+    assert not list(served.folder.glob("*.release.json"))
 
 
 def test_a_click_that_a_restarted_server_sees_again_is_paid_once(served, order):

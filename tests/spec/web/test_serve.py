@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import http.client
 import json
 import os
 import re
@@ -16,6 +15,7 @@ from pathlib import Path
 from urllib.parse import unquote, urlparse
 
 import pytest
+from serving import Page
 
 import privcov as pc
 from privcov.cli import main
@@ -111,26 +111,9 @@ def test_the_browser_is_not_started_with_the_token_in_its_arguments(tmp_path, mo
 
 def test_the_printed_address_works_and_ctrl_c_ends_it(people):
     pc.Ledger.init(people.parent / "people.ledger", pc.PureDP(epsilon=1, neighbours="replace-one"))
-    command = [sys.executable, "-m", "privcov", "serve", "--no-browser", "--json", "--data", "people.csv"]
-    process = subprocess.Popen(
-        [*command, "--ledger", "people.ledger"],
-        cwd=people.parent,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-    )
+    page = Page(people.parent, "--data", "people.csv", "--ledger", "people.ledger")
     try:
-        said = b""
-        while b"}" not in said:
-            piece = os.read(process.stdout.fileno(), 4096)
-            assert piece
-            said += piece
-        host, token = re.fullmatch(
-            r"http://(127\.0\.0\.1:\d+)/#token=([0-9a-f]{64})", json.loads(said)["url"]
-        ).groups()
-        wire = http.client.HTTPConnection(host, timeout=20)
-        headers = {"origin": f"http://{host}", "x-privcov-token": token, "content-type": "application/json"}
-        wire.request("POST", "/api/start", body="{}", headers=headers)
-        reply = wire.getresponse()
+        reply = page.reply("start")
         assert reply.status == 200
         assert json.loads(reply.read())["given"] == {
             "data": "people.csv",
@@ -138,11 +121,9 @@ def test_the_printed_address_works_and_ctrl_c_ends_it(people):
             "ledger": "people.ledger",
         }
         assert reply.getheader("server") is None  # nor any other word about what answers
-        wire.close()
     finally:
-        process.send_signal(signal.SIGINT)
-        rest = process.communicate(timeout=30)
-    assert process.returncode == 0
+        rest = page.end()
+    assert page.process.returncode == 0
     assert rest[0].strip() == b""
     assert b"Traceback" not in rest[1]
-    assert token.encode() not in rest[1]
+    assert page.token.encode() not in rest[1]
