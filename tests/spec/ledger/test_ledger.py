@@ -16,7 +16,8 @@ import pytest
 import privcov as pc
 from privcov.errors import BudgetError, PrivcovError
 from privcov.ledger import Ledger, Request
-from privcov.ledger.sqlite import NETWORK, SQLite, filesystem
+from privcov.ledger.holding import NETWORK, filesystem
+from privcov.ledger.sqlite import SQLite
 
 ONE = "replace-one"
 BUDGET = pc.PureDP(epsilon=1, neighbours=ONE)
@@ -231,7 +232,7 @@ def test_the_filesystem_of_a_path_is_that_of_its_nearest_mount(path, kind):
 
 def test_a_network_filesystem_is_refused(tmp_path, monkeypatch):
     Ledger.init(tmp_path / "l.ledger", BUDGET)
-    monkeypatch.setattr("privcov.ledger.sqlite.filesystem", lambda *_: "nfs4")
+    monkeypatch.setattr("privcov.ledger.holding.filesystem", lambda *_: "nfs4")
     assert "nfs4" in NETWORK
     for act in (lambda: Ledger.open(tmp_path / "l.ledger"), lambda: Ledger.init(tmp_path / "new", BUDGET)):
         with pytest.raises(BudgetError, match=r"E306 .* network filesystem"):
