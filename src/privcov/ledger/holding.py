@@ -20,8 +20,23 @@ from pathlib import Path
 
 from privcov.errors import BudgetError
 
+PATIENCE = 30.0
+"""Seconds to wait for another process that is paying."""
 NETWORK = frozenset(
-    ("nfs", "nfs4", "cifs", "smb3", "smbfs", "afs", "ceph", "lustre", "beegfs", "virtiofs", "vboxsf", "prl_fs")
+    (
+        "nfs",
+        "nfs4",
+        "cifs",
+        "smb3",
+        "smbfs",
+        "afs",
+        "ceph",
+        "lustre",
+        "beegfs",
+        "virtiofs",
+        "vboxsf",
+        "prl_fs",
+    )
 ) | {f"fuse.{kind}" for kind in ("sshfs", "ceph", "glusterfs", "grpcfuse", "bindfs")}
 """Filesystems that are seen from elsewhere too, and whose locks are not to be trusted with money."""
 _PAUSE = 0.002
@@ -82,7 +97,9 @@ def held(where: Path, *, name: str, patience: float) -> Iterator[Held]:
             "E302", f"there is no ledger at {name}.", "Make one: privcov ledger init --help."
         ) from None
     except OSError as reason:
-        raise BudgetError("E302", f"{name} cannot be used: {reason.strerror}.", "Nothing was released.") from None
+        raise BudgetError(
+            "E302", f"{name} cannot be used: {reason.strerror}.", "Nothing was released."
+        ) from None
     try:
         _wait(descriptor, patience, name)
         try:
@@ -159,5 +176,7 @@ def _wait(descriptor: int, patience: float, name: str) -> None:
             time.sleep(_PAUSE)
         except OSError as reason:  # a filesystem without locks
             raise BudgetError(
-                "E306", f"{name} cannot be locked: {reason.strerror}.", "Keep it on a local disk, or in PostgreSQL."
+                "E306",
+                f"{name} cannot be locked: {reason.strerror}.",
+                "Keep it on a local disk, or in PostgreSQL.",
             ) from None

@@ -14,11 +14,9 @@ from pathlib import Path
 
 from privcov.errors import BudgetError, OutputError
 from privcov.ledger.entries import Row
-from privcov.ledger.holding import busy, held, refuse_network
+from privcov.ledger.holding import PATIENCE, busy, held, refuse_network
 from privcov.ledger.store import TABLES, Session
 
-PATIENCE = 30.0
-"""Seconds to wait for another process that is paying."""
 _PRAGMAS = (
     "synchronous = EXTRA",  # a commit is on the disk when it returns, and so is the end of its journal
     "fullfsync = ON",
@@ -54,7 +52,7 @@ class SQLite:
             with self._transaction("BEGIN EXCLUSIVE") as connection:
                 for statement in (*TABLES, *_COURTESY):
                     connection.execute(statement)
-                Session(connection.execute, "?").write(rows, facts)
+                Session(connection.execute, "?").fill(rows, facts)
             directory = os.open(self.path.parent, os.O_RDONLY)
             os.fsync(directory)
             os.close(directory)
@@ -75,17 +73,19 @@ class SQLite:
     @contextmanager
     def _transaction(self, begin: str) -> Iterator[sqlite3.Connection]:
         """One transaction on a file that is looked at before it and, before it is committed, again."""
-        with held(self.path, name=self.name, patience=self.patience) as file:
-            with self._connected(file.path) as connection:
-                connection.execute(begin)
-                try:
-                    yield connection
-                    file.check()
-                    connection.execute("COMMIT")
-                except BaseException:
-                    if connection.in_transaction:
-                        connection.execute("ROLLBACK")
-                    raise
+        with (
+            held(self.path, name=self.name, patience=self.patience) as file,
+            self._connected(file.path) as connection,
+        ):
+            connection.execute(begin)
+            try:
+                yield connection
+                file.check()
+                connection.execute("COMMIT")
+            except BaseException:
+                if connection.in_transaction:
+                    connection.execute("ROLLBACK")
+                raise
 
     @contextmanager
     def _connected(self, path: str) -> Iterator[sqlite3.Connection]:

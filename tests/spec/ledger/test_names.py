@@ -97,7 +97,10 @@ def test_a_hard_link_is_no_second_budget(home):
     path, other = home / "data" / "l.ledger", home / "other.ledger"
     os.link(path, other)
     paid, codes = ended([started(home, [path, other], 8)])
-    assert (paid, set(codes)) == ([], {"E310"})  # neither name is served: nobody can tell which is the right one
+    assert (paid, set(codes)) == (
+        [],
+        {"E310"},
+    )  # neither name is served: nobody can tell which is the right one
     other.unlink()
     paid, codes = ended([started(home, [path], 4)])
     assert set(codes) == {"E301"}
@@ -313,7 +316,9 @@ def test_who_closes_the_file_in_the_same_process_lets_nobody_in(home, monkeypatc
             "try: Ledger(SQLite(sys.argv[1], patience=0.2)).pay(asked)\n"
             "except BudgetError as refusal: print(refusal.code)"
         )
-        done = subprocess.run([sys.executable, "-c", script, path], capture_output=True, text=True, check=True)
+        done = subprocess.run(
+            [sys.executable, "-c", script, path], capture_output=True, text=True, check=True
+        )
         codes.append(done.stdout.strip())
         real(*words)
 
