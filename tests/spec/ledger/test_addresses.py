@@ -364,9 +364,7 @@ def test_another_machine_with_tls_is_spoken_to_under_it(on_postgres, with_tls, s
     with Ledger.open(far)._store.session() as session:
         asked = "SELECT ssl FROM pg_stat_ssl WHERE pid = pg_backend_pid()"
         assert [row[0] for row in session._execute(asked, ())] == [True]
-    monkeypatch.setenv(
-        "PGSSLMODE", "verify-full"
-    )  # more than is asked for stays: this certificate is unknown
+    monkeypatch.setenv("PGSSLMODE", "verify-full")  # more than is asked for stays, and no issuer is known
     monkeypatch.setenv("PGSSLROOTCERT", "/nowhere")
     with pytest.raises(BudgetError, match="E302"):
         Ledger.open(far)

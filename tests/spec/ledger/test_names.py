@@ -97,10 +97,7 @@ def test_a_hard_link_is_no_second_budget(home):
     path, other = home / "data" / "l.ledger", home / "other.ledger"
     os.link(path, other)
     paid, codes = ended([started(home, [path, other], 8)])
-    assert (paid, set(codes)) == (
-        [],
-        {"E310"},
-    )  # neither name is served: nobody can tell which is the right one
+    assert (paid, set(codes)) == ([], {"E310"})  # neither is served: nobody can tell which is the right one
     other.unlink()
     paid, codes = ended([started(home, [path], 4)])
     assert set(codes) == {"E301"}
@@ -191,11 +188,12 @@ def test_two_containers_that_mount_the_directory_share_one_budget(home, namespac
 
 
 def test_locks_follow_the_file_even_where_a_second_name_is_not_noticed(home):
-    """The second line of defence alone: were a name not recognised, its payments would still wait their turn."""
+    """SQLite's own locks alone, without the refusal and without our lock: payments by two names take turns."""
     path, other = home / "data" / "l.ledger", home / "other.ledger"
     os.link(path, other)
     script = (
-        "import runpy, sys, privcov.ledger.holding as holding; holding.Held.check = lambda self: None;"
+        "import runpy, sys, privcov.ledger.holding as holding;"
+        "holding.Held.check = lambda self: None; holding._wait = lambda *words: None;"
         "sys.argv = sys.argv[1:]; runpy.run_path(sys.argv[0], run_name='__main__')"
     )
     paid, codes = ended([started(home, [path, other], 8, python=["-c", script])])
@@ -214,6 +212,27 @@ def test_a_ledger_that_is_renamed_takes_its_payments_along(home):
         ledger.pay(pure())
     shutil.copy(moved, home / "copy.ledger")
     assert Ledger.open(home / "copy.ledger").spent == {"epsilon": Fraction(1, 10)}
+
+
+def test_a_payment_of_a_killed_process_is_not_left_behind_under_the_old_name(home):
+    """Killed right after the commit, before the file is closed."""
+    path, moved = home / "data" / "l.ledger", home / "moved.ledger"
+    script = (
+        "import os, sys; from contextlib import contextmanager; from racers import pay\n"
+        "from privcov.ledger.sqlite import SQLite\n"
+        "@contextmanager\n"
+        "def dying(self, path, real=SQLite._connected, calls=[]):\n"
+        "    with real(self, path) as connection:\n"
+        "        yield connection\n"
+        "        calls.append(1)\n"
+        "        if len(calls) == 2: os.kill(os.getpid(), 9)\n"  # opening is the first, paying the second
+        "SQLite._connected = dying\n"
+        "pay(sys.argv[1])"
+    )
+    words = [sys.executable, "-c", script, path]
+    assert subprocess.run(words, cwd=Path(RACERS).parent, check=False).returncode == -9
+    os.rename(path, moved)
+    assert Ledger.open(moved).spent == {"epsilon": Fraction(1, 100)}
 
 
 @pytest.mark.parametrize("how", ["renamed", "removed", "replaced"])
