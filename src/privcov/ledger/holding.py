@@ -68,7 +68,7 @@ class Held:
             raise BudgetError(
                 "E310",
                 f"{self.name} is one of {found.st_nlink} names (hard links) of the same file.",
-                "Nothing was paid. Remove the others: find / -xdev -samefile shows them.",
+                "Nothing was paid. Remove the other names: find / -xdev -samefile LEDGER lists them.",
             )
         table = _table()
         if any(point == self.path for point, _ in mounts_of(table)):
