@@ -22,22 +22,10 @@ from privcov.errors import BudgetError
 
 PATIENCE = 30.0
 """Seconds to wait for another process that is paying."""
-NETWORK = frozenset(
-    (
-        "nfs",
-        "nfs4",
-        "cifs",
-        "smb3",
-        "smbfs",
-        "afs",
-        "ceph",
-        "lustre",
-        "beegfs",
-        "virtiofs",
-        "vboxsf",
-        "prl_fs",
-    )
-) | {f"fuse.{kind}" for kind in ("sshfs", "ceph", "glusterfs", "grpcfuse", "bindfs")}
+NETWORK = {
+    "nfs", "nfs4", "cifs", "smb3", "smbfs", "afs", "ceph", "lustre", "beegfs", "virtiofs", "vboxsf", "prl_fs",
+    "fuse.sshfs", "fuse.ceph", "fuse.glusterfs", "fuse.grpcfuse", "fuse.bindfs",
+}  # fmt: skip
 """Filesystems that are seen from elsewhere too, and whose locks are not to be trusted with money."""
 _PAUSE = 0.002
 """Seconds between two tries to be alone."""
@@ -123,7 +111,7 @@ def busy(name: str, patience: float) -> BudgetError:
 
 def refuse_network(directory: str, table: str | None = None) -> None:
     """Refuse a directory on a filesystem whose locks do not hold for everyone who sees it (E306)."""
-    kind = filesystem(Path(directory), _table() if table is None else table)
+    kind = filesystem(directory, _table() if table is None else table)
     if kind in NETWORK:
         raise BudgetError(
             "E306",
@@ -132,17 +120,19 @@ def refuse_network(directory: str, table: str | None = None) -> None:
         )
 
 
-def filesystem(directory: Path, table: str) -> str:
+def filesystem(directory: str | Path, table: str) -> str:
     """The type of the filesystem that holds a directory, by a table of mounts.
 
-    >>> filesystem(Path("/srv/data/x"), "/dev/a / ext4 rw 0 0\\nhost:/d /srv/data nfs4 rw 0 0\\n")
+    >>> filesystem("/srv/data/x", "/dev/a / ext4 rw 0 0\\nhost:/d /srv/data nfs4 rw 0 0\\n")
     'nfs4'
     """
-    best, found = -1, ""
-    for place, kind in mounts_of(table):
-        point = Path(place)
-        if directory.is_relative_to(point) and len(point.parts) >= best:
-            best, found = len(point.parts), kind
+    inside = f"{directory}/".replace("//", "/")
+    longest, found = 0, ""
+    for point, kind in mounts_of(table):
+        if (
+            inside.startswith(f"{point.rstrip('/')}/") and len(point) >= longest
+        ):  # the later of two lies on top
+            longest, found = len(point), kind
     return found
 
 

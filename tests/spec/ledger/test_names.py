@@ -285,7 +285,13 @@ def test_a_journal_that_a_crash_left_is_rolled_back_and_not_missed_under_another
     with pytest.raises(BudgetError, match="E305"):
         Ledger.open(moved)
     os.rename(moved, path)
+    shutil.copy(home / "data" / "l.ledger-journal", home / "kept")
     assert Ledger.open(path).spent == {"epsilon": Fraction(1, 10)}
+    assert Ledger.open(path).verify() == ()
+    path.unlink()
+    os.rename(home / "kept", home / "data" / "l.ledger-journal")  # a new ledger does not inherit it
+    Ledger.init(path, pc.PureDP(epsilon=7, neighbours=ONE)).pay(pure("1"))
+    assert Ledger.open(path).left == {"epsilon": 6}
     assert Ledger.open(path).verify() == ()
 
 
