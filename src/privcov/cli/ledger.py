@@ -48,7 +48,8 @@ def init(where: str, concentrated: bool, as_json: bool, **loss_words: Any) -> No
         print_json(_balance(ledger.balance()))
         return
     say(f"Budget: {budget}.")
-    note(f"Spend from it: privcov release DATA --schema SCHEMA --ledger {_shown(where)}")
+    named = "ADDRESS" if "://" in where else where
+    note(f"Spend from it: privcov release DATA --schema SCHEMA --ledger {named}")
 
 
 @command.command(name="show")
@@ -61,12 +62,13 @@ def show(where: str, as_json: bool) -> None:
     """
     from privcov.ledger import Ledger
 
-    balance = Ledger.open(where).balance()
+    ledger = Ledger.open(where)
+    balance = ledger.balance()
     if as_json:
         print_json(_balance(balance))
         return
     account = balance.account
-    say_line(f"{_shown(where)}: {balance.budget}")
+    say_line(f"{ledger.name}: {balance.budget}")
     say("")
     if balance.before is not None:
         say(f"Since entry {balance.turned_at} what was left of it is counted as zCDP.")
@@ -113,8 +115,9 @@ def verify(where: str, head: str | None, as_json: bool) -> None:
     from privcov.ledger import Ledger
     from privcov.ledger.store import store_for
 
+    ledger = Ledger(store_for(where))
     try:
-        found = Ledger(store_for(where)).verify(head=head)
+        found = ledger.verify(head=head)
     except BudgetError as reason:
         if reason.code != "E305":
             raise
@@ -125,9 +128,9 @@ def verify(where: str, head: str | None, as_json: bool) -> None:
         for line in found:
             say(line)
     if found:
-        raise VerificationError("E610", f"{_shown(where)} is not whole.", "Do not pay into it; find out why.")
+        raise VerificationError("E610", f"{ledger.name} is not whole.", "Do not pay into it; find out why.")
     if not as_json:
-        say_line(f"{_shown(where)} is whole.")
+        say_line(f"{ledger.name} is whole.")
 
 
 def bar(word: str, *, spent: Any, total: Any) -> str:
@@ -201,9 +204,3 @@ def _line(entry: Entry, done: Entry | None) -> list[str]:
 
 def _times(count: int, word: str) -> str:
     return f"{count} {word}{'' if count == 1 else 's'}"
-
-
-def _shown(where: str) -> str:
-    from privcov.ledger.store import store_for
-
-    return store_for(where).name

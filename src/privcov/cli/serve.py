@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from typing import TYPE_CHECKING
 
 import click
@@ -90,13 +90,13 @@ def _named(path: str | None, place: Directory) -> str:
 def _ledger(where: str | None, place: Directory) -> dict[str, str]:
     """A ledger is opened before the page is: where it cannot be paid from, nothing starts."""
     from privcov.ledger import Ledger
-    from privcov.ledger.store import store_for
+    from privcov.ledger.addresses import server_words
 
     if where is None:
         return {}
-    Ledger.open(where)
-    try:
-        name = place.name_of(where)
-    except InputError:  # a database, or a file elsewhere that this command line may name and the page may not
-        name = store_for(where).name
+    ledger = Ledger.open(where)
+    name = ledger.name
+    if server_words(where) is None:
+        with suppress(InputError):  # a file elsewhere, which this command line may name and the page may not
+            name = place.name_of(where)
     return {"ledger": name, "ledger_place": where}

@@ -194,11 +194,16 @@ class Ledger:
             )
         return tuple(found)
 
+    @property
+    def name(self) -> str:
+        """What messages call it: a path, or a host without user, password and database."""
+        return self._store.name
+
     def __reduce__(self) -> tuple[Any, ...]:
         return _again, (self._store, self._request_id)  # a copy is the same ledger, and reads it afresh
 
     def __repr__(self) -> str:
-        return f"<Ledger {self._store.name}>"
+        return f"<Ledger {self.name}>"
 
     def _read(self, session: Session) -> tuple[History, bytes]:
         """The history to the end, checked; only what is new since the last time is read again."""

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
-from urllib.parse import urlsplit
 
 from privcov.errors import BudgetError, OutputError
+from privcov.ledger.addresses import is_elsewhere, not_understood, shown
 from privcov.ledger.entries import Row
-from privcov.ledger.sqlite import PATIENCE
+from privcov.ledger.holding import PATIENCE, busy
 from privcov.ledger.store import TABLES, Session
 
+_ENCRYPTED = ("require", "verify-ca", "verify-full")
 _COURTESY = (
     "CREATE FUNCTION privcov_refuse() RETURNS trigger LANGUAGE plpgsql AS "
     "$$ BEGIN RAISE EXCEPTION 'a ledger only grows'; END $$",
@@ -20,24 +21,34 @@ _COURTESY = (
 )
 
 
+class _Quiet(Session):
+    """A session whose rows are sent beside the statement: a server that logs statements does not log the secret."""
+
+    def __init__(self, connection: Any) -> None:
+        super().__init__(connection.execute, "%s")
+        self._connection = connection
+
+    def _add(self, table: str, rows: Iterable[Sequence[Any]]) -> None:
+        with self._connection.cursor().copy(f"COPY {table} FROM STDIN") as copy:
+            for row in rows:
+                copy.write_row(row)
+
+
 class Postgres:
     """One ledger per PostgreSQL schema: the first of the connection's search path."""
 
-    def __init__(self, address: str, *, patience: float = PATIENCE) -> None:
-        self.address = address
+    def __init__(self, words: Mapping[str, str], *, patience: float = PATIENCE) -> None:
+        """``words``: host, port, user and so on, as ``server_words`` finds them in an address."""
+        self.words = dict(words)
         self.patience = patience
-        try:
-            parts = urlsplit(address)  # shown without the user, the password and the options
-            self.name = f"postgresql://{parts.hostname or ''}{parts.path}"
-        except ValueError:
-            raise _unreadable() from None
+        self.name = shown(words)
 
     def create(self, rows: Sequence[Row], facts: Mapping[str, str]) -> None:
         with self._connected(exclusive=True) as connection:
             _refuse_forgetful(connection)
             for statement in (*TABLES, *_COURTESY):
                 connection.execute(statement)
-            Session(connection.execute, "%s").write(rows, facts)
+            _Quiet(connection).fill(rows, facts)
 
     @contextmanager
     def session(self, *, exclusive: bool = False) -> Iterator[Session]:
@@ -45,7 +56,7 @@ class Postgres:
             if exclusive:
                 _refuse_forgetful(connection)
                 connection.execute("LOCK TABLE privcov_facts IN EXCLUSIVE MODE")
-            yield Session(connection.execute, "%s")
+            yield _Quiet(connection)
 
     def damage(self) -> list[str]:
         return []
@@ -54,8 +65,9 @@ class Postgres:
     def _connected(self, *, exclusive: bool) -> Iterator[Any]:
         driver = _driver()
         try:
+            asked = {**self._encrypted(driver), "connect_timeout": max(2, int(self.patience))}
             # Leaving commits, or rolls back after an error; both close.
-            with driver.connect(self.address, connect_timeout=max(2, int(self.patience))) as connection:
+            with driver.connect(driver.conninfo.make_conninfo(**asked)) as connection:
                 # After the lock, what its last holder wrote must be seen; without it, one state of the whole.
                 level = driver.IsolationLevel
                 connection.isolation_level = level.READ_COMMITTED if exclusive else level.REPEATABLE_READ
@@ -67,13 +79,27 @@ class Postgres:
         except UnicodeError:  # of a host that no name server could be asked for, or half a character
             raise _unreadable() from None
 
+    def _encrypted(self, driver: Any) -> dict[str, str]:
+        """The words to connect with: to another machine with TLS, unless the address itself says ``disable``."""
+        preset = {
+            word.keyword.decode(): word.val.decode() for word in driver.pq.Conninfo.get_defaults() if word.val
+        }
+        told = self.words.get("sslmode")
+        if not is_elsewhere({**preset, **self.words}) or told in (*_ENCRYPTED, "disable"):
+            return self.words
+        if told is not None:  # libpq would go on in the clear where the server has no TLS
+            raise BudgetError(
+                "E313",
+                f"{self.name} is another machine, and this sslmode also allows a connection that others can read.",
+                "Nothing was sent. Give sslmode=verify-full or require; sslmode=disable if you mean it.",
+            )
+        if preset.get("sslmode") in _ENCRYPTED:
+            return self.words
+        return {**self.words, "sslmode": "require"}
+
     def _refusal(self, driver: Any, error: Any) -> BudgetError | OutputError:
         if isinstance(error, driver.errors.LockNotAvailable):
-            return BudgetError(
-                "E306",
-                f"{self.name} was in use by another process for {self.patience:g} seconds.",
-                "Nothing was paid. Try again.",
-            )
+            return busy(self.name, self.patience)
         if isinstance(error, driver.errors.DuplicateTable | driver.errors.UniqueViolation):
             return OutputError(
                 "E401",
@@ -83,6 +109,16 @@ class Postgres:
         if isinstance(error, driver.errors.UndefinedTable):
             return BudgetError(
                 "E302", f"there is no ledger at {self.name}.", "Make one: privcov ledger init --help."
+            )
+        if error.sqlstate is None and isinstance(error, driver.ProgrammingError):
+            return not_understood()  # a word that libpq does not know
+        if error.sqlstate is None and any(
+            text in str(error) for text in ("does not support SSL", "SSL error")
+        ):
+            return BudgetError(
+                "E313",
+                f"no encrypted connection to {self.name} could be made.",
+                "Set up TLS there. sslmode=disable in the address allows a connection that others can read.",
             )
         reason = error.sqlstate or "no connection"
         return BudgetError(

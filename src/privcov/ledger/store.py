@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, Protocol
 
+from privcov.ledger.addresses import server_words
 from privcov.ledger.entries import Row
 
 TABLES = (
@@ -38,24 +39,31 @@ class Session:
         )
         return [(row[0], row[1], row[2]) for row in self._execute(statement, (since,))]
 
+    def fill(self, rows: Iterable[Row], facts: Mapping[str, str]) -> None:
+        """The first contents of new tables, the secret among them."""
+        self._add("privcov_entries", rows)
+        self._add("privcov_facts", facts.items())
+
     def write(self, rows: Iterable[Row], facts: Mapping[str, str]) -> None:
         """Add entries and replace the facts given."""
-        mark = self._mark
-        for row in rows:
-            self._execute(f"INSERT INTO privcov_entries VALUES ({mark}, {mark}, {mark})", row)
-        for pair in facts.items():
+        self._add("privcov_entries", rows)
+        for name, value in facts.items():
             self._execute(
-                f"INSERT INTO privcov_facts VALUES ({mark}, {mark}) "
+                f"INSERT INTO privcov_facts VALUES ({self._mark}, {self._mark}) "
                 "ON CONFLICT (name) DO UPDATE SET value = excluded.value",
-                pair,
+                (name, value),
             )
+
+    def _add(self, table: str, rows: Iterable[Sequence[Any]]) -> None:
+        for row in rows:
+            self._execute(f"INSERT INTO {table} VALUES ({', '.join(self._mark for _ in row)})", row)
 
 
 class Store(Protocol):
     """A database that can hold one ledger."""
 
     name: str
-    """What messages call it; no password."""
+    """What messages call it: a path, or a host."""
 
     def create(self, rows: Sequence[Row], facts: Mapping[str, str]) -> None:
         """Make the tables with their first contents, where there is no ledger yet."""
@@ -68,11 +76,12 @@ class Store(Protocol):
 
 
 def store_for(where: str) -> Store:
-    """PostgreSQL for a ``postgresql://`` address, an SQLite file for everything else."""
-    if where.startswith(("postgresql://", "postgres://")):
+    """PostgreSQL for a ``postgresql://`` address, an SQLite file for a path; what may be neither is refused (E312)."""
+    words = server_words(where)
+    if words is not None:
         from privcov.ledger.postgres import Postgres
 
-        return Postgres(where)
+        return Postgres(words)
     from privcov.ledger.sqlite import SQLite
 
     return SQLite(where)

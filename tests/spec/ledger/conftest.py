@@ -1,7 +1,8 @@
 """Every ledger test runs twice: on an SQLite file, and on a real PostgreSQL server started here.
 
 The server comes from Debian's packages (``apt-get install postgresql``) and listens on a socket in a directory
-of its own. Where there is none, its half of the tests is skipped with that reason.
+of its own, and on a port of the loopback interface. Where there is none, its half of the tests is skipped with
+that reason.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import os
 import pwd
 import shutil
+import socket
 import sqlite3
 import subprocess
 import tempfile
@@ -28,6 +30,12 @@ def _tool(name: str) -> str:
     return found
 
 
+def _free_port() -> int:
+    with closing(socket.socket()) as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
 @pytest.fixture(scope="session")
 def server() -> Iterator[str]:
     """The address of a PostgreSQL server that lives as long as the tests."""
@@ -45,13 +53,15 @@ def server() -> Iterator[str]:
         subprocess.run(
             [initdb, "-D", data, "-U", "postgres", "-A", "trust", "--no-sync", "-E", "UTF8"], **words
         )
-        settings = f"-c listen_addresses='' -c unix_socket_directories={home} -c max_connections=40"
+        port = _free_port()
+        listen = f"-c listen_addresses=127.0.0.1 -c port={port} -c unix_socket_directories={home}"
+        settings = f"{listen} -c max_connections=40"
         subprocess.run([control, "-D", data, "-w", "-l", str(home / "log"), "-o", settings, "start"], **words)
     except subprocess.CalledProcessError as failed:
         shutil.rmtree(home, ignore_errors=True)
         pytest.skip(f"PostgreSQL is installed, but {Path(failed.cmd[0]).name} fails here")
     try:
-        yield f"postgresql:///postgres?host={home}&user=postgres"
+        yield f"postgresql:///postgres?host={home}&port={port}&user=postgres"
     finally:
         subprocess.run([control, "-D", data, "-w", "-m", "immediate", "stop"], **words)
         shutil.rmtree(home, ignore_errors=True)

@@ -27,10 +27,10 @@ upper = 200
 """
 
 
-def workers(home, task, where, *numbers):
-    """What ``workers.py`` prints for a task, run in ``home``."""
+def workers(home, *words, script="workers.py"):
+    """What a script beside this one prints, run in ``home``."""
     done = subprocess.run(
-        [sys.executable, Path(__file__).with_name("workers.py"), task, where, *map(str, numbers)],
+        [sys.executable, Path(__file__).with_name(script), *map(str, words)],
         cwd=home,
         capture_output=True,
         text=True,
@@ -44,7 +44,7 @@ def workers(home, task, where, *numbers):
 
 def _race(home, where, budget, processes):
     Ledger.init(where, pc.PureDP(epsilon=budget, neighbours=ONE))
-    reports = workers(home, "race", where, processes)
+    reports = workers(home, where, processes, script="racers.py")
     assert [report.pop()[:4] for report in reports] == ["E301"] * processes
     paid = [number for report in reports for number in report]
     assert len(paid) == len(set(paid)) == 100 * Fraction(budget)

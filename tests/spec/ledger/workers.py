@@ -1,4 +1,4 @@
-"""Real processes for the tests: they race for a budget, are killed at random, or die at a named point.
+"""Real processes for the tests: they are killed at random, die at a named point, or meet a full disk.
 
 Run as a script, so that its forks come from a process that has nothing else in it. Prints JSON.
 """
@@ -13,6 +13,8 @@ import sys
 import time
 from contextlib import suppress
 
+from racers import LOSS, fork
+
 import privcov as pc
 import privcov.publish as publish
 from privcov import files
@@ -22,7 +24,6 @@ from privcov.ledger import Ledger, Request
 from privcov.ledger.store import Session
 from privcov.randomness import FirstBit, NoBits
 
-LOSS = pc.PureDP(epsilon="0.01", neighbours="replace-one")
 WORDS = [
     "--schema",
     "people.toml",
@@ -33,40 +34,6 @@ WORDS = [
     "--mechanism",
     "laplace",
 ]
-
-
-def fork() -> int:
-    """A child that cannot outlive its test."""
-    child = os.fork()
-    if child == 0:
-        signal.alarm(90)
-    return child
-
-
-def pay(where: str) -> int:
-    return Ledger.open(where).pay(Request(loss=LOSS, mechanism="laplace")).number
-
-
-def race(where: str, processes: int) -> list[list[int | str]]:
-    """Everyone pays until refused: the numbers of the entries that each got, and what the refusal said."""
-    start_read, start_write = os.pipe()
-    reports = []
-    for _ in range(processes):
-        read, write = os.pipe()
-        if fork() == 0:
-            os.close(start_write)
-            os.read(start_read, 1)  # returns when the parent closes its end: all start together
-            numbers = []
-            try:
-                while True:
-                    numbers.append(pay(where))
-            except BudgetError as refusal:
-                os.write(write, json.dumps([*numbers, str(refusal)]).encode())
-            os._exit(0)
-        os.close(write)
-        reports.append(read)
-    os.close(start_write)
-    return [json.loads(os.read(read, 2**16) or b"null") for read in reports]
 
 
 def killed(where: str, kills: int, processes: int = 4) -> int:
