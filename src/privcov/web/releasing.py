@@ -22,6 +22,7 @@ from privcov.privacy import Loss
 from privcov.publish import release
 from privcov.released import Release
 from privcov.report.doubts import doubts
+from privcov.report.words import MOST_TOLD
 from privcov.schema import Schema
 from privcov.signing import PrivateKey
 
@@ -161,5 +162,6 @@ class Jobs:
             job.error = {"code": "E900", "text": "Internal error; what was paid stays paid."}
             job.state = "failed"
         else:
-            job.result = {"taken": made.certificate.mechanism, "doubts": [str(one) for one in doubts(made)]}
+            told = [str(doubt) for doubt in doubts(made)[:MOST_TOLD]]
+            job.result = {"taken": made.certificate.mechanism, "doubts": told}
             job.state = "done"

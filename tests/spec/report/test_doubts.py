@@ -342,9 +342,9 @@ def on_the_threshold(rows):
 
 
 def together_on_the_threshold(rows):
-    """Two numeric columns at the middle whose values are off it by a seventh."""
-    sign = np.where(np.arange(rows) % 2 == 0, 1.0, -1.0)
-    return np.column_stack([sign, np.roll(sign, 1)]) / 7, {name: {"lower": -1, "upper": 1} for name in "ab"}
+    """Two uncorrelated numeric columns at the middle whose values are off it by a seventh."""
+    one, other = (np.where(np.arange(rows) // step % 2 == 0, 1.0, -1.0) for step in (1, 2))
+    return np.column_stack([one, other]) / 7, {name: {"lower": -1, "upper": 1} for name in "ab"}
 
 
 WITH_A_LAW = ["symmetric-wishart", "laplace", "frobenius", "gaussian", "joint-gaussian", "wishart"]
