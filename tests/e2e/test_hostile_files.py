@@ -194,6 +194,25 @@ def test_a_sparse_wide_file_is_refused_before_its_matrix_is_read(tmp_path):
         assert (answer.code, "holes" in answer.err) == (2, True)
 
 
+@pytest.mark.parametrize("amount", ["1e-60", "1e-30", "1e60"])
+@pytest.mark.parametrize("relation", ["replace-one", "add-remove"])
+def test_a_release_at_the_ends_of_what_may_be_asked_is_read_by_every_command(
+    tmp_path, monkeypatch, capsys, amount, relation
+):
+    monkeypatch.chdir(tmp_path)
+    schema = pc.Schema.from_dict({"columns": {n: {"lower": 0, "upper": 200} for n in ("a", "b")}})
+    for loss in (pc.PureDP(epsilon=amount, neighbours=relation), pc.ZCDP(rho=amount, neighbours=relation)):
+        pc.release(ROWS, schema=schema, loss=loss).save("r.json", force=True)
+        for words in (
+            ["show", "r.json"],
+            ["ols", "r.json", "b ~ a"],
+            ["pca", "r.json"],
+            ["ridge", "r.json", "--target", "b"],
+        ):
+            assert main(words) in (0, 2), capsys.readouterr().err
+        assert main(["verify", "r.json"]) == 0
+
+
 def test_a_file_name_with_escapes_is_escaped_wherever_it_is_echoed(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     name = f"{CLEAR.replace('/', '')}\nholds all\udcff.json"

@@ -92,7 +92,9 @@ def _freedom(problem: Rehearsable, penalties: Floats) -> Floats:
 def _positive(moment: Floats) -> Floats:
     """The nearest positive matrix of the same trace, the simplest repair."""
     values, vectors = np.linalg.eigh(moment)
-    total = max(float(values.sum()), 1e-12)
+    total = max(
+        float(values.sum()), 1e-12 * max(1.0, float(np.abs(values).max()))
+    )  # which no rounding swallows
     descending = values[::-1]
     thresholds = (np.cumsum(descending) - total) / np.arange(1, len(values) + 1)
     threshold = thresholds[np.flatnonzero(descending > thresholds)[-1]]
