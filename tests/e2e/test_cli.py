@@ -45,6 +45,33 @@ def release(capsys, *words):
     return run(capsys, "release", "people.csv", "--schema", "people.toml", *words)
 
 
+@pytest.mark.parametrize(
+    ("was", "then", "code"),
+    [
+        ("lower = 0\nupper = 100", "lower = 0\nupper = 100\nfill = 101", "E144"),
+        ("lower = 0\nupper = 100", 'lower = 0\nupper = 100\nfill = 10\nmissing = "indicator"', "E145"),
+        ('["F", "M"]', '["F", "M"]\nmissing_values = ["M"]', "E142"),
+        ('["F", "M"]', '["F", "missing"]\nmissing = "indicator"', "E146"),
+        ("[columns.age]", "missing_values = 9\n[columns.age]", "E141"),
+        (
+            "[columns.age]",
+            'missing_values = ["1.5"]\n[file]\nseparator = ";"\ndecimal = ","\n[columns.age]',
+            "E143",
+        ),
+    ],
+)
+def test_rules_that_contradict_each_other_are_refused_in_a_line_and_nothing_is_paid(
+    home, capsys, was, then, code
+):
+    (home / "people.toml").write_text(SCHEMA.replace(was, then, 1))
+    assert run(capsys, "ledger", "init", "l.db", "--epsilon", "1", "--neighbours", "replace-one")[0] == 0
+    exit_code, out, err = release(capsys, "--epsilon", "1", "--neighbours", "replace-one", "--ledger", "l.db")
+    assert (exit_code, out) == (2, "")
+    assert err.startswith(f"privcov: {code} ")
+    assert err.count("\n") == 1
+    assert json.loads(run(capsys, "ledger", "show", "l.db", "--json")[1])["spent"]["epsilon"] == "0"
+
+
 def test_release_then_show(home, capsys):
     code, out, err = release(capsys, "--epsilon", "1", "--neighbours", "replace-one", "-o", "p.release.json")
     assert code == 0

@@ -204,11 +204,18 @@ def test_types_that_cannot_hold_a_level_are_refused_before_a_value_is_read(case:
             column_of(data, {"levels": levels})
 
 
-@pytest.mark.parametrize("categories", [pd.to_datetime(["2020-01-01"]), pd.Index([1.5])])
-def test_a_pandas_category_of_a_type_that_cannot_be_a_level_is_refused(categories: Any) -> None:
-    data = pd.DataFrame({"c": pd.Categorical([categories[0]], categories=categories)})
-    with pytest.raises(InputError, match="E110"):
-        column_of(data, {"levels": ["F", "M"]})
+@pytest.mark.parametrize(
+    ("values", "expected"),
+    [
+        (pd.to_datetime(["2020-01-01", None]), [NAN, NAN]),
+        ([1.5, None], [UNKNOWN, NAN]),
+        ([None, None], [NAN, NAN]),
+    ],
+)
+def test_categories_of_any_type_are_judged_one_at_a_time(values: Any, expected: list[float]) -> None:
+    # Their type follows from the values of a frame or of one partition: refusing it could tell of a cell.
+    data = pd.DataFrame({"c": pd.Series(values).astype("category")})
+    assert same(column_of(data, {"levels": ["F", "M"]}), expected)
 
 
 # --- other marks and encodings -------------------------------------------------------------------------

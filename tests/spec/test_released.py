@@ -99,8 +99,9 @@ def test_missing_cells_count_as_their_columns_say(tmp_path):
 
 
 def test_public_structure_knows_what_an_indicator_excludes(tmp_path):
-    made = with_rules(tmp_path, epsilon=1)
+    made = with_rules(tmp_path, epsilon=100)
     moment = made.second_moment(scaled=True)
+    assert np.abs(made.second_moment(raw=True, scaled=True)[1, 2]) > 1e-3  # noise, which repair takes away
     at = {name: place for place, name in enumerate(made.columns)}
     for name in ("age[missing]", "sex[missing]", "smoker[true]"):
         assert moment[at[name], at[name]] == pytest.approx(moment[0, at[name]], abs=1e-6)

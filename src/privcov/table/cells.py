@@ -213,14 +213,10 @@ def _text_codes(column: Categorical, values: pa.Array, dialect: Dialect) -> Floa
     if pa.types.is_null(values.type):
         return np.full(len(values), np.nan)
     trimmed = _trimmed(values if is_text(values.type) else values.cast(pa.string()))
-    levels = {
-        cell: place for place, level in enumerate(column.levels) if (cell := encoded(str(level), dialect))
-    }
-    codes = np.full(len(trimmed), UNKNOWN)
-    if levels:
-        found = _numbers(pc.index_in(trimmed, value_set=pa.array(list(levels), trimmed.type)))
-        known = np.isfinite(found)
-        codes[known] = np.array(list(levels.values()), dtype=np.float64)[found[known].astype(np.intp)]
+    never = b" "  # in the place of a level that the encoding has no bytes for: no trimmed cell is a space
+    levels = [encoded(str(level), dialect) or never for level in column.levels]
+    codes = _numbers(pc.index_in(trimmed, value_set=pa.array(levels, trimmed.type)))
+    codes[np.isnan(codes)] = UNKNOWN
     absent = pc.equal(pc.binary_length(trimmed), 0).fill_null(True)
     codes[_plain(absent)] = np.nan
     texts = [encoded(code, dialect) for code in column.missing_values or () if isinstance(code, str)]

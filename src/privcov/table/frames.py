@@ -58,8 +58,7 @@ def _check_series(column: Column, series: Any) -> None:
     dtype = series.dtype
     if type(dtype).__name__ == "SparseDtype":
         raise InputError("E112", f"column {column.name} is sparse.", "Make it dense.")
-    if _is_categorical(dtype) and dtype.categories is not None:
-        dtype, series = dtype.categories.dtype, dtype.categories.to_series()
+    # The type of categories follows from values, and partitions of a cluster may differ in it: no reason to refuse.
     if _holds_objects(dtype) or _is_categorical(dtype):
         return
     try:

@@ -11,6 +11,7 @@ from scipy.stats import binom
 
 import privcov as pc
 from privcov.bench import ridge as bench
+from privcov.errors import ParameterError
 from privcov.models import penalty as choosing
 from privcov.models.ridge_problem import solve
 from privcov.noise import GaussianEnsemble, WishartDifference
@@ -363,3 +364,26 @@ def test_on_the_papers_tables_more_budget_means_less_error(papers_data):
     assert "wine" in text
     assert "excess" in text
     assert bench.run("nowhere")["skipped"][0]["dataset"] == "wine"
+
+
+def test_new_rows_without_a_value_use_the_indicator_of_their_column():
+    pandas = pytest.importorskip("pandas")
+    kinds = {"age": {"lower": 0, "upper": 100}, "sex": {"levels": ["F", "M"]}}
+    own = {name: {**about, "missing": "indicator"} for name, about in kinds.items()}
+    schema = pc.Schema.from_dict({"columns": {**own, "y": {"lower": 0, "upper": 10}}})
+    rng = np.random.default_rng(5)
+    age = np.where(rng.uniform(size=400) < 0.2, np.nan, rng.uniform(0, 100, 400))
+    sex = rng.choice(np.array(["F", "M", None]), 400)
+    y = np.where(np.isnan(age), 2.0, 1 + age / 20) + np.array(
+        [{"F": 0, "M": 1, None: 3}[value] for value in sex]
+    )
+    frame = pandas.DataFrame({"age": age, "sex": sex, "y": y})
+    made = pc.release(
+        frame, schema=schema, loss=pc.PureDP(epsilon=10**9, neighbours="replace-one"), randomness=rehearsal(1)
+    )
+    fit = pc.ridge(made, target="y", penalty=1e-3)
+    rows = {"age": [np.nan, 60.0, None, 60], "sex": ["F", "M", None, ""]}
+    assert fit.predict(pandas.DataFrame(rows)) == pytest.approx([2, 5, 5, 7], abs=0.02)
+    assert fit.predict(rows) == pytest.approx([2, 5, 5, 7], abs=0.02)
+    with pytest.raises(ParameterError, match="E257"):
+        fit.predict({"age": ["old"], "sex": ["F"]})

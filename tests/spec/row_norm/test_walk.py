@@ -7,6 +7,7 @@ of the code are within 6 standard errors of the law (2e-9 each) and find an erro
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from fractions import Fraction
 from itertools import product
 
@@ -14,6 +15,7 @@ import numpy as np
 import pytest
 
 import privcov as pc
+from privcov.bounding import Bounding
 from privcov.grid import Grid
 from privcov.mechanisms.adaptive import Adaptive
 from privcov.privacy import Neighbours
@@ -238,3 +240,29 @@ def test_short_rows_get_a_short_radius_and_long_rows_keep_theirs():
         chosen[length] = np.median(bounds)
     assert chosen[1.0] == 1
     assert chosen[0.02] <= 0.5
+
+
+def test_what_is_cut_off_counts_the_indicators_of_missing_numbers():
+    """A candidate cuts nothing off a row exactly where clipping by it leaves the row as it is."""
+    own = {f"c{i}": {"lower": -1, "upper": 1, "missing": "indicator"} for i in range(2)}
+    own |= {f"d{i}": {"lower": -1, "upper": 1} for i in range(4)}
+    schema = pc.Schema.from_dict({"columns": own})
+    assert schema.keeps_indicators
+    grid, options = Grid.of(schema), radii(schema)
+    bounds = [int(option.squared_norm_bound * 4**grid.exponent) for option in options]
+    clips = [
+        Bounding.of(option, replace(grid, squared_norm_bound=bound))
+        for option, bound in zip(options, bounds, strict=True)
+    ]
+    rng = np.random.default_rng(4)
+    cells = rng.uniform(-1, 1, size=(40, 6)) * rng.uniform(0, 1, size=(40, 1))
+    cells[rng.uniform(size=(40, 6)) < 0.3] = np.nan
+    whole = Bounding.of(schema).rows(list(cells.T))
+    seen = set()
+    for row, made in zip(cells, whole, strict=True):
+        totals = cut_off(row[None], schema, options).totals
+        for clip, bound, cut in zip(clips, bounds, totals, strict=True):
+            assert (cut == 0) == (clip.rows(list(row[:, None]))[0] == made).all()
+            assert cut <= grid.squared_norm_bound - bound
+            seen.add((cut == 0, bool(np.isnan(row[:2]).any())))
+    assert len(seen) == 4
