@@ -39,7 +39,7 @@ from privcov.mechanisms.base import Draw
 from privcov.randomness import rehearsal
 from privcov.row_norm import choice, walk
 from privcov.sealed import Sealed
-from privcov.table import Table
+from privcov.table import Table, open_table
 from privcov.unbounded import entry, estimate, moments
 
 HOME = str(Path(pc.__file__).parent)
@@ -523,3 +523,13 @@ def test_a_certificate_is_not_younger_than_its_payment(table: str, tmp_path: Pat
     made = SPENDERS["laplace"](table, ledger=ledger)
     (paid,) = [line for line in ledger.log() if line.kind == "paid"]
     assert made.certificate.created <= paid.created
+
+
+def test_no_line_that_looks_for_a_header_can_be_left_with_the_rows_below_it(
+    table: str, secrets: Secrets
+) -> None:
+    def spend() -> None:
+        randomness.kernel().words(1)
+        open_table(table, SCHEMA)
+
+    assert swept(spend, secrets, "headers.py") > 5

@@ -115,8 +115,7 @@ def test_workers_without_this_library_are_refused_before_anything_is_paid(job: A
 
 LIE = """
 import privcov.summing
-honest = privcov.summing.encode_sensitive_sum
-def altered(gram):
+def altered(gram, honest=privcov.summing.encode_sensitive_sum):
     gram._low[{place}] {change}
     return honest(gram)
 privcov.summing.encode_sensitive_sum = altered

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from privcov.errors import InputError
+from privcov.errors import InputError, without_frames
 from privcov.schema import Schema
 from privcov.table.arrays import ArrayTable
 from privcov.table.arrow import ArrowTable
@@ -90,7 +90,8 @@ def _matching(given: str | os.PathLike[str]) -> list[Path]:
 
 
 def _open_paths(paths: Sequence[Path], schema: Schema) -> Table:
-    tables = [_reader(path)(path, schema) for path in paths]
+    # Whoever looks for a header holds the first bytes of the file, and rows are among them.
+    tables = without_frames(lambda: [_reader(path)(path, schema) for path in paths])
     return tables[0] if len(tables) == 1 else Chain(schema, tables)
 
 
