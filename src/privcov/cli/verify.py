@@ -17,7 +17,8 @@ def command(path: str, key_path: str | None, as_json: bool) -> None:
     """Check a release or an estimate: its form, its digest or signature, and that its certificate follows.
 
     Exit code 0: everything that was checked holds. 4: something does not. 2: the file cannot be read as one.
-    Without --key a valid signature proves only that some key signed; whose it is, you must compare.
+    Without --key a valid signature proves only that some key signed; whose it is, you must compare. With it,
+    nothing in a file that this key did not sign is read.
 
     Example: privcov verify people.release.json --key steward.pub
     """
