@@ -19,7 +19,6 @@ from privcov.paying import counts_rho, order_for
 from privcov.planning.candidates import Candidate, decide
 from privcov.privacy import Amount, Loss
 from privcov.row_norm.choice import NormChoice
-from privcov.row_norm.radii import readable_twice
 from privcov.schema import Schema
 from privcov.table import Table, open_table
 
@@ -71,8 +70,6 @@ def prepare(
     table = open_table(data, schema)
     runner = engine_for(engine, table)
     choice = NormChoice.before(decided.mechanism, decided.loss, word=row_norm, share=row_norm_share)
-    if choice is not None:
-        readable_twice(data)
     order = partial(order_for, decided.mechanism, loss=decided.loss, schema=schema, choice=choice)
     return Ready(decided=decided, table=table, engine=runner, choice=choice, order=order)
 

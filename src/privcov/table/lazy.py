@@ -1,4 +1,4 @@
-"""Tables that are read as they are computed: lazy polars frames and Arrow datasets, in bounded memory."""
+"""Tables that are read as they are computed: lazy polars frames, Arrow datasets and DuckDB relations."""
 
 from __future__ import annotations
 
@@ -10,9 +10,12 @@ import pyarrow as pa
 from privcov.bounding import Block
 from privcov.errors import InputError, InternalError
 from privcov.schema import Schema
-from privcov.table.arrow import batch_blocks, check_columns
+from privcov.table.arrow import ArrowTable, batch_blocks, check_columns
 from privcov.table.base import Table, block_rows
 from privcov.table.fragments import Held
+from privcov.table.plans.arrow import check_dataset
+from privcov.table.plans.duckdb import check_relation
+from privcov.table.plans.polars import check_lazy_frame
 
 
 class LazyTable(Table):
@@ -27,7 +30,9 @@ class LazyTable(Table):
                 "E110", "the lazy frame has a query that polars refuses.", "Call collect() to see why."
             ) from None
         check_columns(empty.to_arrow().schema, schema, "the frame")
-        self._frame = frame.select([column.name for column in schema.columns])
+        names = [column.name for column in schema.columns]
+        check_lazy_frame(frame, names)
+        self._frame = frame.select(names)
 
     def _blocks(self) -> Iterator[Block]:
         try:
@@ -50,6 +55,8 @@ class DatasetTable(Table):
     def __init__(self, dataset: Any, schema: Schema, parts: Sequence[Any] | None = None) -> None:
         super().__init__(schema)
         check_columns(dataset.schema, schema, "the dataset")
+        if parts is None:
+            check_dataset(dataset, [column.name for column in schema.columns])
         self._dataset = dataset
         self._parts = parts
 
@@ -77,6 +84,19 @@ class DatasetTable(Table):
                     yield from batch_blocks(batch, range(len(names)), self.schema)
         except (pa.ArrowException, OSError):
             raise InternalError() from None  # the text of a foreign error may quote a value
+
+
+class RelationTable(Table):
+    """A DuckDB relation: its query runs when it is read, and gives an Arrow stream."""
+
+    def __init__(self, relation: Any, schema: Schema) -> None:
+        super().__init__(schema)
+        check_relation(relation)
+        check_columns(relation.limit(0).to_arrow_table().schema, schema, "the relation")
+        self._relation = relation
+
+    def _blocks(self) -> Iterator[Block]:
+        yield from ArrowTable(self._relation, self.schema).blocks()
 
 
 def _row_groups(fragment: Any) -> Sequence[Any]:
