@@ -46,6 +46,15 @@ class Schema:
     max_rows_per_person: int = 1
     ignore_extra: bool = False
 
+    @property
+    def person_words(self) -> str:
+        """How many rows a person may have, and what that means for their number, as a sentence or two."""
+        most = self.max_rows_per_person
+        private = (
+            " Another person may have more or fewer, so the number of rows is private." if most > 1 else ""
+        )
+        return f"Rows per person: at most {most}.{private}"
+
     def __post_init__(self) -> None:
         object.__setattr__(self, "columns", tuple(self.columns))
         names = [column.name for column in self.columns]

@@ -64,13 +64,15 @@ def as_order(words: dict[str, Any]) -> dict[str, Any]:
     from privcov.schema import Schema
 
     engine = as_engine(words)
+    schema = Schema.read(words.pop("schema_path"))
     loss = as_loss(
-        **{name: words.pop(name) for name in ("epsilon", "delta", "rho", "neighbours", "understood")}
+        **{name: words.pop(name) for name in ("epsilon", "delta", "rho", "neighbours", "understood")},
+        rows_per_person=schema.max_rows_per_person,
     )
     data, options = words.pop("data"), words.pop("options")
     order = {
         "data": data[0] if len(data) == 1 else list(data),
-        "schema": Schema.read(words.pop("schema_path")),
+        "schema": schema,
         "loss": loss,
         "engine": engine,
         **{

@@ -75,7 +75,7 @@ def check(path: str, as_json: bool) -> None:
         return
     print(f"{path}: {len(schema.columns)} columns, {schema.dimension} after one-hot coding.")
     print(f"Row norm at most {norm:.4g} in scaled units; rows on a grid of 2^-{grid.exponent}.")
-    print(f"Missing cells: {schema.missing}. Rows per person: at most {schema.max_rows_per_person}.")
+    print(f"Missing cells: {schema.missing}. {schema.person_words}")
 
 
 @command.command(name="explain")
@@ -110,7 +110,7 @@ def explain(
 
     schema = Schema.read(path)
     given = loss_words["epsilon"] is not None or loss_words["rho"] is not None
-    loss = as_loss(**loss_words) if given else None
+    loss = as_loss(**loss_words, rows_per_person=schema.max_rows_per_person) if given else None
     costs = column_costs(schema, loss=loss)
     chosen = _private_norm(data, schema, loss, row_norm_share, ledger) if data is not None else None
     norm = float(schema.squared_norm_bound) ** 0.5
@@ -127,7 +127,8 @@ def explain(
         else f", and you declared at most {norm:.4g}: longer rows are clipped"
     )
     print(f"Scaled to [-1, 1], a row's squared norm is {' plus '.join(parts)}{limit}.")
-    print(f"Row norm at most {norm:.4g}; the noise grows with its square, {norm**2:.4g}.\n")
+    print(f"Row norm at most {norm:.4g}; the noise grows with its square, {norm**2:.4g}.")
+    print("" if schema.max_rows_per_person == 1 else f"{schema.person_words} The noise grows with it too.\n")
     per = "mean" if rows else "sum"
     headings = ["column", "bounds", "noise without it"] + ([f"noise on its {per}"] if loss else [])
     lines = [

@@ -134,7 +134,7 @@ def summary(draft: Draft) -> dict[str, Any]:
     return {
         "words": (
             f"{len(schema.columns)} columns, {schema.dimension} after one-hot coding. Row norm at most {norm:.4g} in "
-            f"scaled units. Missing cells: {schema.missing}. Rows per person: at most {schema.max_rows_per_person}."
+            f"scaled units. Missing cells: {schema.missing}. {schema.person_words}"
         ),
         "features": [feature.name for feature in schema.features],
         "columns": [column.name for column in schema.columns],

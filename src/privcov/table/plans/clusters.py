@@ -89,7 +89,9 @@ def check_dask_frame(frame: Any) -> None:
                 raise Unlisted(f"the step {name}")
             if name == "ReadParquetFSSpec":
                 check_files(step._dataset_info["ds"], step.columns)
-            elif name == "FromPandas" and any(kind.kind == "O" for kind in step.operand("frame")._data.dtypes):
+            elif name == "FromPandas" and any(
+                kind.kind == "O" for kind in step.operand("frame")._data.dtypes
+            ):
                 raise Unlisted("a column of objects")
             elif name in _DASK_COMPARISONS:
                 _check_dask_comparison(step)
