@@ -121,7 +121,7 @@ def test_a_spark_frame_that_a_cell_could_stop_is_refused(job: Any, session: Any)
         "cast in a filter": frame.filter("s > 1"),
         "overflow": frame.withColumn("a", F.col("a") + 1),
         "python": frame.withColumn("a", F.udf(abs, "double")("a")),
-        "batches of Python": frame.mapInPandas(iter, frame.schema),
+        "batches of Python": frame.mapInPandas(lambda batches: batches, frame.schema),
         "RDD": session.createDataFrame([(1.0, "F", 0.5)], frame.schema),
         "sum": frame.groupBy("s").agg(F.sum("a").alias("a"), F.sum("b").alias("b")),
     }
