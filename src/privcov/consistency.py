@@ -76,6 +76,10 @@ def _disagreements(release: Release) -> Iterator[str]:
     mechanism.check(loss)
     if loss.neighbours not in mechanism.relations:
         yield f"{kind.name} promises nothing under {loss.neighbours}"
+    if release.rows is not None and not loss.neighbours.count_is_public(grid.max_rows_per_person):
+        yield (
+            f"the number of rows is public, and a person with up to {grid.max_rows_per_person} rows moves it"
+        )
     choice = NormChoice.before(
         mechanism, loss, word=norm.get("row_norm", "declared"), share=norm.get("row_norm_share", "none")
     )

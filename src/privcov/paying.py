@@ -24,7 +24,6 @@ from privcov.mechanisms.base import Mechanism
 from privcov.privacy import Loss
 from privcov.randomness import Randomness
 from privcov.row_norm.choice import NormChoice
-from privcov.row_norm.radii import readable_twice
 from privcov.schema import Schema
 from privcov.table import open_table
 
@@ -112,7 +111,6 @@ def order_for(mechanism: Mechanism, *, loss: Loss, schema: Schema, choice: NormC
 
 def order_for_norm(data: Any, *, schema: Schema, choice: NormChoice) -> Request:
     """A private row-norm bound alone, as a request; refuses what public facts refuse."""
-    readable_twice(data)
     open_table(data, schema)
     grids = [Grid.of(option) for option in choice.candidates(schema)]
     return Request(loss=choice.price, mechanism="row-norm", grid=grid_facts(grids[0]), rho=choice.rho)

@@ -18,9 +18,8 @@ from privcov.ledger import Ledger, Request
 from privcov.mechanisms.base import Mechanism
 from privcov.paying import counts_rho, order_for
 from privcov.planning.candidates import Candidate, decide
-from privcov.privacy import Amount, Loss, Neighbours
+from privcov.privacy import Amount, Loss
 from privcov.row_norm.choice import NormChoice
-from privcov.row_norm.radii import readable_twice
 from privcov.schema import Schema
 from privcov.table import Table, open_table
 
@@ -75,8 +74,6 @@ def prepare(
         _check_rows(table, expect_rows, loss=loss, schema=schema)
     runner = engine_for(engine, table)
     choice = NormChoice.before(decided.mechanism, decided.loss, word=row_norm, share=row_norm_share)
-    if choice is not None:
-        readable_twice(data)
     order = partial(order_for, decided.mechanism, loss=decided.loss, schema=schema, choice=choice)
     return Ready(decided=decided, table=table, engine=runner, choice=choice, order=order)
 
@@ -85,7 +82,7 @@ def _check_rows(table: Table, expected: int, *, loss: Loss, schema: Schema) -> N
     """Refuse a table that has not the number of records it should, where that number is public."""
     if isinstance(expected, bool) or not isinstance(expected, int) or expected < 1:
         raise ParameterError("E216", f"expect_rows must be a whole number from 1, got {expected!r}.")
-    if loss.neighbours is Neighbours.ADD_REMOVE or schema.max_rows_per_person > 1:
+    if not loss.neighbours.count_is_public(schema.max_rows_per_person):
         raise ParameterError(
             "E216",
             "the number of rows is private here, so it cannot be compared with what you expect.",

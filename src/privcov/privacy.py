@@ -31,9 +31,19 @@ class Neighbours(StrEnum):
     """Which two tables must look alike to an observer of the release."""
 
     REPLACE_ONE = "replace-one"
-    """One person's row is replaced by any other; the number of rows n is public."""
+    """One person's rows are replaced by another's. With one row a person the number of rows n is public."""
     ADD_REMOVE = "add-remove"
-    """One person's row is added or removed; n is private."""
+    """One person's rows are added or removed; n is private."""
+
+    def count_is_public(self, rows_per_person: int) -> bool:
+        """Whether all neighbours of a table have as many rows as it has, so that n may be published as it is.
+
+        Where a person may have several rows, another may have more or fewer of them, and n moves with the person.
+
+        >>> Neighbours.REPLACE_ONE.count_is_public(1), Neighbours.REPLACE_ONE.count_is_public(3)
+        (True, False)
+        """
+        return self is Neighbours.REPLACE_ONE and rows_per_person == 1
 
     @classmethod
     def parse(cls, value: Neighbours | str | None) -> Neighbours:

@@ -21,7 +21,7 @@ from privcov.ledger import Ledger
 from privcov.mechanisms.base import Draw, Mechanism, Upper, answer
 from privcov.paying import pay
 from privcov.preparing import prepare
-from privcov.privacy import Amount, Loss, Neighbours
+from privcov.privacy import Amount, Loss
 from privcov.randomness import Randomness, kernel
 from privcov.released import Release
 from privcov.schema import Schema
@@ -98,7 +98,7 @@ def release(
         gram = sum_rows(table, schema, grid, engine=runner, progress=progress)
         bill.saw(lambda key: gram.fingerprint(key, schema.published().to_toml()))
         with using(runner.device):
-            return _public_rows(gram.rows, loss), answer(draw, gram)
+            return _public_rows(gram.rows, loss, schema), answer(draw, gram)
 
     rows, (upper, sketch) = without_reasons(read, chosen.draw(loss=rest, grid=grid, randomness=source))
     law = chosen.law(loss=rest, grid=grid)
@@ -125,9 +125,9 @@ def release(
     return made
 
 
-def _public_rows(rows: int, loss: Loss) -> int | None:
-    """The row count where it is public (replace-one), and nothing where it is not (add-remove)."""
-    if loss.neighbours is Neighbours.ADD_REMOVE:
+def _public_rows(rows: int, loss: Loss, schema: Schema) -> int | None:
+    """The row count where it is public (replace-one with one row a person), and nothing where it is not."""
+    if not loss.neighbours.count_is_public(schema.max_rows_per_person):
         return None
     if rows == 0:
         raise InputError("E108", "the table has no rows.", "Under add-remove an empty table can be released.")

@@ -39,7 +39,7 @@ class Release(Shown):
 
     schema: Schema
     rows: int | None
-    """The number of rows where it is public (replace-one); None under add-remove."""
+    """The number of rows where it is public (replace-one, one row a person); None where it is private."""
     upper: tuple[int, ...] | Triangle
     """The noisy integers of the upper triangle, in units of the grid; in machine words where they are many."""
     certificate: Certificate

@@ -58,6 +58,15 @@ class Schema:
     file: Dialect = RFC_4180
     """How a file of lines is read; no frame and no release depends on it."""
 
+    @property
+    def person_words(self) -> str:
+        """How many rows a person may have, and what that means for their number, as a sentence or two."""
+        most = self.max_rows_per_person
+        private = (
+            " Another person may have more or fewer, so the number of rows is private." if most > 1 else ""
+        )
+        return f"Rows per person: at most {most}.{private}"
+
     def __post_init__(self) -> None:
         object.__setattr__(self, "missing_values", missing_codes(self.missing_values, "the schema"))
         object.__setattr__(self, "columns", tuple(self._settled(column) for column in self.columns))

@@ -1,9 +1,10 @@
 """How far one neighbour can move the Gram matrix, in each norm. No other file may hold a sensitivity.
 
-D = Σ xxᵀ − Σ x′x′ᵀ is what changes between two neighbouring tables whose rows have squared norm at most R².
+D = Σ xxᵀ − Σ x′x′ᵀ is what changes between two neighbouring tables whose rows have squared norm at most R²: the sums
+over one person's rows in either table, at most m of them, not the same number, possibly none.
 Every function returns an upper bound as an exact rational in the unit of R² (grid units, when R² is the
 integer bound of the grid): irrational bounds are rounded up. Proofs, and the pairs that attain each bound:
-docs/proofs/sensitivity.md. A person with m rows moves D by at most m times as much in every norm.
+docs/proofs/sensitivity.md. Such a person moves D by at most m times as much as one with one row, in every norm.
 """
 
 from __future__ import annotations
@@ -130,17 +131,19 @@ class Sensitivity:
         return (1 + excess) * self.frobenius + count
 
     def joint_moments(self, *, intercept: int, sum_weight: Fraction) -> Fraction:
-        """√(w·‖change of the intercept's row‖² + ‖change of the block of the other columns‖_F²), replace-one.
+        """√(w·‖change of the intercept's row‖² + ‖change of the block of the other columns‖_F²), public count.
 
         The intercept is the integer ``intercept`` in every row, so the others have norm r, r² = R² − intercept²;
         with α = w·intercept² it is √(2αr² + 2r⁴ + α²/2) for α ≤ 2r², and √(4αr²) beyond.
         Proof: docs/proofs/joint-gaussian.md.
         """
-        if self.neighbours is not Neighbours.REPLACE_ONE:
-            raise ParameterError("E207", "the count is public under replace-one only.")
+        if not self.neighbours.count_is_public(self.rows_per_person):
+            raise ParameterError(
+                "E207", "the count is public under replace-one with one row per person only."
+            )
         rest, alpha = self.squared_norm - intercept**2, sum_weight * intercept**2
         below = 2 * alpha * rest + 2 * rest**2 + alpha**2 / 2
-        return sqrt_up(below if alpha <= 2 * rest else 4 * alpha * rest) * self.rows_per_person
+        return sqrt_up(below if alpha <= 2 * rest else 4 * alpha * rest)
 
     @property
     def triangle_l1(self) -> Fraction:

@@ -104,8 +104,8 @@ def test_tables_in_memory_are_cut_too(frame: pd.DataFrame, monkeypatch: pytest.M
     assert summed(array, Local(workers=2), schema=numbers) == whole_array
 
 
-@pytest.mark.parametrize("source", ["lazy frame", "lazy file", "reader", "dataset", "hive dataset"])
-def test_lazy_frames_streams_and_datasets_are_taken_as_they_are(
+@pytest.mark.parametrize("source", ["lazy frame", "dataset", "hive dataset"])
+def test_lazy_frames_and_datasets_are_taken_as_they_are(
     frame: pd.DataFrame, folder: Path, source: str
 ) -> None:
     table = pa.Table.from_pandas(frame, preserve_index=False)
@@ -113,12 +113,17 @@ def test_lazy_frames_streams_and_datasets_are_taken_as_they_are(
     ds.write_dataset(table, folder / "hive", format="parquet", partitioning=by_sex)
     sources = {
         "lazy frame": pl.from_pandas(frame).lazy().filter(pl.col("b") < 1e9),
-        "lazy file": pl.scan_parquet(folder / "*.parquet"),
-        "reader": table.to_reader(max_chunksize=333),
         "dataset": ds.dataset(sorted(map(str, folder.glob("*.parquet")))),
         "hive dataset": ds.dataset(folder / "hive", partitioning="hive"),
     }
     assert summed(sources[source], Local(workers=2)) == summed(frame)
+
+
+def test_lazy_numbers_of_files_are_taken_as_they_are(frame: pd.DataFrame, folder: Path) -> None:
+    numbers = Schema.from_dict(
+        {"columns": {name: {"lower": 0, "upper": 1} for name in "ab"}, "ignore_extra": True}
+    )
+    assert summed(pl.scan_parquet(folder / "*.parquet"), schema=numbers) == summed(frame, schema=numbers)
 
 
 def test_a_lazy_frame_of_the_wrong_type_is_refused_before_its_query_runs(frame: pd.DataFrame) -> None:

@@ -53,6 +53,28 @@ def test_a_dask_frame_is_summed_where_it_is(job: Any, client: Any) -> None:
         next(open_table(frame, _schema(job)).blocks())
 
 
+@pytest.mark.parametrize("step", ["csv", "cast", "python", "objects", "graph", "text against number"])
+def test_a_dask_frame_that_a_cell_could_stop_is_refused(job: Any, client: Any, step: str) -> None:
+    frames = pytest.importorskip("dask.dataframe")
+    files = frames.read_parquet(str(job.folder / "*.parquet"))
+    bad = {
+        "csv": lambda: frames.read_csv(str(job.folder / "*.csv")),
+        "cast": lambda: files.assign(a=files.s.astype(float)),
+        "python": lambda: files.map_partitions(abs, meta=files._meta),
+        "objects": lambda: frames.from_pandas(job.frame.astype({"s": object}), npartitions=2),
+        "graph": lambda: files.persist(),
+        "text against number": lambda: files[files.s == 1],
+    }
+    with pytest.raises(InputError, match="E150 the Dask frame"):
+        open_table(bad[step](), _schema(job))
+
+
+def test_a_dask_frame_of_files_is_summed_where_it_is(job: Any, client: Any) -> None:
+    frames = pytest.importorskip("dask.dataframe")
+    frame = frames.read_parquet(str(job.folder / "*.parquet"))
+    assert job.sum(frame[frame.b < 1e9], Dask(client=client)) == job.expected
+
+
 def test_what_a_bound_would_cut_off_is_the_same_on_dask(job: Any, client: Any) -> None:
     options = candidates(_schema(job))
     expected = cut_off(job.frame, _schema(job), options)

@@ -108,6 +108,31 @@ def test_a_spark_frame_is_summed_where_it_is(job: Any, session: Any) -> None:
 
 
 @java
+def test_a_spark_frame_that_a_cell_could_stop_is_refused(job: Any, session: Any) -> None:
+    from pyspark.sql import functions as F
+
+    schema = sys.modules[type(job).__module__].SCHEMA
+    frame = session.read.parquet(*map(str, sorted(job.folder.glob("*.parquet"))))
+    files = list(map(str, sorted(job.folder.glob("*.csv"))))
+    bad = {
+        "csv": session.read.csv(files, header=True, schema=frame.schema),
+        "strict csv": session.read.csv(files, header=True, schema=frame.schema, mode="FAILFAST"),
+        "cast": frame.withColumn("a", F.col("s").cast("double")),
+        "cast in a filter": frame.filter("s > 1"),
+        "overflow": frame.withColumn("a", F.col("a") + 1),
+        "python": frame.withColumn("a", F.udf(abs, "double")("a")),
+        "batches of Python": frame.mapInPandas(lambda batches: batches, frame.schema),
+        "RDD": session.createDataFrame([(1.0, "F", 0.5)], frame.schema),
+        "sum": frame.groupBy("s").agg(F.sum("a").alias("a"), F.sum("b").alias("b")),
+    }
+    for made in bad.values():
+        with pytest.raises(InputError, match="E150 the Spark frame"):
+            open_table(made, schema)
+    good = frame.filter("b < 1000000000 and s is not null").select("b", "a", "s")
+    assert job.sum(good, Spark(session=session)) == job.expected
+
+
+@java
 def test_a_session_of_another_master_is_not_taken_for_the_one_asked_for(job: Any, session: Any) -> None:
     schema = sys.modules[type(job).__module__].SCHEMA
     with pytest.raises(ParameterError, match="E213"):

@@ -69,6 +69,8 @@ def pairs(grid: Grid, neighbours: Neighbours, *, bases: Sequence[int] = (0,)) ->
     repeated on each, the others stand on the first alone.
     """
     moves = _with_intercept(grid) if grid.intercept else _moves(grid.dimension, neighbours)
+    if grid.max_rows_per_person > 1:
+        moves = _with_more_rows(moves, grid.max_rows_per_person, neighbours)
     made: list[Pair] = []
     for place, (name, before, after) in enumerate(moves):
         for base in bases if place == 0 else bases[:1]:
@@ -104,6 +106,21 @@ def _moves(dimension: int, neighbours: Neighbours) -> list[Move]:
         ("two diagonals", [half * (axes[0] + axes[1])], [half * (axes[0] - axes[1])]),
         ("largest ℓ1", *_largest_triangle(dimension)),
         ("a row or a zero row", [axes[0]], [zero]),
+    ]
+
+
+def _with_more_rows(moves: list[Move], most: int, neighbours: Neighbours) -> list[Move]:
+    """The same moves by a person with as many rows as declared; and replaced by one row, or by none at all."""
+    found: list[Move] = [
+        (f"{name}, {most} times", before * most, after * most) for name, before, after in moves
+    ]
+    if neighbours is Neighbours.ADD_REMOVE:
+        return found
+    name, before, after = moves[0]
+    return [
+        *found,
+        (f"{name}, {most} rows or one", before * most, after),
+        (f"{most} rows or none", before * most, []),
     ]
 
 

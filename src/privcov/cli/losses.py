@@ -9,7 +9,7 @@ import click
 
 from privcov.cli.output import note
 from privcov.errors import ParameterError
-from privcov.privacy import ZCDP, ApproxDP, Loss, PureDP
+from privcov.privacy import ZCDP, ApproxDP, Loss, Neighbours, PureDP
 
 EPSILON_POLICY_CAP = 10
 
@@ -34,13 +34,26 @@ def loss_options(command: Callable[..., Any]) -> Callable[..., Any]:
     return command
 
 
+def default_neighbours(rows_per_person: int) -> str:
+    """replace-one, and a note of what it means for the number of rows."""
+    public = Neighbours.REPLACE_ONE.count_is_public(rows_per_person)
+    what = "public" if public else f"private, because a person may have up to {rows_per_person}"
+    note(f"neighbours: replace-one (the default): the number of rows is {what}.")
+    return Neighbours.REPLACE_ONE
+
+
 def as_loss(
-    *, epsilon: str | None, delta: str | None, rho: str | None, neighbours: str | None, understood: bool
+    *,
+    epsilon: str | None,
+    delta: str | None,
+    rho: str | None,
+    neighbours: str | None,
+    understood: bool,
+    rows_per_person: int = 1,
 ) -> Loss:
     """The loss these options mean; the default relation is announced, never silent."""
     if neighbours is None:
-        neighbours = "replace-one"
-        note("neighbours: replace-one (the default): the number of rows is public.")
+        neighbours = default_neighbours(rows_per_person)
     if rho is not None:
         if epsilon is not None or delta is not None:
             raise ParameterError("E204", "give either rho or epsilon (with or without delta), not both.")

@@ -77,8 +77,10 @@ def as_order(words: dict[str, Any]) -> dict[str, Any]:
     from privcov.schema import Schema
 
     engine = as_engine(words)
+    schema = Schema.read(words.pop("schema_path"))
     loss = as_loss(
-        **{name: words.pop(name) for name in ("epsilon", "delta", "rho", "neighbours", "understood")}
+        **{name: words.pop(name) for name in ("epsilon", "delta", "rho", "neighbours", "understood")},
+        rows_per_person=schema.max_rows_per_person,
     )
     data, options = words.pop("data"), words.pop("options")
     schema, timing = Schema.read(words.pop("schema_path")), words.pop("timing")

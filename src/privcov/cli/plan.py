@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import click
 
-from privcov.cli.losses import as_loss, loss_options
+from privcov.cli.losses import as_loss, default_neighbours, loss_options
 from privcov.cli.output import counting, json_option, note, print_json, say
 
 if TYPE_CHECKING:
@@ -75,7 +75,7 @@ def command(
         return
     if rows == "?" or kind is not None:
         raise click.UsageError("--rows ? and --kind go with a --target.")
-    loss, count = as_loss(**loss_words), _rows(rows)
+    loss, count = as_loss(**loss_words, rows_per_person=schema.max_rows_per_person), _rows(rows)
     divided = (
         None if releases is None else split(loss=loss, grid=Grid.of(schema), rows=count, releases=releases)
     )
@@ -130,14 +130,15 @@ def _invert(
     if given and kind is not None:
         raise click.UsageError("--kind asks for a budget; leave --epsilon and --rho out.")
     if rows == "?":
-        found = answer_rows(loss=as_loss(**loss_words), **common)
+        found = answer_rows(loss=as_loss(**loss_words, rows_per_person=schema.max_rows_per_person), **common)
     elif given:
-        found = answer(loss=as_loss(**loss_words), rows=_rows(rows), **common)
+        found = answer(
+            loss=as_loss(**loss_words, rows_per_person=schema.max_rows_per_person), rows=_rows(rows), **common
+        )
     else:
         neighbours = loss_words["neighbours"]
         if neighbours is None:
-            neighbours = "replace-one"
-            note("neighbours: replace-one (the default): the number of rows is public.")
+            neighbours = default_neighbours(schema.max_rows_per_person)
         delta = loss_words["delta"]
         sort = cast("Kind", kind or ("pure" if delta is None else "approximate"))
         found = answer_loss(rows=_rows(rows), kind=sort, neighbours=neighbours, delta=delta, **common)

@@ -56,7 +56,8 @@ def command(
     )
     key, book = delivery.key, delivery.book
 
-    with reading(count=loss.neighbours == "replace-one") as progress:
+    public = loss.neighbours.count_is_public(order["schema"].max_rows_per_person)
+    with reading(count=public) as progress:
         made = release(**order, ledger=delivery.ready(), deliver=delivery.deliver, progress=progress)
     if made.certificate.loss.kind != loss.kind:
         note(f"auto took {made.certificate.mechanism}: less noise here, and a stronger promise than asked.")

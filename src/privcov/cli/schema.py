@@ -92,7 +92,7 @@ def check(path: str, as_json: bool) -> None:
         return
     say_line(f"{path}: {len(schema.columns)} columns, {schema.dimension} after one-hot coding.")
     say(f"Row norm at most {norm:.4g} in scaled units; rows on a grid of 2^-{grid.exponent}.")
-    say(f"Missing cells: {schema.missing_words}. Rows per person: at most {schema.max_rows_per_person}.")
+    say(f"Missing cells: {schema.missing_words}. {schema.person_words}")
     if schema.file.words():
         say(f"A file of lines: {schema.file.sentence()}.")
 
@@ -130,7 +130,7 @@ def explain(
 
     schema = Schema.read(path)
     given = loss_words["epsilon"] is not None or loss_words["rho"] is not None
-    loss = as_loss(**loss_words) if given else None
+    loss = as_loss(**loss_words, rows_per_person=schema.max_rows_per_person) if given else None
     costs = column_costs(schema, loss=loss)
     chosen = _private_norm(data, schema, loss, row_norm_share, ledger) if data is not None else None
     norm = float(schema.squared_norm_bound) ** 0.5
@@ -147,7 +147,8 @@ def explain(
         else f", and you declared at most {norm:.4g}: longer rows are clipped"
     )
     say(f"Scaled to [-1, 1], a row's squared norm is {' plus '.join(parts)}{limit}.")
-    say(f"Row norm at most {norm:.4g}; the noise grows with its square, {norm**2:.4g}.\n")
+    say(f"Row norm at most {norm:.4g}; the noise grows with its square, {norm**2:.4g}.")
+    say("" if schema.max_rows_per_person == 1 else f"{schema.person_words} The noise grows with it too.\n")
     per = "mean" if rows else "sum"
     headings = ["column", "bounds", "noise without it"] + ([f"noise on its {per}"] if loss else [])
     lines = [

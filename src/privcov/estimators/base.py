@@ -80,8 +80,8 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
         for name in [name for name in vars(self) if name.endswith("_")]:
             delattr(self, name)  # what an earlier fit left does not belong to this release
         loss = loss_of(epsilon=self.epsilon, delta=self.delta, rho=self.rho, neighbours=self.neighbours)
-        # Under add-remove the number of rows is private, so no number of them may be refused.
-        fewest = 0 if loss.neighbours is Neighbours.ADD_REMOVE else 2
+        # Where the number of rows is private, no number of them may be refused.
+        fewest = 2 if loss.neighbours.count_is_public(self.max_rows_per_person) else 0
         table = self._table(rows, reset=True, fewest=fewest)
         self._check_shape(len(table) if fewest else None, table.shape[1])
         columns = columns_of("bounds", self.bounds, [f"x{place}" for place in range(table.shape[1])])

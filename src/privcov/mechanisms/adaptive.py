@@ -17,7 +17,7 @@ from privcov.mechanisms.base import DataDrivenMechanism, Draw, Mechanism, Upper
 from privcov.mechanisms.gaussian import Gaussian
 from privcov.mechanisms.separate import EXACT_COLUMNS, Separate
 from privcov.noise import NoiseLaw
-from privcov.privacy import ZCDP, ApproxDP, Loss, Neighbours, PureDP
+from privcov.privacy import ZCDP, ApproxDP, Loss, PureDP
 from privcov.randomness import Randomness
 from privcov.sealed import Sealed
 from privcov.sensitivity import Sensitivity, sqrt_up
@@ -167,7 +167,7 @@ class PrivateTrace(Sealed):
             noise=int(rounded_normals(randomness, count=1, std=std)[0]),
             std=std,
             largest_row=grid.squared_norm_bound,
-            public_rows=loss.neighbours is Neighbours.REPLACE_ONE,
+            public_rows=loss.neighbours.count_is_public(grid.max_rows_per_person),
         )
 
     def answer(self, trace: int, *, rows: int) -> int:

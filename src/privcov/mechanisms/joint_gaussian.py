@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Literal
+from typing import Literal, Never
 
 import numpy as np
 
@@ -50,10 +50,7 @@ class JointGaussian(AdditiveMechanism):
     def check(self, loss: Loss) -> None:
         super().check(loss)
         if loss.neighbours is not Neighbours.REPLACE_ONE:
-            raise ParameterError(
-                "E207", "joint-gaussian releases the exact count, which is public under replace-one only.",
-                "Use replace-one, or the gaussian mechanism.",
-            )  # fmt: skip
+            _needs_public_count()
 
     def as_zcdp(self, loss: Loss) -> Fraction:
         """μ²/2, whatever the loss was said in: Gaussian noise is zCDP."""
@@ -88,6 +85,8 @@ class JointGaussian(AdditiveMechanism):
                 "Use intercept = true, missing = \"midpoint\", and a row_norm_bound that leaves the intercept "
                 "and indicators whole; or the gaussian mechanism.",
             )  # fmt: skip
+        if not loss.neighbours.count_is_public(grid.max_rows_per_person):
+            _needs_public_count()
         ratio = f"{self._ratio(grid):.6f}"
         moved = Sensitivity.of(grid, loss.neighbours).joint_moments(
             intercept=2**grid.exponent, sum_weight=1 / Fraction(ratio) ** 2
@@ -99,6 +98,14 @@ class JointGaussian(AdditiveMechanism):
         rest = float(grid.squared_norm_bound * grid.unit) - 1.0
         u = 0.5 if self.focus == "mean" else _best_for_covariance(grid.dimension - 1)
         return max(1e-5, math.sqrt(u / rest))
+
+
+def _needs_public_count() -> Never:
+    raise ParameterError(
+        "E207",
+        "joint-gaussian releases the exact count, public under replace-one with one row per person only.",
+        "Use replace-one and max_rows_per_person = 1, or the gaussian mechanism.",
+    )
 
 
 def _best_for_covariance(others: int) -> float:

@@ -16,7 +16,7 @@ from privcov.mechanisms.base import DataDrivenMechanism, Draw, Upper
 from privcov.mechanisms.budget import EXCESS
 from privcov.mechanisms.eigenvectors import EXACT_COLUMNS
 from privcov.mechanisms.spectral import SPECTRAL
-from privcov.privacy import Loss, Neighbours
+from privcov.privacy import Loss
 from privcov.randomness import Randomness
 from privcov.sensitivity import Sensitivity
 
@@ -47,7 +47,7 @@ class KapralovTalwar(DataDrivenMechanism):
         scale = ceil(((1 + EXCESS) * sensitivity.operator + 1) / step)
         noise = discrete_laplace(randomness, scale=scale, count=d)
         coefficient = sensitivity.spread if self.exponent == "tight" else 4 * sensitivity.operator
-        public_rows = loss.neighbours is Neighbours.REPLACE_ONE
+        public_rows = loss.neighbours.count_is_public(grid.max_rows_per_person)
         return _Draw(self, d, step / coefficient, noise, public_rows, grid.squared_norm_bound, randomness)
 
 

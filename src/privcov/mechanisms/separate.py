@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Literal
+from typing import Literal, Never
 
 import numpy as np
 
@@ -49,10 +49,7 @@ class Separate(DataDrivenMechanism):
     def check(self, loss: Loss) -> None:
         super().check(loss)
         if self.constants == "published" and loss.neighbours is not Neighbours.REPLACE_ONE:
-            raise ParameterError(
-                "E207", "separate as published clips to the number of rows, public under replace-one only.",
-                "Use replace-one, or leave the published constants.",
-            )  # fmt: skip
+            _needs_public_count()
 
     def expected_error(self, *, loss: Loss, grid: Grid, spectrum: Sequence[float]) -> float | None:
         """Pair by pair, where every eigenvalue is far from zero and from all but one other."""
@@ -78,8 +75,10 @@ class Separate(DataDrivenMechanism):
 
     def draw(self, *, loss: Loss, grid: Grid, randomness: Randomness) -> _Draw:
         self.check(loss)
-        d = grid.dimension
+        d, public = grid.dimension, loss.neighbours.count_is_public(grid.max_rows_per_person)
         self.check_columns(d, most=EXACT_COLUMNS, instead="gaussian")
+        if self.constants == "published" and not public:
+            _needs_public_count()
         vectors_std, values_std = self.stds(loss=loss, grid=grid)
         if self.arithmetic == "exact":
             for_vectors = gaussian_ensemble(
@@ -95,8 +94,16 @@ class Separate(DataDrivenMechanism):
             ensemble = kind(dimension=d, scale=float(vectors_std))
             for_vectors = _integers(ensemble.simulate(randomness)[np.triu_indices(d)])
             for_values = _integers(float(values_std) * randomness.normals(d))
-        most = grid.squared_norm_bound if loss.neighbours is Neighbours.REPLACE_ONE else None
+        most = grid.squared_norm_bound if public else None
         return _Draw(SPECTRAL[self.arithmetic], d, for_vectors, for_values, most)
+
+
+def _needs_public_count() -> Never:
+    raise ParameterError(
+        "E207",
+        "separate as published clips to the number of rows, public under replace-one with one row per person only.",
+        "Use replace-one and max_rows_per_person = 1, or leave the published constants.",
+    )
 
 
 @dataclass(frozen=True, repr=False, eq=False)

@@ -46,7 +46,8 @@ def change(release: Release) -> str:
     most = release.schema.max_rows_per_person
     one = "one person's row" if most == 1 else f"one person's rows, up to {most} of them,"
     if release.certificate.loss.neighbours is Neighbours.REPLACE_ONE:
-        return f"replacing {one} by any other"
+        other = "any other" if most == 1 else f"any others, as many or not, up to {most}"
+        return f"replacing {one} by {other}"
     return f"adding or removing {one}"
 
 

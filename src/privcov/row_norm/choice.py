@@ -29,7 +29,7 @@ from privcov.mechanisms.adaptive import Adaptive, Parts
 from privcov.mechanisms.base import Mechanism
 from privcov.privacy import ZCDP, Amount, ApproxDP, Loss, PureDP, decimal_text, exact
 from privcov.randomness import Randomness
-from privcov.row_norm.radii import candidates, cut_off, readable_twice
+from privcov.row_norm.radii import candidates, cut_off
 from privcov.row_norm.walk import radii, walk_radii
 from privcov.schema import Schema
 
@@ -150,9 +150,8 @@ def choose_row_norm(
 ) -> Schema:
     """The schema with a privately chosen row-norm bound: pure ε of ``choice.price``.
 
-    Reads the table once; the release then reads it again, so a stream that can be read only once is refused.
+    Reads the table once; the release then reads it again.
     """
-    readable_twice(data)
     options = candidates(schema)
     if len(options) == 1:
         return schema

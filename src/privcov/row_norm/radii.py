@@ -14,7 +14,7 @@ import numpy as np
 
 from privcov.bounding import Bounding, part_of
 from privcov.engines import AnyFragment, Engine, Local, Report, Result, gather
-from privcov.errors import InternalError, ParameterError
+from privcov.errors import InternalError
 from privcov.grid import Grid
 from privcov.schema import Schema
 from privcov.table import open_table
@@ -87,12 +87,3 @@ def cut_fragment(
             for j, limit in enumerate(limits):
                 totals[j] += int(np.maximum(squared - limit, 0.0).sum())
     return count, json.dumps([*totals, trace, count]).encode("ascii")
-
-
-def readable_twice(data: Any) -> None:
-    """Refuse a stream: the choice reads the table once, and the release again."""
-    if type(data).__name__ == "RecordBatchReader":
-        raise ParameterError(
-            "E211", "a stream can be read only once, and a private row norm needs two readings.",
-            "Give a table or a file.",
-        )  # fmt: skip

@@ -18,7 +18,7 @@ from privcov.grid import Grid
 from privcov.mechanisms.adaptive import Adaptive, PrivateTrace
 from privcov.privacy import ZCDP, PureDP
 from privcov.randomness import Randomness
-from privcov.row_norm.radii import Cut, candidates, cut_off, readable_twice
+from privcov.row_norm.radii import Cut, candidates, cut_off
 from privcov.schema import Schema
 from privcov.sensitivity import Sensitivity
 
@@ -49,9 +49,8 @@ def walk_radii(
 ) -> tuple[Schema, Adaptive]:
     """The schema with a privately chosen bound, and what to release under it: ``price`` for the walk, ``trace``.
 
-    Reads the table once; the release then reads it again, so a stream that can be read only once is refused.
+    Reads the table once; the release then reads it again.
     """
-    readable_twice(data)
     grid = Grid.of(schema)
     mechanism.check_grid(grid)
     options = radii(schema)

@@ -1,4 +1,4 @@
-"""Arrow tables, batches and streams, and every frame that offers itself as an Arrow stream."""
+"""Arrow tables and batches, and what gives itself as an Arrow stream and is known not to fail while it is read."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from privcov.table.cells import cells, check_type
 
 
 class ArrowTable(Table):
-    """Anything with ``__arrow_c_stream__``: Arrow, polars, DuckDB and others."""
+    """Rows that come by ``__arrow_c_stream__``: Arrow tables, polars frames, DuckDB relations, partitions of Spark."""
 
     def __init__(self, data: Any, schema: Schema) -> None:
         if isinstance(data, pa.RecordBatch):

@@ -31,7 +31,7 @@ class Table(ABC):
     def __init__(self, schema: Schema, known_rows: int | None = None) -> None:
         self.schema = schema
         self.known_rows = known_rows
-        """The number of rows, where metadata tells it without reading a value; sensitive under add-remove."""
+        """The number of rows, where metadata tells it without reading a value; sensitive unless it is public."""
         self.rows = 0
         """Rows handed out so far."""
         self.bytes_done: int | None = None

@@ -22,6 +22,7 @@ from privcov.table.arrow import check_columns
 from privcov.table.base import Answer, Table, check_names
 from privcov.table.fragments import Arrived
 from privcov.table.frames import PandasTable
+from privcov.table.plans.clusters import check_dask_frame, check_spark_frame
 
 PATIENCE = 300.0
 """Seconds for which a job waits on a Dask cluster that has no worker; one that grows on demand needs some."""
@@ -51,6 +52,7 @@ class SparkTable(_ClusterTable):
                 "Select numbers and texts.",
             ) from None
         places = check_columns(found, schema, "the Spark frame")
+        check_spark_frame(frame)
         names = [found.field(place).name for place in places]
         self._frame = frame.select(*("`" + name.replace("`", "``") + "`" for name in names))
         self._kinds = pa.schema([found.field(place) for place in places])
@@ -75,6 +77,7 @@ class DaskTable(_ClusterTable):
         PandasTable(frame._meta, schema)  # its names and types, without a row
         places = check_names(frame.columns, schema, "the frame")
         self._frame = frame[[frame.columns[place] for place in places]]
+        check_dask_frame(self._frame)
         self.parts = int(frame.npartitions)
 
     def asked_at_home(self, question: str) -> list[object]:

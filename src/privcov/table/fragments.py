@@ -64,7 +64,7 @@ class Fragment:
 
 @dataclass(frozen=True, kw_only=True)
 class Held:
-    """Rows that are in this process, or a stream that ends here: no other process can open them."""
+    """Rows that are in this process, or computed in it: no other process can open them."""
 
     place: int
     table: Table
@@ -91,9 +91,9 @@ class Arrived:
     rows: int | None = None
 
     def open(self, schema: Schema) -> Table:
-        from privcov.table.opening import open_table
+        from privcov.table.opening import open_partition
 
-        return open_table(self.data, schema)
+        return open_partition(self.data, schema)
 
 
 def slices(rows: int, schema: Schema) -> list[tuple[int, int]]:

@@ -1,4 +1,4 @@
-"""Tables that are read as they are computed: lazy polars frames and Arrow datasets, in bounded memory."""
+"""Tables that are read as they are computed: lazy polars frames, Arrow datasets and DuckDB relations."""
 
 from __future__ import annotations
 
@@ -10,9 +10,12 @@ import pyarrow as pa
 from privcov.bounding import Block
 from privcov.errors import InputError, InternalError
 from privcov.schema import Schema
-from privcov.table.arrow import batch_blocks, check_columns
+from privcov.table.arrow import ArrowTable, batch_blocks, check_columns
 from privcov.table.base import Table, block_rows
 from privcov.table.fragments import Held
+from privcov.table.plans.arrow import check_dataset
+from privcov.table.plans.duckdb import check_relation
+from privcov.table.plans.polars import check_lazy_frame
 
 
 class LazyTable(Table):
@@ -27,6 +30,7 @@ class LazyTable(Table):
                 "E110", "the lazy frame has a query that polars refuses.", "Call collect() to see why."
             ) from None
         places = check_columns(empty.to_arrow().schema, schema, "the frame")
+        check_lazy_frame(frame, [empty.columns[place] for place in places])
         import polars
 
         # By place: polars takes some names for patterns, "*" for every column and "^a.*$" for those that begin so.
@@ -42,7 +46,10 @@ class LazyTable(Table):
 
     def _frames(self) -> Iterable[Any]:
         if hasattr(self._frame, "collect_batches"):
-            frames: Iterable[Any] = self._frame.collect_batches(chunk_size=block_rows(self.schema))
+            frames: Iterable[Any] = self._frame.collect_batches(
+                chunk_size=block_rows(self.schema),
+                maintain_order=True,  # rows are paired by place
+            )
             return frames
         return [self._frame.collect()]  # polars before 1.34
 
@@ -54,6 +61,8 @@ class DatasetTable(Table):
         super().__init__(schema)
         places = check_columns(dataset.schema, schema, "the dataset")
         self._names = [dataset.schema.names[place] for place in places]
+        if parts is None:
+            check_dataset(dataset, self._names)
         self._dataset = dataset
         self._parts = parts
 
@@ -80,6 +89,19 @@ class DatasetTable(Table):
                     yield from batch_blocks(batch, range(len(self._names)), self.schema)
         except (pa.ArrowException, OSError):
             raise InternalError() from None  # the text of a foreign error may quote a value
+
+
+class RelationTable(Table):
+    """A DuckDB relation: its query runs when it is read, and gives an Arrow stream."""
+
+    def __init__(self, relation: Any, schema: Schema) -> None:
+        super().__init__(schema)
+        check_relation(relation)
+        check_columns(relation.limit(0).to_arrow_table().schema, schema, "the relation")
+        self._relation = relation
+
+    def _blocks(self) -> Iterator[Block]:
+        yield from ArrowTable(self._relation, self.schema).blocks()
 
 
 def _row_groups(fragment: Any) -> Sequence[Any]:

@@ -20,8 +20,9 @@ from privcov.table.clusters import DaskTable, SparkTable
 from privcov.table.csv import CsvTable
 from privcov.table.fragments import Piece
 from privcov.table.frames import PandasTable
-from privcov.table.lazy import DatasetTable, LazyTable
+from privcov.table.lazy import DatasetTable, LazyTable, RelationTable
 from privcov.table.parquet import ParquetTable
+from privcov.table.plans.steps import refuse_stream
 
 _ENDINGS = re.compile(
     r".*(?:\.(?P<lines>csv|tsv)(\.gz|\.zst)?|\.(?P<parquet>parquet|pq))", re.IGNORECASE | re.DOTALL
@@ -31,10 +32,11 @@ _ENDINGS = re.compile(
 def open_table(data: Any, schema: Schema) -> Table:
     """A table that fits the schema by name and type, its values still unread.
 
-    ``data`` is a NumPy array (columns in schema order), a pandas, polars, Spark or Dask frame, an Arrow table,
-    batch, stream or dataset, anything with ``__arrow_c_stream__``, the path of a CSV or Parquet file, a list of
-    such paths, or a pattern such as ``"people/*.parquet"``. Raises ``InputError`` where names, types or files do not
-    fit.
+    ``data`` is a NumPy array (columns in schema order), a pandas or polars frame, an Arrow table or batch, the path
+    of a CSV or Parquet file, a list of such paths, or a pattern such as ``"people/*.parquet"``. A lazy polars frame,
+    a pyarrow dataset, a DuckDB relation, a Spark or Dask frame is taken where its plan shows that no cell can stop
+    its reading (``table/plans``); an Arrow stream never is. Raises ``InputError`` where names, types, files or plans
+    do not fit.
     """
     if isinstance(data, str | os.PathLike):
         return _open_paths(_matching(data), schema)
@@ -55,8 +57,10 @@ def open_table(data: Any, schema: Schema) -> Table:
         return DaskTable(data, schema)
     if library == "pyarrow" and hasattr(data, "get_fragments"):
         return DatasetTable(data, schema)
+    if library in ("duckdb", "_duckdb") and hasattr(data, "sql_query"):
+        return RelationTable(data, schema)
     if hasattr(data, "__arrow_c_stream__"):
-        return ArrowTable(data, schema)
+        return _open_stream(data, library, schema)
     if hasattr(data, "__arrow_c_array__"):
         return _open_array(data, schema)
     raise InputError(
@@ -64,6 +68,23 @@ def open_table(data: Any, schema: Schema) -> Table:
         f"a {type(data).__name__} is not a table.",
         "Give a path, a data frame, an Arrow table or a two-dimensional array.",
     )
+
+
+def _open_stream(data: Any, library: str, schema: Schema) -> Table:
+    """What offers itself as an Arrow stream: taken only from those that are known to hold their rows in memory."""
+    import pyarrow as pa
+
+    in_memory = isinstance(data, pa.Table | pa.RecordBatch | pa.ChunkedArray)
+    if not in_memory and (library, type(data).__name__) != ("polars", "DataFrame"):
+        refuse_stream(data)
+    return ArrowTable(data, schema)
+
+
+def open_partition(data: Any, schema: Schema) -> Table:
+    """A partition of a cluster's table, in the worker that has it. Its plan was looked at before anything was paid."""
+    import pyarrow as pa
+
+    return ArrowTable(data, schema) if isinstance(data, pa.RecordBatchReader) else open_table(data, schema)
 
 
 def _open_array(data: Any, schema: Schema) -> Table:

@@ -145,8 +145,7 @@ def summary(draft: Draft) -> dict[str, Any]:
     return {
         "words": (
             f"{len(schema.columns)} columns, {schema.dimension} after one-hot coding. Row norm at most {norm:.4g} in "
-            f"scaled units. Missing cells: {schema.missing_words}. "
-            f"Rows per person: at most {schema.max_rows_per_person}."
+            f"scaled units. Missing cells: {schema.missing_words}. {schema.person_words}"
             + (f" A file of lines: {schema.file.sentence()}." if schema.file.words() else "")
         ),
         "features": [feature.name for feature in schema.features],

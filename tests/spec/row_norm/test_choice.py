@@ -154,14 +154,6 @@ def test_large_rows_keep_the_declared_bound():
     assert choose(rows, schema).squared_norm_bound == schema.squared_norm_bound
 
 
-def test_a_stream_that_can_be_read_only_once_is_refused():
-    import pyarrow as pa
-
-    table = pa.table({f"c{i}": [0.5] for i in range(10)})
-    with pytest.raises(PrivcovError, match="E211"):
-        choose(table.to_reader(), schema_of())
-
-
 def test_a_release_with_a_private_norm_says_so_and_costs_the_whole_loss(people, schema):
     words = {"loss": PURE, "mechanism": "symmetric-wishart"}
     made = pc.release(people, schema=schema, row_norm="private", row_norm_share="1/4", **words)

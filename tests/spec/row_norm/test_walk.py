@@ -214,14 +214,6 @@ def test_a_table_of_indicators_has_nothing_to_walk_over():
     assert made.schema.row_norm_bound is None
 
 
-def test_a_stream_that_can_be_read_only_once_is_refused():
-    import pyarrow as pa
-
-    table = pa.table({f"c{i}": [0.5] for i in range(3)})
-    with pytest.raises(pc.PrivcovError, match="E211"):
-        pc.release(table.to_reader(), schema=schema_of(), loss=LOSS, mechanism="adaptive")
-
-
 def test_short_rows_get_a_short_radius_and_long_rows_keep_theirs():
     rng = np.random.default_rng(1)
     rows = rng.normal(size=(20_000, 3))

@@ -1,0 +1,38 @@
+"""How a walk over a plan refuses a step."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Never
+
+from privcov.errors import InputError
+
+
+class Unlisted(Exception):
+    """A step that is not on the list; its text names a kind of step, never a value."""
+
+
+def walked(what: str, walk: Callable[[], None], *, remedy: str) -> None:
+    """Run a walk; one line where it meets a step that is not listed, or a plan that it cannot follow."""
+    try:
+        walk()
+    except Unlisted as step:
+        why = str(step)
+    except Exception:  # another version of the library, or a query that the library itself refuses
+        why = "a plan that cannot be followed"
+    else:
+        return
+    raise InputError(
+        "E150",
+        f"{what} holds {why}: a single cell could stop it while it is read, after the budget is paid.",
+        remedy,
+    )
+
+
+def refuse_stream(data: Any) -> Never:
+    """Refuse an Arrow stream: nobody can know what is computed while it is read."""
+    raise InputError(
+        "E129",
+        f"a {type(data).__name__} gives its rows as a stream, and an error while it is read would come after payment.",
+        "Read it into memory first, by pyarrow.table(…) or its read_all(), or write it to a Parquet file.",
+    )
