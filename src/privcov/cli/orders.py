@@ -83,7 +83,7 @@ def as_order(words: dict[str, Any]) -> dict[str, Any]:
         rows_per_person=schema.max_rows_per_person,
     )
     data, options = words.pop("data"), words.pop("options")
-    schema, timing = Schema.read(words.pop("schema_path")), words.pop("timing")
+    timing = words.pop("timing")
     if timing is not None:
         schema = replace(schema, file=replace(schema.file, timing=timing))
     order = {
