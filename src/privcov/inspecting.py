@@ -56,8 +56,8 @@ class Reading:
     wrong_width: int = 0
     """Records that are not of the header's width, or whose quotes are out of place: all their cells are missing."""
     blank: int = 0
-    """Blank lines in a file of several columns: ``inspect`` counts them among the records of the wrong width, as a release
-    would; ``convert`` leaves them out."""
+    """Blank lines in a file of several columns. ``inspect`` counts them among the records of the wrong width too, as a
+    release would; ``convert`` leaves them out."""
     strict_records: int | None = None
     """Records by RFC 4180, where lines that are not blank are another number; None where that is the same or cannot
     be told."""

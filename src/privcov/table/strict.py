@@ -30,7 +30,7 @@ _CR_TO_LF = bytes.maketrans(b"\r\n", b"\n ")
 
 
 class StrictReader:
-    """One file of lines; ``batches`` may be walked once, and ``records``, ``wrong_width`` and ``blank`` are its counts."""
+    """One file of lines; ``batches`` may be walked once, ``records``, ``wrong_width`` and ``blank`` count."""
 
     def __init__(self, path: Path, schema: Schema) -> None:
         self.dialect = dialect_of(path, schema.file)
