@@ -362,7 +362,7 @@ def test_the_auditor_passes_the_reader_by_every_way(tmp_path: Path) -> None:
     path.write_text("x\ty\tcomment\n1\t2\tok\n3\t4\t\n")
     found = audit_reader(path, schema=schema_of(NUMBERS), more=5, randomness=rehearsal(1))
     assert found.passed, found.violation
-    assert found.pairs > 1_000
+    assert found.pairs > 500
     pq.write_table(
         pa.table({"x": [1.0, None, 3.0], "y": pa.array([1, 2, 3], pa.int8())}), path.with_suffix(".pq")
     )
