@@ -12,6 +12,7 @@ from __future__ import annotations
 import gzip
 import os
 import random
+import signal
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -446,6 +447,18 @@ def test_a_polars_that_accepts_long_lines_is_not_used(monkeypatch: pytest.Monkey
         assert quick.quick_columns(b"1,2\n3,4\n", 2, [0, 1], [True, True]) is None
     finally:
         quick._polars.cache_clear()
+
+
+def test_a_forked_child_reads_without_the_threads_of_its_parent(tmp_path: Path) -> None:
+    """polars waits for ever for the threads that it had before a fork; so a child does not use it."""
+    schema, path = schema_of(NUMBERS), tmp_path / "x.csv"
+    path.write_bytes(b"x,y\n" + b"1,2\n3,4\n" * 500)
+    expected = bounded_rows(path, schema)  # polars has its threads now
+    child = os.fork()
+    if not child:
+        signal.alarm(20)
+        os._exit(0 if np.array_equal(bounded_rows(path, schema), expected) else 1)
+    assert os.waitpid(child, 0)[1] == 0
 
 
 # --- packed files ---------------------------------------------------------------------------------------------

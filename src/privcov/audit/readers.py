@@ -216,7 +216,7 @@ class Layout:
     def pairs(self, more: int, randomness: Randomness) -> Iterator[tuple[Sequence[bytes], list[Change]]]:
         """Tables, and for each the places in it and the records to put there."""
         for table in self.tables():
-            places = sorted({0, len(table) - 1} | ({len(table) // 2} if len(table) < _MANY else set()))
+            places = [len(table) - 1] if len(table) > _MANY else sorted({0, len(table) // 2, len(table) - 1})
             yield table, [(place, record) for place in places for record in (None, *self.hostile(table))]
         scraps = self.scraps()
         for _ in range(more):
