@@ -55,7 +55,7 @@ def agree(values, concentrations, *, block_length, draws=DRAWS, seed=2):
 @pytest.mark.parametrize(
     ("values", "concentrations", "block_length", "draws"),
     [
-        (DECAYING, [0.5] * 5, None, DRAWS),
+        pytest.param(DECAYING, [0.5] * 5, None, DRAWS, marks=pytest.mark.slow),
         pytest.param(REPEATED, UNEVEN, 3, DRAWS, marks=pytest.mark.slow),
         (DECAYING, [2.0, 4.0, 8.0, 16.0, 32.0], 1, DRAWS // 4),
     ],

@@ -33,7 +33,12 @@ def drawn(monkeypatch):
     return kept
 
 
-@pytest.mark.parametrize("paper", PAPERS)
+LONG = {"amin2019", "bain2014", "imtiaz2016"}  # of which tests/spec/reproduce has smoke runs of its own
+
+
+@pytest.mark.parametrize(
+    "paper", [pytest.param(paper, marks=[pytest.mark.slow] if paper in LONG else []) for paper in PAPERS]
+)
 def test_a_smoke_run_of_every_paper_gives_claims_figures_and_tables(paper, drawn, request, tmp_path, capsys):
     """Every figure is drawn with labelled axes, and no legend covers data: legends lie outside all axes."""
     data = request.getfixturevalue("papers_data") if study(paper).tables else tmp_path
