@@ -114,6 +114,20 @@ class LineReader:
         return batch if every else in_place(batch, good)
 
 
+@cache
+def rehearse(dialect: Dialect) -> None:
+    """Read invented lines in every way, once in a process, before a file is read.
+
+    The first use of a library takes time and memory of its own, and would tell that a line needed it.
+    """
+    schema = Schema.from_dict({"columns": {"x": {"lower": 0, "upper": 1}, "s": {"levels": ["a"]}}})
+    mark, quote = dialect.separator.encode(), dialect.quote.encode()
+    reader = LineReader(schema, width=2, places=[0, 1], dialect=dialect)
+    for lines in (b"1%ba\n" % mark, b"1%b%ba%b\n" % (mark, quote, quote), b"x%b\xff\n\n" % mark):
+        for _ in reader.blocks(lines):
+            pass
+
+
 def good_lines(lines: bytes, width: int, dialect: Dialect) -> NDArray[np.bool_]:
     """For each line whether it is a record: ``cells_of(line, …) is not None``, for many lines at once.
 
