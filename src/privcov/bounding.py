@@ -155,7 +155,7 @@ class Bounding:
 
     def _place_numbers(self, block: Block, by_feature: Floats) -> list[NDArray[np.bool_]]:
         """Put scaled cells on the grid, runs of columns together; returns the rows to empty, by column."""
-        absent = []
+        absent, always = [], self.schema.file.constant
         for numbers in self.numbers:
             scaled = by_feature[numbers.features]
             # Few calls for many columns: threads wait for each other between calls, not within them.
@@ -164,7 +164,7 @@ class Bounding:
             else:
                 np.concatenate([block[place] for place in numbers.places], out=scaled.reshape(-1))
                 np.subtract(scaled, numbers.middles, out=scaled)
-            suspicious = not math.isfinite(np.einsum("ij,ij->", scaled, scaled)) or self.schema.file.constant
+            suspicious = always or not math.isfinite(np.einsum("ij,ij->", scaled, scaled))
             np.divide(scaled, numbers.steps, out=scaled)
             np.clip(scaled, -self.one, self.one, out=scaled)
             np.rint(scaled, out=scaled)

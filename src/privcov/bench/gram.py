@@ -105,11 +105,11 @@ def least(
     return best
 
 
-def in_child(module: str, part: str, settings: dict[str, Any]) -> Any:
-    """What a part of a bench prints when its module runs in a process of its own, on one thread."""
+def in_child(module: str, part: str, settings: dict[str, Any], **environment: str) -> Any:
+    """What a part of a bench prints when its module runs in a process of its own, with BLAS on one thread."""
     done = subprocess.run(
         [sys.executable, "-m", module, part, json.dumps(settings)],
-        env=os.environ | _ONE_THREAD,
+        env=os.environ | _ONE_THREAD | environment,
         stdout=subprocess.PIPE,
         text=True,
         check=True,

@@ -212,11 +212,15 @@ def run(
     for reader in readers:
         with tempfile.TemporaryDirectory() as folder:
             settings = {"reader": reader, "rows": rows, "runs": runs, "folder": folder}
-            memory = in_child("privcov.bench.timing", "memory", {**settings, "runs": -(-runs // 3)})
-            times = in_child("privcov.bench.timing", "times", settings)
+            memory = _in_child("memory", {**settings, "runs": -(-runs // 3)})
+            times = _in_child("times", settings)
         found[reader] = {odd: {**times[odd], **memory.get(odd, {})} for odd in times}
         step()
     return {"rows": rows, "runs": runs, "chance": chance(runs), "readers": found}
+
+
+def _in_child(part: str, settings: dict[str, Any]) -> Any:
+    return in_child("privcov.bench.timing", part, settings, POLARS_MAX_THREADS="1")
 
 
 def area(ordinary: Sequence[float], odd: Sequence[float]) -> float:

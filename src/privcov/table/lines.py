@@ -107,7 +107,7 @@ class LineReader:
     def _careful(self, lines: bytes) -> pa.RecordBatch:
         """Every line by itself: those that are no records are rows of nulls."""
         good = good_lines(lines, self._width, self._dialect)
-        every = bool(good.all()) and not self._dialect.constant
+        every = not self._dialect.constant and bool(good.all())
         batch = _parser(self._dialect)(
             lines if every else _kept(lines, good), self._width, self._places, self._dialect
         )
