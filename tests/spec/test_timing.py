@@ -151,7 +151,10 @@ def test_constant_timing_bounds_typed_tables_by_the_same_instructions(reader: st
 def test_constant_timing_gives_the_same_integers_on_a_hostile_file(end: bytes, tmp_path: Path) -> None:
     path = tmp_path / "x.csv"
     for about in (ODD["unknown level"], ODD["missing code"], ODD["NaN"]):
-        lines = [b"a,b,c,d", *[odd.line for odd in (ODD | MORE).values()]] + [b"1,2,3,1", b"0.5,-9,0.1,2"] * 30
+        lines = [b"a,b,c,d", *[odd.line for odd in (ODD | MORE).values()]] + [
+            b"1,2,3,1",
+            b"0.5,-9,0.1,2",
+        ] * 30
         path.write_bytes(end.join(lines) + end)
         for schema in schemas(about):
             assert gram_of(path, constant(schema)) == gram_of(path, schema)

@@ -2,8 +2,8 @@
 
 For every reader and every kind of odd row, a table with the odd row and one with an ordinary row in its place are read
 and summed in turn, as a release does. From the two lists of CPU times, and of the most memory held, comes the area
-under the curve: the chance that a table with the odd row took more than one without. 0.5 says that the observer cannot tell,
-1 that every run gives it away. The size of a file is public, so the ordinary line has as many bytes as the odd one.
+under the curve: the chance that a table with the odd row took more than one without. 0.5 says that the observer
+cannot tell, 1 that every run gives it away. The size of a file is public, so both files have as many bytes.
 
 CPU times are of one process on one thread, which is more than an observer from outside would get. Memory is that of
 processes which do nothing else; it needs Linux.
@@ -134,7 +134,8 @@ def _around(rows: int, levels: bool) -> tuple[bytes, bytes]:
 def _values(rows: int, levels: bool) -> NDArray[np.float64]:
     """Ordinary rows, none of which is clipped."""
     grid = np.arange(rows * len(_NAMES), dtype=np.uint32) * np.uint32(2654435761)
-    values = (grid.reshape(rows, len(_NAMES)) >> np.uint32(12)) * (2.0 / 2**20) - 1.0
+    values: NDArray[np.float64] = (grid.reshape(rows, len(_NAMES)) >> np.uint32(12)).astype(np.float64)
+    values = values * (2.0 / 2**20) - 1.0
     values[:, -1] = 1.0 if levels else np.round(values[:, -1], 6)
     return values
 
@@ -328,14 +329,16 @@ def render(result: dict[str, Any]) -> str:
     """Two tables, of time and of memory: the area under the curve and the difference of medians."""
     readers = result["readers"]
     lines = [
-        f"One odd row among {result['rows']:,}: area under the curve of an observer (0.5: cannot tell, 1: always tells),",
-        f"and what it adds. {result['runs']} runs each; where nothing can be told, 0.50 ± {result['chance']:.2f}.",
+        f"One odd row among {result['rows']:,}: area under the curve of an observer, and what the row adds.",
+        f"0.5: cannot tell; 1: always tells. {result['runs']} runs each: by chance 0.50 ± {result['chance']:.2f}.",
     ]
     for kind, title, unit, scale in (
         ("cpu_seconds", "CPU time", "ms", 1e3),
         ("peak_bytes", "peak memory", "MB", 1e-6),
     ):
-        shown = {name: {odd: f[kind] for odd, f in found.items() if kind in f} for name, found in readers.items()}
+        shown = {
+            name: {odd: f[kind] for odd, f in found.items() if kind in f} for name, found in readers.items()
+        }
         if not any(shown.values()):
             continue
         ordinary = [_median(found, scale, unit) for found in shown.values()]
