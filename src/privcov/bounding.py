@@ -3,6 +3,9 @@
 What a row becomes depends on that row and on public facts only, and the map is total: there is no cell it
 refuses, drops or reports. Every step is exact, or a single correctly rounded float64 operation on one
 element, so any engine and any batching gives the same integers. Proof: docs/proofs/exact-gram.md.
+
+Steps that no row of a block needs are left out, unless the schema asks for constant timing (``[file] timing``): then
+every block takes every step.
 """
 
 from __future__ import annotations
@@ -110,7 +113,7 @@ class Bounding:
             if absent:
                 by_feature[:, np.any(absent, axis=0)] = 0.0
             if self.clip is not None:
-                _shrink(by_feature, self.clip)
+                _shrink(by_feature, self.clip, always=self.schema.file.constant)
             # Unreachable, and cheap to check on every row: the guarantee rests on these integers alone.
             squared = _squared_norms(by_feature, (slice(None),))
             if not _none_above(squared, self.grid.squared_norm_bound):
@@ -152,7 +155,7 @@ class Bounding:
 
     def _place_numbers(self, block: Block, by_feature: Floats) -> list[NDArray[np.bool_]]:
         """Put scaled cells on the grid, runs of columns together; returns the rows to empty, by column."""
-        absent = []
+        absent, always = [], self.schema.file.constant
         for numbers in self.numbers:
             scaled = by_feature[numbers.features]
             # Few calls for many columns: threads wait for each other between calls, not within them.
@@ -161,7 +164,7 @@ class Bounding:
             else:
                 np.concatenate([block[place] for place in numbers.places], out=scaled.reshape(-1))
                 np.subtract(scaled, numbers.middles, out=scaled)
-            suspicious = not math.isfinite(np.einsum("ij,ij->", scaled, scaled))
+            suspicious = always or not math.isfinite(np.einsum("ij,ij->", scaled, scaled))
             np.divide(scaled, numbers.steps, out=scaled)
             np.clip(scaled, -self.one, self.one, out=scaled)
             np.rint(scaled, out=scaled)
@@ -231,7 +234,8 @@ def part_of(block: Block, start: int, stop: int) -> Block:
     return [cells[start:stop] for cells in block]
 
 
-def _shrink(by_feature: Floats, clip: Clip) -> None:
+def _shrink(by_feature: Floats, clip: Clip, *, always: bool) -> None:
+    """Clip the rows that are too long, alone if they are few and not ``always`` all: the same numbers either way."""
     squared = _squared_norms(by_feature, clip.features)
     available: float | Floats = clip.available
     radius: float | Floats = clip.radius
@@ -239,23 +243,20 @@ def _shrink(by_feature: Floats, clip: Clip) -> None:
         rooms, radii = clip.rooms
         taken = np.count_nonzero(by_feature[list(clip.indicators)], axis=0)
         available, radius = rooms[taken], radii[taken]
-    elif _none_above(squared, clip.available):
+    elif not always and _none_above(squared, clip.available):
         return
     (long,) = np.nonzero(squared > available)
-    few = (
-        4 * len(long) < by_feature.shape[1]
-    )  # then these alone; else all, the others times 1: the same numbers
-    factor = (radius[long] if isinstance(radius, np.ndarray) else radius) / np.sqrt(squared[long])
-    if not few:
-        whole = np.ones_like(squared)
-        whole[long] = factor
+    if not always and 4 * len(long) < by_feature.shape[1]:
+        factor = (radius[long] if isinstance(radius, np.ndarray) else radius) / np.sqrt(squared[long])
+        for run in clip.features:
+            part = by_feature[run]
+            part[:, long] = np.rint(part[:, long] * factor)
+        return
+    factor = np.where(squared > available, radius / np.sqrt(squared), 1.0)
     for run in clip.features:
         part = by_feature[run]
-        if few:
-            part[:, long] = np.rint(part[:, long] * factor)
-        else:
-            np.multiply(part, whole, out=part)
-            np.rint(part, out=part)
+        np.multiply(part, factor, out=part)
+        np.rint(part, out=part)
 
 
 def _squared_norms(by_feature: Floats, runs: Sequence[slice]) -> Floats:

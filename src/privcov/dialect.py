@@ -40,7 +40,8 @@ class Dialect:
     Records end with ``line_end``: ``lf``, a CR before which belongs to it, or ``cr``, as in old Macintosh files.
     It is declared because a file cannot tell: in a file of CRs, a first record that begins with LF would decide it
     for all others. ``timing`` is ``quick``, where runs of lines that leave no room for doubt are read in a quicker
-    way, or ``constant``, where every line is read in the careful way, so that the time says less about odd cells.
+    way, or ``constant``, where every line is read in the careful way and every row takes every step of bounding, so
+    that time and memory tell less of odd ones: of rows of any table, typed ones too, where bounding is concerned.
     """
 
     separator: str = ","
@@ -104,6 +105,8 @@ class Dialect:
             "thousands": f"thousands set apart by a {marks.get(self.thousands)}",
             "quote": "single quotes" if self.quote else "no quotes",
             "encoding": self.encoding,
+            "line_end": "records end with CR",
+            "timing": "constant timing",
         }
         return ", ".join(said[word] for word in self.words())
 

@@ -198,6 +198,21 @@ def test_a_matrix_of_cells_is_the_same_block(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", SCHEMAS)
+def test_constant_timing_takes_every_step_and_gives_the_same_integers(name: str) -> None:
+    schema = SCHEMAS[name]
+    quick, constant = (
+        Bounding.of(replace(schema, file=replace(schema.file, timing=timing)))
+        for timing in ("quick", "constant")
+    )
+    hostile = adversarial_block(schema, 300)
+    # Rows of one middle, which need no step, and few others among them.
+    calm = [np.full(300, column.middle if isinstance(column, Numeric) else 0.0) for column in schema.columns]
+    few = [np.concatenate([cells[:290], other[:10]]) for cells, other in zip(calm, hostile, strict=True)]
+    for block in (hostile, calm, few):
+        assert np.array_equal(constant.rows(block), quick.rows(block))
+
+
+@pytest.mark.parametrize("name", SCHEMAS)
 def test_no_adversarial_row_exceeds_the_exact_norm_bound(name: str) -> None:
     bounding = Bounding.of(SCHEMAS[name])
     for seed in range(3):

@@ -92,7 +92,7 @@ def test_the_memory_of_an_array_is_not_written_to() -> None:
         assert array.tolist() == [[1, -9], [-9, 2]]
     column = Numeric(name="a", lower=0, upper=1, missing_values=(-9,))
     numbers = np.array([1.0, 2.0])
-    assert apply_missing_codes(column, numbers) is numbers
+    assert apply_missing_codes(column, numbers, always=False) is numbers
 
 
 def test_a_missing_value_of_a_categorical_column_is_missing_and_not_an_unknown_level(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ from fractions import Fraction
 
 import pytest
 
+from privcov.cli import main
 from privcov.errors import PrivcovError
 from privcov.grid import BLOCK_ROWS, ROW_BITS, Grid
 from privcov.schema import Schema
@@ -238,3 +239,12 @@ def test_a_row_norm_bound_finer_than_the_grid_is_refused():
     schema = schema_of({f"c{i}": {"lower": 0, "upper": 1} for i in range(4000)}, row_norm_bound="0.0001")
     with pytest.raises(PrivcovError, match="E205"):
         Grid.of(schema)
+
+
+@pytest.mark.parametrize(("word", "value"), [("line_end", "cr"), ("timing", "constant"), ("separator", ";")])
+def test_every_word_of_a_dialect_is_said_in_the_summary_of_a_schema(word, value, tmp_path, capsys):
+    """The summary failed on files of CRs and on constant timing."""
+    path = tmp_path / "people.toml"
+    path.write_text(f'[columns.age]\nlower = 0\nupper = 100\n[file]\n{word} = "{value}"\n')
+    assert main(["schema", "check", str(path)]) == 0
+    assert "A file of lines: " in capsys.readouterr().out

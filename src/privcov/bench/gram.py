@@ -56,7 +56,7 @@ def run(
             "largest": largest,
         }
         for part in parts:
-            result[part] = _in_child(part, settings)
+            result[part] = in_child("privcov.bench.gram", part, settings)
             for made in Path(folder).iterdir():
                 made.unlink()
     return result
@@ -105,10 +105,11 @@ def least(
     return best
 
 
-def _in_child(part: str, settings: dict[str, Any]) -> Any:
+def in_child(module: str, part: str, settings: dict[str, Any], **environment: str) -> Any:
+    """What a part of a bench prints when its module runs in a process of its own, with BLAS on one thread."""
     done = subprocess.run(
-        [sys.executable, "-m", "privcov.bench.gram", part, json.dumps(settings)],
-        env=os.environ | _ONE_THREAD,
+        [sys.executable, "-m", module, part, json.dumps(settings)],
+        env=os.environ | _ONE_THREAD | environment,
         stdout=subprocess.PIPE,
         text=True,
         check=True,
@@ -132,7 +133,7 @@ def _memory(folder: str, rows: int, columns: int, row_norm_bound: float, **_: An
     for factor in (1, 5):
         write_parquet(path, factor * rows, columns)
         settings = {"path": str(path), "columns": columns, "row_norm_bound": row_norm_bound}
-        found[str(factor * rows)] = _in_child("peak", settings)
+        found[str(factor * rows)] = in_child("privcov.bench.gram", "peak", settings)
     return found
 
 

@@ -278,3 +278,27 @@ def wide(
             columns=columns, rows=rows, mechanism=mechanism, device=device, repaired=repair, step=step
         )
     print_json(result) if as_json else say(bench.render(result))
+
+
+@command.command(name="timing")
+@click.option("--rows", default=200_000, show_default=True, type=click.IntRange(10, 10**8))
+@click.option("--runs", default=25, show_default=True, type=click.IntRange(2), help="Of each table.")
+@click.option(
+    "--reader", "readers", multiple=True,
+    type=click.Choice(["CSV", "CSV constant", "CSV.gz", "Parquet", "NumPy", "pandas", "polars"]),
+    help="By default all.",
+)  # fmt: skip
+@click.option("--quick", is_flag=True, help="20,000 rows, 5 runs.")
+@json_option
+def timing(rows: int, runs: int, readers: tuple[str, ...], quick: bool, as_json: bool) -> None:
+    """How well an observer of CPU time or memory tells that one row is odd, for every reader: area under the curve.
+
+    Example: privcov bench timing --quick --reader CSV --reader "CSV constant"
+    """
+    from privcov.bench import timing as bench
+
+    rows, runs = (min(rows, 20_000), min(runs, 5)) if quick else (rows, runs)
+    chosen = readers or tuple(bench.READERS)
+    with counting(len(chosen), "reading") as step:
+        result = bench.run(rows=rows, runs=runs, readers=chosen, step=step)
+    print_json(result) if as_json else say(bench.render(result))

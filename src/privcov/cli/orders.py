@@ -59,7 +59,8 @@ def order_options(command: Callable[..., Any]) -> Callable[..., Any]:
             "--timing",
             type=click.Choice(["quick", "constant"]),
             default=None,
-            help="How lines of a file are read; constant reads all in the careful way (default: as the schema says).",
+            help="How lines of a file are read; constant reads all in the careful way, so that time tells less of odd "
+            "ones (default: as the schema says).",
         ),
         click.option(
             "--ledger", help="Pay from this budget first; refuse if too little is left (privcov ledger)."

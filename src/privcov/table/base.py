@@ -57,7 +57,7 @@ class Table(ABC):
             if block is None:
                 return
             self.rows += len(block[0])
-            yield _without_codes(block, coded) if coded else block
+            yield _without_codes(block, coded, always=self.schema.file.constant) if coded else block
 
     @abstractmethod
     def _blocks(self) -> Iterator[Block]: ...
@@ -124,12 +124,15 @@ class Chain(Table):
         return found
 
 
-def _without_codes(block: Block, coded: Sequence[tuple[int, Numeric]]) -> Block:
-    """The block with NaN for numbers that mean "missing". It may be the caller's memory, which is not written to."""
+def _without_codes(block: Block, coded: Sequence[tuple[int, Numeric]], *, always: bool) -> Block:
+    """The block with NaN for numbers that mean "missing". It may be the caller's memory, which is not written to.
+
+    Without ``always`` it is copied only if there is such a number.
+    """
     made = block
     for place, column in coded:
         given = block[place]
-        if (cells := apply_missing_codes(column, given)) is not given:
+        if (cells := apply_missing_codes(column, given, always=always)) is not given:
             if made is block:
                 made = np.array(block, order="K") if isinstance(block, np.ndarray) else list(block)
             made[place] = cells  # type: ignore[index]

@@ -23,7 +23,7 @@ from privcov.table.base import Table, check_names
 from privcov.table.files import changed
 from privcov.table.fragments import FRAGMENT_BYTES, Piece
 from privcov.table.headers import dialect_of, header_of, line_end_of
-from privcov.table.lines import LineReader
+from privcov.table.lines import LineReader, rehearse
 from privcov.table.sources import source_of
 
 _CR_TO_LF = bytes.maketrans(b"\r\n", b"\n ")
@@ -47,6 +47,7 @@ class CsvTable(Table):
         self._header = header_of(self._source, self._dialect)
         names = self._header.names
         places = check_names(names, schema, path.name)
+        rehearse(self._dialect)
         self._reader = LineReader(schema, width=len(names), places=places, dialect=self._dialect)
         if piece is None:
             self._source.check()
@@ -102,7 +103,9 @@ class CsvTable(Table):
             ):  # one more, because the last byte may be the CR of a CRLF
                 rest, skipping = b"", True
             if lines:
-                if b"\r" in lines:
+                if self._dialect.constant:
+                    lines = _without_returns(lines)
+                elif b"\r" in lines:
                     lines = lines.replace(b"\r\n", b"\n").replace(b"\r", b" ")
                 yield lines, too_long
                 too_long = 0
@@ -124,3 +127,12 @@ class CsvTable(Table):
             self.bytes_done = min(source.done, stop) - start
             yield data.translate(_CR_TO_LF) if end == b"\r" else data
             del data
+
+
+def _without_returns(lines: bytes) -> bytes:
+    """LF for CRLF and a space for any other CR, by the same calls whether there is one or not."""
+    cells = np.frombuffer(lines, np.uint8)
+    returns = cells == ord("\r")
+    kept = np.ones(len(cells), dtype=bool)
+    kept[:-1] = ~(returns[:-1] & (cells[1:] == ord("\n")))
+    return np.where(returns, np.uint8(ord(" ")), cells)[kept].tobytes()

@@ -3,9 +3,9 @@
 Three ways, from quick to careful, and one result. polars (``quick.py``), then pyarrow with numbers as numbers, each
 taken only for runs of lines on which it provably reads what ``records.py`` reads; then lines that are no records are
 told by the places of their separators and quotes, pyarrow parses the others as texts, and each goes back to its
-place. Which way was taken changes the time and nothing else. A run that is refused is tried again in smaller ones,
+place. Which way was taken changes the time and nothing else. A run that polars refuses is tried again in smaller ones,
 so that one odd line makes its neighbourhood slow and not the rest of the file. With ``timing = "constant"`` every
-line is read in the careful way.
+line is read in the careful way, by the same calls whatever it holds (``privcov bench timing``).
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from privcov.table.base import block_rows
 from privcov.table.quick import quick_columns
 from privcov.table.records import columns_by_rule
 
-SMALL = 2**18
+SMALL = 2**19
 """Bytes of the runs in which lines are tried again."""
 _MISSING_WORDS = ["", "NA", "N/A", "null", "NULL", "None", "nan", "NaN"]
 _NEWLINE = ord("\n")
@@ -64,15 +64,16 @@ class LineReader:
         if self._dialect.constant:
             yield from (self._careful(part) for part in _parts(lines))
             return
-        columns = self._quick(lines)
-        if columns is None:
-            columns = self._typed(lines)
+        columns: Columns | None = self._quick(lines)
         if columns is not None:
             yield columns
             return
         for part in _parts(lines):
-            again = self._quick(part) if len(part) < len(lines) else None
-            yield self._careful(part) if again is None else again
+            columns = self._quick(part) if len(part) < len(lines) else None
+            if columns is None:
+                columns = self._typed(part)
+            yield self._careful(part) if columns is None else columns
+            del columns
 
     def _cut(self, columns: Columns) -> Iterator[Block]:
         if isinstance(columns, np.ndarray):
@@ -106,11 +107,25 @@ class LineReader:
     def _careful(self, lines: bytes) -> pa.RecordBatch:
         """Every line by itself: those that are no records are rows of nulls."""
         good = good_lines(lines, self._width, self._dialect)
-        every = bool(good.all()) and not self._dialect.constant
+        every = not self._dialect.constant and bool(good.all())
         batch = _parser(self._dialect)(
             lines if every else _kept(lines, good), self._width, self._places, self._dialect
         )
         return batch if every else in_place(batch, good)
+
+
+@cache
+def rehearse(dialect: Dialect) -> None:
+    """Read invented lines in every way, once in a process, before a file is read.
+
+    The first use of a library takes time and memory of its own, and would tell that a line needed it.
+    """
+    schema = Schema.from_dict({"columns": {"x": {"lower": 0, "upper": 1}, "s": {"levels": ["a"]}}})
+    mark, quote = dialect.separator.encode(), dialect.quote.encode()
+    reader = LineReader(schema, width=2, places=[0, 1], dialect=dialect)
+    for lines in (b"1%ba\n" % mark, b"1%b%ba%b\n" % (mark, quote, quote), b"x%b\xff\n\n" % mark):
+        for _ in reader.blocks(lines):
+            pass
 
 
 def good_lines(lines: bytes, width: int, dialect: Dialect) -> NDArray[np.bool_]:
@@ -210,12 +225,7 @@ def parsed(
             decimal_point=dialect.decimal,
         ),
     )
-    if table.num_rows <= 1:
-        kinds_found = table.schema
-        return pa.RecordBatch.from_arrays(
-            [pa.array([], field.type) for field in kinds_found], schema=kinds_found
-        )
-    return table.slice(1).combine_chunks().to_batches()[0]
+    return table.combine_chunks().to_batches()[0].slice(1)
 
 
 @cache

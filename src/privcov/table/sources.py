@@ -27,7 +27,7 @@ from privcov.dialect import Dialect
 from privcov.errors import InputError
 from privcov.table.files import changed, regular_file
 
-CHUNK_BYTES = 11 * 2**20  # a third of a fragment
+CHUNK_BYTES = 4 * 2**20  # an eighth of a fragment; larger ones are slower, and an odd line costs more in them
 _PIECE_BYTES = 2**16
 MOST_UNPACKED = 200
 """How many times its own size a packed file may unpack to; tables of text reach 20 to 50."""
