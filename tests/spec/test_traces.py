@@ -29,10 +29,12 @@ import pytest
 
 import privcov as pc
 from privcov import certificate, errors, paying, randomness
+from privcov import ledger as ledger_module
 from privcov.engines import AnyFragment, Engine, Local, Work, attempt
 from privcov.errors import InputError, InternalError, without_frames, without_reasons
 from privcov.gram import Gram
 from privcov.grid import Grid
+from privcov.ledger import Request
 from privcov.mechanisms import MECHANISMS
 from privcov.mechanisms.adaptive import PrivateTrace
 from privcov.mechanisms.base import Draw
@@ -533,3 +535,46 @@ def test_no_line_that_looks_for_a_header_can_be_left_with_the_rows_below_it(
         open_table(table, SCHEMA)
 
     assert swept(spend, secrets, "headers.py") > 5
+
+
+# --- the ledger's secret ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("act", ["init", "pay", "quote", "done", "balance", "log", "verify"])
+def test_no_failure_of_a_ledger_takes_its_secret_along(
+    act: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Refused for want of budget where that can be; else planted where the secret is known."""
+    path, budget = tmp_path / "people.ledger", LOSSES["pure"]
+    made: list[bytes] = []
+
+    def noted(size: int, real: Any = ledger_module._random) -> Any:
+        text = real(size)
+        made.extend([bytes.fromhex(text)] * (size == 32))
+        return text
+
+    def planted(*_: Any, **__: Any) -> Any:
+        raise Planted("planted")
+
+    monkeypatch.setattr(ledger_module, "_random", noted)
+    ledger = pc.Ledger.init(path, budget)
+    request = Request(loss=LOSSES["pure"], mechanism="laplace")
+    receipt = ledger.pay(request)
+    acts: dict[str, tuple[str, Callable[[], Any]]] = {
+        "init": ("_chained", lambda: pc.Ledger.init(tmp_path / "new.ledger", budget)),
+        "pay": ("", lambda: ledger.pay(request)),
+        "quote": ("", lambda: ledger.quote(request)),
+        "done": ("entry_text", lambda: ledger.done(receipt, digest="0", fingerprint="1")),
+        "balance": ("Balance", ledger.balance),
+        "log": ("read_entries", ledger.log),
+        "verify": ("underpriced", ledger.verify),
+    }
+    where, call = acts[act]
+    if where:
+        monkeypatch.setattr(ledger_module, where, planted)
+    caught = failure(call)
+    assert caught is not None
+    assert len(made) == 1 + (act == "init")
+    seen = Seen(caught)
+    for secret in made:
+        assert not {secret, secret.hex().encode()} & seen.texts
