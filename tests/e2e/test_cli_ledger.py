@@ -257,6 +257,8 @@ def test_schema_explain_pays_for_a_private_row_norm(home, capsys):
         ["ledger", "show", "host=db", "password=hush-1"],
         ["ledger", "show", "host=db", "password=hush-1", "hush-2"],
         ["ledger", "verify", "a.ledger", "postgresql://ann:hush-1@db/x"],
+        ["ledger", "show", "postgresql://db/x?password=my", "hush-1"],
+        ["ledger", "show", "password", "=", "'hush-1'"],
         ["ledger", "postgresql://ann:hush-1@db/x"],
         ["ledger", "ann:hush-1@db"],
         ["ledger", "password='hush-1'"],

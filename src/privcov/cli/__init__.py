@@ -97,17 +97,21 @@ def main(arguments: list[str] | None = None) -> int:
 def _without_addresses(error: click.ClickException, arguments: list[str] | None) -> str:
     """What click says, without what it repeats where that may be the address of a ledger, and hold a password.
 
-    >>> _without_addresses(click.UsageError("Got unexpected extra argument (password=x y)"), ["password=x", "y"])
+    A shell cuts an address without quotes into words: where one of them looks like a part, no stray word is repeated.
+
+    >>> _without_addresses(click.UsageError("Got unexpected extra argument (secret)"), ["password=my", "secret"])
     'Got unexpected extra argument (…). What may hold a password is not repeated.'
     """
     said = error.format_message()
     given = sys.argv[1:] if arguments is None else arguments
     words = {part for word in given for part in (word, word.partition("=")[2] if word[:1] == "-" else word)}
-    repeated = (word for word in words if word in said or repr(word)[1:-1] in said)
-    if not any(re.search(r"://|@|^\w+\s*=", word) for word in repeated):
-        return said
+    parts = [word for word in words if re.search(r"://|@|^\w*\s*=", word)]
+    if isinstance(error, click.BadParameter | click.NoSuchOption):  # of one word only
+        parts = [word for word in parts if word in said or repr(word)[1:-1] in said]
     kept = re.sub(r"\(.*\)|'.*'|\".*\"", "(…)", said, flags=re.DOTALL).rstrip(".")
-    return f"{kept}. What may hold a password is not repeated."
+    return (
+        f"{kept}. What may hold a password is not repeated." if parts and kept != said.rstrip(".") else said
+    )
 
 
 def _complain(message: str, exit_code: int) -> int:
