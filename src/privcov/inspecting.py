@@ -55,8 +55,12 @@ class Reading:
     records: int = 0
     wrong_width: int = 0
     """Records that are not of the header's width, or whose quotes are out of place: all their cells are missing."""
+    blank: int = 0
+    """Blank lines in a file of several columns. ``inspect`` counts them among the records of the wrong width too, as a
+    release would; ``convert`` leaves them out."""
     strict_records: int | None = None
-    """Records by RFC 4180, where lines are another number; None where that is the same or cannot be told."""
+    """Records by RFC 4180, where lines that are not blank are another number; None where that is the same or cannot
+    be told."""
     columns: list[ColumnReading] = field(default_factory=list)
 
     def to_dict(self) -> dict[str, Any]:
@@ -72,6 +76,10 @@ class Reading:
 
         count = f"{self.records:,} records, {self.wrong_width:,} of them of the wrong width."
         lines = [PRIVATE, "", f"{self.file}: {count}"]
+        if self.blank:
+            lines.append(
+                f"Blank lines: {self.blank:,}. A release counts them as records; privcov convert leaves them out."
+            )
         if self.strict_records is not None:
             lines.append(
                 f"A release takes each line for a record. By RFC 4180 there are {self.strict_records:,}: cells hold\n"
@@ -100,9 +108,10 @@ def inspect(path: str | Path, *, schema: Schema) -> Reading:
         report.records += len(good)
         report.wrong_width += int(np.count_nonzero(~good))
         _tally(report, schema.columns, batch, good, dialect=schema.file)
-    report.strict_records = _strict_records(given, schema)
-    if report.strict_records == report.records:
-        report.strict_records = None
+    strict = _strictly(given, schema)
+    if strict is not None:
+        report.blank = strict.blank
+        report.strict_records = strict.records if strict.records != report.records - strict.blank else None
     return report
 
 
@@ -134,7 +143,7 @@ def convert(path: str | Path, output: str | Path, *, schema: Schema, force: bool
             good = ~np.asarray(batch.column(0).is_null().to_numpy(zero_copy_only=False))
             _tally(report, schema.columns, batch, good, dialect=reader.dialect)
             file.write_batch(_typed(batch, schema.columns, kinds, reader.dialect))
-    report.records, report.wrong_width = reader.records, reader.wrong_width
+    report.records, report.wrong_width, report.blank = reader.records, reader.wrong_width, reader.blank
     return report
 
 
@@ -195,14 +204,14 @@ def _inspect_parquet(path: Path, schema: Schema) -> Reading:
     return report
 
 
-def _strict_records(path: Path, schema: Schema) -> int | None:
+def _strictly(path: Path, schema: Schema) -> StrictReader | None:
     reader = StrictReader(path, schema)
     try:
         for _ in reader.batches():
             pass
     except InputError:
         return None
-    return reader.records
+    return reader
 
 
 def _report(path: Path, schema: Schema) -> Reading:

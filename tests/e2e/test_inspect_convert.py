@@ -124,12 +124,16 @@ def test_a_converted_file_gives_the_rows_of_the_file(
     schema = Schema.from_dict({"columns": columns, "file": words, "missing": "zero-row"})
     cells = [f"1{point}5", "2", "x", "", f"{quote}1{point}75{quote}", "1e-1"]
     texts = ["Mann", f"{quote}Frau{quote}", " Übrige ", "?", "", f"{quote}a{mark}b{quote}"]
-    lines = [f"größe{mark}sex"] + [f"{left}{mark}{right}" for left in cells for right in texts] + ["7", ""]
+    lines = (
+        [f"größe{mark}sex"] + [f"{left}{mark}{right}" for left in cells for right in texts] + ["7", "", ""]
+    )
     (folder / "x.csv").write_bytes("\r\n".join(lines).encode(encoding))
     convert("x.csv", "x.parquet", schema=schema)
     rows = bounded_rows(folder / "x.parquet", schema)
     assert len(rows) == 37
-    assert np.array_equal(rows, bounded_rows(folder / "x.csv", schema))
+    assert np.array_equal(
+        rows, bounded_rows(folder / "x.csv", schema)[:-1]
+    )  # but for a blank line at the end
     assert len(np.unique(rows, axis=0)) > 9  # the cells were read
 
 

@@ -127,12 +127,20 @@ def rows_of(data, schema):
     return np.concatenate([np.stack([np.asarray(c) for c in b]).T for b in open_table(data, schema).blocks()])
 
 
+def stored(table: pa.Table) -> duckdb.DuckDBPyRelation:
+    """A table of DuckDB's own, which is the kind whose plan is let through."""
+    connection = duckdb.connect()
+    connection.register("given", table)
+    connection.execute("create table kept as select * from given")
+    return connection.table("kept")
+
+
 READERS = {
     "pandas": lambda frame, path: frame,
     "polars": lambda frame, path: pl.from_pandas(frame),
     "lazy polars": lambda frame, path: pl.from_pandas(frame).lazy(),
     "arrow": lambda frame, path: pa.Table.from_pandas(frame),
-    "duckdb": lambda frame, path: duckdb.from_arrow(pa.Table.from_pandas(frame)),
+    "duckdb": lambda frame, path: stored(pa.Table.from_pandas(frame)),
     "parquet": lambda frame, path: pq.write_table(pa.Table.from_pandas(frame), path) or path,
     "dataset": lambda frame, path: (
         pq.write_table(pa.Table.from_pandas(frame), path) or pyarrow.dataset.dataset(path)

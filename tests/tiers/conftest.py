@@ -5,9 +5,11 @@ These tests need more than the ``test`` extra and say so when they are skipped; 
 
 from __future__ import annotations
 
+import math
 import os
 import signal
 import time
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -18,7 +20,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import privcov.table.csv as csv_module
-from privcov.engines import AnyFragment, Engine, gather
+from privcov.engines import AnyFragment, Engine, Local, gather
 from privcov.gram import Gram
 from privcov.grid import Grid
 from privcov.partial import decode_sensitive_sum
@@ -84,6 +86,20 @@ class Job:
             total.merge(decode_sensitive_sum(sent, GRID))
         assert Path(self.marker).exists()
         return self.exact(total)
+
+    def check_law(self, made: Callable[[pd.DataFrame], Any], engine: Engine) -> None:
+        """One row of a frame in a cluster touches one row: neighbours differ in the sum by that row's product alone."""
+        some = self.frame.iloc[:40].reset_index(drop=True)
+        nothing = [math.nan, None, math.inf]
+        for place, row in ((0, nothing), (17, [1e308, "F ", -0.0]), (39, [5.0, "\0", math.nan])):
+            changed = some.copy()
+            changed.loc[place] = row
+            before, after = self.sum(made(some), engine), self.sum(made(changed), engine)
+            old, new = (self.sum(frame.iloc[[place]], Local()) for frame in (some, changed))
+            assert after[0] == before[0] == 40
+            moved = [b - a for a, b in zip(before[1], after[1], strict=True)]
+            assert moved == [b - a for a, b in zip(old[1], new[1], strict=True)]
+            assert any(moved)
 
     def damage(self) -> None:
         """Spoil the pages of one row group; the metadata stays whole."""

@@ -53,6 +53,11 @@ def test_a_dask_frame_is_summed_where_it_is(job: Any, client: Any) -> None:
         next(open_table(frame, _schema(job)).blocks())
 
 
+def test_one_row_of_a_dask_frame_touches_one_row(job: Any, client: Any) -> None:
+    frames = pytest.importorskip("dask.dataframe")
+    job.check_law(lambda frame: frames.from_pandas(frame, npartitions=5, sort=False), Dask(client=client))
+
+
 @pytest.mark.parametrize("step", ["csv", "cast", "python", "objects", "graph", "text against number"])
 def test_a_dask_frame_that_a_cell_could_stop_is_refused(job: Any, client: Any, step: str) -> None:
     frames = pytest.importorskip("dask.dataframe")

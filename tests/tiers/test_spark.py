@@ -108,6 +108,16 @@ def test_a_spark_frame_is_summed_where_it_is(job: Any, session: Any) -> None:
 
 
 @java
+def test_one_row_of_a_spark_frame_touches_one_row(job: Any, session: Any) -> None:
+    def made(frame: Any) -> Any:
+        path = str(job.folder / f"neighbour{len(list(job.folder.iterdir()))}.parquet")
+        frame.to_parquet(path, row_group_size=7)
+        return session.read.parquet(path).repartition(3)
+
+    job.check_law(made, Spark(session=session))
+
+
+@java
 def test_a_spark_frame_that_a_cell_could_stop_is_refused(job: Any, session: Any) -> None:
     from pyspark.sql import functions as F
 

@@ -146,9 +146,9 @@ def audit_reader(
             if progress is not None:
                 progress(done, len(planned))
             rows = {name: read(way, before) for name, way in ways.items()}
-            for (place, record), (name, way) in itertools.product(changes, ways.items()):
+            for (place, record), name in _in_turn(changes, list(ways)):
                 pairs += 1
-                after = read(way, _changed(before, place, record))
+                after = read(ways[name], _changed(before, place, record))
                 found = differing(rows[name], after, place, removed=record is None)
                 if found is not None:
                     said = f"Read {name}, {found}.\n{_shown(before, place, record)}"
@@ -216,7 +216,7 @@ class Layout:
     def pairs(self, more: int, randomness: Randomness) -> Iterator[tuple[Sequence[bytes], list[Change]]]:
         """Tables, and for each the places in it and the records to put there."""
         for table in self.tables():
-            places = sorted({0, len(table) - 1} | ({len(table) // 2} if len(table) < _MANY else set()))
+            places = [len(table) - 1] if len(table) > _MANY else sorted({0, len(table) // 2, len(table) - 1})
             yield table, [(place, record) for place in places for record in (None, *self.hostile(table))]
         scraps = self.scraps()
         for _ in range(more):
@@ -292,6 +292,15 @@ class Layout:
     @property
     def _quote(self) -> bytes:
         return (self.dialect.quote or '"').encode()
+
+
+def _in_turn(changes: Sequence[Change], names: Sequence[str]) -> Iterator[tuple[Change, str]]:
+    """Every change by the first way, and by the others in turn."""
+    others = itertools.cycle(names[1:])
+    for change in changes:
+        yield change, names[0]
+        if len(names) > 1:
+            yield change, next(others)
 
 
 def _plain_ending(path: Path) -> str:

@@ -45,6 +45,11 @@ def note(text: str) -> None:
     print(_one_line(escaped(text)), file=sys.stderr)
 
 
+def warn(text: str) -> None:
+    """Several lines for the person at the terminal; the text is ours, and what it quotes is escaped."""
+    print(escaped(text), file=sys.stderr)
+
+
 def complain(message: str) -> None:
     """What went wrong, on one line."""
     note(f"privcov: {' '.join(message.split())}")

@@ -10,7 +10,7 @@ import click
 from privcov.cli.delivery import Delivery
 from privcov.cli.ledger import left_words
 from privcov.cli.orders import as_order, order_options
-from privcov.cli.output import json_option, note, print_json, reading, say
+from privcov.cli.output import json_option, note, print_json, reading, say, warn
 from privcov.cli.passphrases import passphrase_option
 
 
@@ -64,7 +64,7 @@ def command(
     if book is not None:
         note(left_words(book))
     if warned := misread(made):  # from the finished release alone, so it tells no more than that does
-        note(warned)
+        warn(warned)
     if output is None:
         return
     if loss.kind == "approximate" and made.rows is not None and loss.amounts["delta"] * made.rows > 1:

@@ -30,11 +30,11 @@ class LazyTable(Table):
                 "E110", "the lazy frame has a query that polars refuses.", "Call collect() to see why."
             ) from None
         places = check_columns(empty.to_arrow().schema, schema, "the frame")
-        check_lazy_frame(frame, [empty.columns[place] for place in places])
         import polars
 
         # By place: polars takes some names for patterns, "*" for every column and "^a.*$" for those that begin so.
         self._frame = frame.select([polars.nth(place) for place in places])
+        check_lazy_frame(self._frame)
 
     def _blocks(self) -> Iterator[Block]:
         try:

@@ -13,6 +13,8 @@ more than its share. A polars that answers otherwise on the cases below is not u
 
 from __future__ import annotations
 
+import os
+import sys
 from collections.abc import Sequence
 from functools import cache
 from types import ModuleType
@@ -41,7 +43,7 @@ def quick_columns(
     True
     """
     every_cell_a_number = all(numeric) and len(places) == width  # then a quote is refused as none
-    if width < 2 or not dialect.plain_numbers:
+    if width < 2 or not dialect.plain_numbers or _inherited:
         return None
     if dialect.quote and not every_cell_a_number and dialect.quote.encode() in lines:
         return None
@@ -50,6 +52,18 @@ def quick_columns(
         return None
     polars = _polars(dialect.separator)
     return None if polars is None else _read(polars, lines, width, places, numeric, dialect.separator)
+
+
+_inherited = False
+"""Whether this process was forked from one that had polars: a query would wait for threads that are not here."""
+
+
+def _forked() -> None:
+    global _inherited
+    _inherited = "polars" in sys.modules
+
+
+os.register_at_fork(after_in_child=_forked)
 
 
 def _read(

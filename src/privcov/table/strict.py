@@ -3,7 +3,8 @@
 This is the steward's side. Here one quote that is not closed takes the lines after it into its cell, so nothing of it
 may stand in the way of a release, whose records are lines (``csv.py``). A file that is not well formed is refused, with
 the number of the record, which is for the eyes of the data's keeper only. A record of another width than the
-header's is a row of nulls in its place, and counted.
+header's is a row of nulls in its place, and counted. A blank line is no record where there is more than one column, as
+no writer of RFC 4180 writes a person so; it is left out, and counted too.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ _CR_TO_LF = bytes.maketrans(b"\r\n", b"\n ")
 
 
 class StrictReader:
-    """One file of lines; ``batches`` may be walked once, and ``records`` and ``wrong_width`` are then its counts."""
+    """One file of lines; ``batches`` may be walked once, ``records``, ``wrong_width`` and ``blank`` count."""
 
     def __init__(self, path: Path, schema: Schema) -> None:
         self.dialect = dialect_of(path, schema.file)
@@ -40,6 +41,7 @@ class StrictReader:
         self._source.check()
         self.records = 0
         self.wrong_width = 0
+        self.blank = 0
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         """The declared columns, in order, as bytes; one row for each record."""
@@ -94,12 +96,15 @@ class StrictReader:
         return ends - 1, widths == self._width
 
     def _batch(self, text: bytes, ends: NDArray[np.intp], good: NDArray[np.bool_]) -> pa.RecordBatch:
-        self.records += len(ends)
-        self.wrong_width += int(np.count_nonzero(~good))
+        lengths = np.diff(ends, prepend=-1)
+        blank = (lengths == 1) & (self._width > 1)
         kept = text
         if not good.all():
-            lengths = np.diff(ends, prepend=-1)
             kept = np.frombuffer(text, np.uint8)[np.repeat(good, lengths)].tobytes()
+        self.blank += int(np.count_nonzero(blank))
+        self.records += int(np.count_nonzero(~blank))
+        self.wrong_width += int(np.count_nonzero(~good & ~blank))
+        good = good[~blank]
         return in_place(parsed(kept, self._width, self._places, self.dialect, line_breaks=True), good)
 
     def _refuse(self, place: int, what: str) -> Never:

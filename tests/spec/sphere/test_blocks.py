@@ -45,8 +45,10 @@ def test_negative_precisions_do_occur_at_high_signal():
     assert (block._envelope.precision < 0).sum() >= 15
 
 
-def test_uneven_concentrations_keep_the_covariance_right_through_exchanges():
-    rng, source = np.random.default_rng(8), rehearsal(4)
+@pytest.mark.parametrize("seed", range(4, 14))
+def test_uneven_concentrations_keep_the_covariance_right_through_exchanges(seed):
+    """Which steps come near a lost envelope depends on the machine's rounding: ten seeds meet a few on each."""
+    rng, source = np.random.default_rng(seed + 4), rehearsal(seed)
     exchanges = steps = 0
     for _ in range(10):
         block = Block(VALUES, most=15)

@@ -90,7 +90,7 @@ def check_dask_frame(frame: Any) -> None:
             if name == "ReadParquetFSSpec":
                 check_files(step._dataset_info["ds"], step.columns)
             elif name == "FromPandas" and any(
-                kind.kind == "O" for kind in step.operand("frame")._data.dtypes
+                kind.name == "object" for kind in step.operand("frame")._data.dtypes
             ):
                 raise Unlisted("a column of objects")
             elif name in _DASK_COMPARISONS:

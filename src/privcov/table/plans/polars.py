@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 from privcov.table.plans.steps import Unlisted, walked
@@ -17,16 +16,18 @@ _NOT_STRICT = 1
 """What polars writes for a cast that gives null where it fails."""
 
 
-def check_lazy_frame(frame: Any, names: Sequence[str]) -> None:
-    """Walk a plan twice: as written, so that a refusal does not hang on what an optimiser knows of the rows; and as it
-    will run, to see which columns of files are read. Texts of Parquet files are not listed, because polars raises where
-    one of them is not UTF-8, and privcov's own reader does not.
+def check_lazy_frame(frame: Any) -> None:
+    """Walk the plan of a frame that has the declared columns alone, twice.
+
+    As written, so that a refusal does not hang on what an optimiser knows of the rows; and as it will run, to see
+    which columns of files are read. Texts of Parquet files are not listed, because polars raises where one of them is
+    not UTF-8, and privcov's own reader does not.
     """
 
     def walk() -> None:
         import polars as pl
 
-        plan = frame.select(list(names))._ldf
+        plan = frame._ldf
         flags = pl.QueryOptFlags.none()._pyoptflags
         _Plan(plan.with_optimizations(flags).visit(), runs=False).check()
         _Plan(plan.visit(), runs=True).check()
