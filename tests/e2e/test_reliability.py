@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
@@ -148,6 +150,27 @@ def test_a_payment_without_a_release_and_what_lies_about_are_counted(tmp_path):
         "wide.release.json",
         ".wide.release.json.reserved",
     ]
+
+
+@pytest.mark.slow  # a process that draws noise for a second
+def test_a_release_that_does_not_come_to_its_end_is_counted(tmp_path, monkeypatch):
+    """Nothing can be done about SIGKILL: sent in the place of the other signals, it is a fault."""
+    monkeypatch.chdir(tmp_path)
+    code, entries, file, *_ = paid.signalled((signal.SIGKILL,), serving=False)
+    assert (code, entries) == ("exit code -9", "the ledger has the entries opened, paid")
+    assert file == "wide.release.json is not there, or torn"
+
+
+def test_a_page_that_turns_a_proper_request_away_is_counted(monkeypatch):
+    class Busy:
+        status, end = 503, staticmethod(lambda: None)
+
+        def __init__(self, home):
+            self.reply = lambda name, wait: self
+
+    monkeypatch.setattr(paid, "Page", Busy)
+    monkeypatch.setattr(paid, "held", lambda page, content: nullcontext())
+    assert list(paid.unfinished(b"")) == ["a proper request was answered with 503"]
 
 
 def test_a_fault_is_exit_code_4(monkeypatch, capsys):
