@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO, TypeVar
 
+from privcov import files
 from privcov.errors import PrivcovError, ReleaseError, VerificationError
 from privcov.grammar import printable
 from privcov.signing import PrivateKey, PublicKey, check_seal, seal
@@ -157,7 +158,7 @@ def to_text(document: Mapping[str, Any]) -> str:
 def opened(path: str | Path, *, what: str) -> Iterator[tuple[str, BinaryIO | None]]:
     """The text of a file that could be a document; where it is a head, also the file, which goes on with the body."""
     try:
-        with Path(path).open("rb") as file:
+        with files.opened(path) as file:
             content = file.readline(MAX_BYTES + 1)
             is_head = _NAMES_A_BODY in content
             if not is_head:

@@ -1,8 +1,10 @@
-"""Writing a result: whole or not at all, never over something else unless asked."""
+"""Writing a result: whole or not at all, never over something else unless asked. And reading what is a plain file."""
 
 from __future__ import annotations
 
+import errno
 import os
+import stat
 import tempfile
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -12,6 +14,16 @@ from typing import BinaryIO
 from privcov.errors import OutputError
 
 
+def opened(path: str | Path) -> BinaryIO:
+    """A plain file, to be read; ``OSError`` for anything else: a pipe would be waited for, a device never ends."""
+    quiet = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
+    file = os.fdopen(os.open(path, quiet), "rb")
+    if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+        file.close()
+        raise OSError(errno.EINVAL, "it is not a plain file")
+    return file
+
+
 def check_writable(path: str | Path, *, force: bool) -> None:
     """Refuse an output that could not be written, before anything is paid or read."""
     target = Path(path)
@@ -19,6 +31,8 @@ def check_writable(path: str | Path, *, force: bool) -> None:
         raise OutputError("E401", f"{path} is a symbolic link.", "Give the name of a plain file.")
     if target.is_dir():
         raise OutputError("E401", f"{path} is a directory.", "Give the name of a file.")
+    if target.exists() and not target.is_file():
+        raise OutputError("E401", f"{path} is no plain file, and is not replaced.", "Choose another name.")
     if target.exists() and not force:
         raise OutputError("E401", f"{path} is already there.", "Choose another name, or add --force.")
     if not target.parent.is_dir():

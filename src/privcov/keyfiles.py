@@ -7,9 +7,10 @@ SubjectPublicKeyInfo. Both are what OpenSSL reads and writes.
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, BinaryIO
 
 from privcov import files
 from privcov.errors import OutputError, ReleaseError
@@ -59,7 +60,7 @@ def read_private(path: str | Path, *, passphrase: bytes | None = None) -> Privat
 
 def read_public(path: str | Path) -> PublicKey:
     """The public key of a file."""
-    with _opened(path) as file:
+    with _opened(path, files.opened) as file:
         content = file.read(_MAX_BYTES)
     load: Any = _serialization().load_pem_public_key
     try:
@@ -72,8 +73,11 @@ def read_public(path: str | Path) -> PublicKey:
 
 
 def read_secret(path: str | Path) -> bytes:
-    """The bytes of a file that its group and everybody else cannot read; any other is refused, as ssh does."""
-    with _opened(path) as file:
+    """The bytes of a file that its group and everybody else cannot read; any other is refused, as ssh does.
+
+    It may be a pipe, as a shell makes one for a command that knows a passphrase.
+    """
+    with _opened(path, lambda path: Path(path).open("rb")) as file:
         if os.name == "posix" and os.fstat(file.fileno()).st_mode & 0o077:
             raise ReleaseError(
                 "E608", f"{path} can be read by others, so it is no secret.", f"Run: chmod 600 {path}"
@@ -81,9 +85,9 @@ def read_secret(path: str | Path) -> bytes:
         return bytes(file.read(_MAX_BYTES))
 
 
-def _opened(path: str | Path) -> Any:
+def _opened(path: str | Path, way: Callable[[str | Path], BinaryIO]) -> BinaryIO:
     try:
-        return Path(path).open("rb")
+        return way(path)
     except OSError as reason:
         raise ReleaseError("E604", f"cannot read {path}: {reason.strerror}.") from None
 

@@ -12,12 +12,11 @@ import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 from privcov.documents import to_text
-from privcov.errors import BudgetError, ParameterError, without_frames
+from privcov.errors import BudgetError, ParameterError
 from privcov.grid import Grid
 from privcov.ledger import Ledger, Receipt, Request
 from privcov.mechanisms.base import Mechanism
@@ -52,9 +51,7 @@ class Bill:
         if self.ledger is not None and self.receipt is not None:
             digest = hashlib.sha256(to_text(document()).encode("ascii")).hexdigest()
             try:
-                without_frames(
-                    partial(self.ledger.done, self.receipt, digest=digest, fingerprint=self._fingerprint)
-                )
+                self.ledger.done(self.receipt, digest=digest, fingerprint=self._fingerprint)
             except (
                 BudgetError
             ) as reason:  # the release is paid for and delivered: it must not be lost over this
@@ -73,10 +70,7 @@ def counts_rho(ledger: str | Path | Ledger | None) -> bool:
 
 
 def pay(ledger: str | Path | Ledger | None, order: Callable[[], Request], *, randomness: Randomness) -> Bill:
-    """Pay for an order, or do nothing where no ledger keeps count. A rehearsal is not paid for: it is refused.
-
-    A ledger's own frames hold its secret, so that what it raises comes without them.
-    """
+    """Pay for an order, or do nothing where no ledger keeps count. A rehearsal is not paid for: it is refused."""
     created = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     if ledger is None:
         return Bill(created=created)
@@ -86,7 +80,7 @@ def pay(ledger: str | Path | Ledger | None, order: Callable[[], Request], *, ran
         )  # fmt: skip
     request = order()
     book = ledger if isinstance(ledger, Ledger) else Ledger.open(ledger)
-    return Bill(created=created, ledger=book, receipt=without_frames(book.pay, request))
+    return Bill(created=created, ledger=book, receipt=book.pay(request))
 
 
 def order_for(mechanism: Mechanism, *, loss: Loss, schema: Schema, choice: NormChoice | None) -> Request:

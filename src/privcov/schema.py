@@ -23,7 +23,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
 
-from privcov import numerals
+from privcov import files, numerals
 from privcov.columns import Categorical, Code, Column, ColumnRule, Feature, Level, Numeric, missing_codes
 from privcov.dialect import RFC_4180, Dialect
 from privcov.errors import InputError, ParameterError
@@ -252,7 +252,7 @@ class Schema:
     def read(cls, path: str | Path) -> Schema:
         """A schema from a TOML file."""
         try:
-            with Path(path).open("rb") as file:
+            with files.opened(path) as file:
                 content = file.read(_MOST_BYTES + 1)
             if len(content) > _MOST_BYTES:
                 raise InputError("E122", f"the schema {path} is larger than any schema.")

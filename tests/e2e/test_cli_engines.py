@@ -17,6 +17,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from privcov.cli import main
+from privcov.errors import InputError
+from privcov.table.fragments import Fragment
 
 TOML = "[columns.age]\nlower = 0\nupper = 100\n"
 
@@ -97,3 +99,29 @@ def test_a_terminal_sees_rows_bytes_and_rate_where_the_count_is_public_and_no_am
     assert not re.search(r"246\D?912", private), (
         private
     )  # three digits alone turn up in times and percentages
+
+
+def test_what_a_worker_says_is_escaped_on_the_terminal(
+    home: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A worker's InputError is told in its own words: they clear no screen and forge no line."""
+
+    def forging(*_: object) -> None:
+        raise InputError("E120", "gone\x1b[2J\x1b[1;1H", "\nwrote a\x9b2J\u202e.json")
+
+    monkeypatch.setattr(Fragment, "open", forging)
+    words = [
+        "release",
+        "*.parquet",
+        "--schema",
+        "people.toml",
+        "--epsilon",
+        "1",
+        "--neighbours",
+        "replace-one",
+    ]
+    assert main(words) == 2
+    shown = capsys.readouterr()
+    assert shown.out == ""
+    assert shown.err.splitlines()[-1] == r"privcov: E120 gone\x1b[2J\x1b[1;1H wrote a\x9b2J\u202e.json"
+    assert not set(shown.err) & set("\x1b\x9b\u202e")

@@ -249,3 +249,32 @@ def test_schema_explain_pays_for_a_private_row_norm(home, capsys):
     assert code == 0, err
     assert balance(capsys)["spent"] == {"epsilon": "0.25"}
     assert balance(capsys)["releases"] == 1
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["ledger", "show", "host=db", "password=hush-1"],
+        ["ledger", "show", "host=db", "password=hush-1", "hush-2"],
+        ["ledger", "verify", "a.ledger", "postgresql://ann:hush-1@db/x"],
+        ["ledger", "show", "postgresql://db/x?password=my", "hush-1"],
+        ["ledger", "show", "password", "=", "'hush-1'"],
+        ["ledger", "postgresql://ann:hush-1@db/x"],
+        ["ledger", "ann:hush-1@db"],
+        ["ledger", "password='hush-1'"],
+        ["password=hush-1", "ledger"],
+        ["bench", "reliability", "--seed", "password=hush-1 hush-2"],
+        ["bench", "reliability", "--seed=password=hush-1"],
+    ],
+    ids=" ".join,
+)
+def test_a_stray_word_that_may_hold_a_password_is_not_repeated(words, capsys):
+    assert main(words) == 2
+    told = capsys.readouterr()
+    assert "E200" in told.err
+    assert "hush" not in told.err + told.out
+
+
+def test_other_stray_words_are_repeated(capsys):
+    assert main(["ledger", "show", "a.ledger", "b.ledger"]) == 2
+    assert "(b.ledger)" in capsys.readouterr().err

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import doctest
 import importlib
 import pkgutil
@@ -82,6 +83,46 @@ def test_links_and_named_files_exist(page):
         assert (page.parent / target).exists(), target
     for target in re.findall(r"`((?:src|docs|tests|benchmarks)/[\w./-]+)`", text):
         assert "NAME" in target or (ROOT / target).exists(), target
+
+
+def named_tests(text: str) -> list[tuple[str, str]]:
+    """File and function of every test that a page names as pytest takes it."""
+    return re.findall(r"(tests/[\w/.-]+\.py)::(\w+)", text)
+
+
+def missing_tests(text: str) -> list[tuple[str, str]]:
+    """Those of them that no file defines, or that pytest would not collect."""
+    found: dict[str, set[str]] = {}
+    for file, _ in named_tests(text):
+        tree = ast.parse((ROOT / file).read_text()) if (ROOT / file).exists() else ast.Module([], [])
+        found[file] = {node.name for node in tree.body if isinstance(node, ast.FunctionDef)}
+    return [
+        (file, name)
+        for file, name in named_tests(text)
+        if name not in found[file] or not re.match(r"test_", Path(file).name) or not name.startswith("test_")
+    ]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_every_test_that_a_page_names_exists(page):
+    assert missing_tests(page.read_text()) == []
+
+
+def test_every_threat_has_a_test():
+    """Each line of each table of the page, but for heads and rules."""
+    text = (ROOT / "docs/explain/threats.md").read_text()
+    lines = [line for line in text.splitlines() if re.match(r"\| (?!attack \|)", line)]
+    assert len(lines) > 30
+    assert [line for line in lines if not named_tests(line)] == []
+    assert len(re.findall(r"^## An? ", text, re.MULTILINE)) == 5
+
+
+@pytest.mark.parametrize(
+    "named",
+    ["tests/e2e/test_documents.py::test_no", "tests/e2e/test_no.py::test_a", "tests/e2e/serving.py::main"],
+)
+def test_a_test_that_does_not_exist_is_found(named):
+    assert missing_tests(f"shown by `{named}`") == [tuple(named.split("::"))]
 
 
 def test_continuous_integration_runs_the_readme_s_own_test_command():

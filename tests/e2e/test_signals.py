@@ -15,19 +15,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from serving import PRIVCOV, Page, started
 
 import privcov as pc
+from privcov.bench.paid import RELEASE, incomplete, order, prepare, tell, wait_until_paid
+from privcov.bench.serving import PRIVCOV, Page, started
 from privcov.cli import main
 
-COLUMNS = [f"x{number}" for number in range(160)]
-"""So many that Laplace noise for every pair takes a second or two to draw."""
-BUDGET = pc.PureDP(epsilon=8, neighbours="replace-one")
-RELEASE = [
-    *PRIVCOV,
-    *["release", "wide.csv", "--schema", "wide.toml", "--mechanism", "laplace", "--epsilon", "1"],
-    *["--neighbours", "replace-one", "--ledger", "wide.ledger"],
-]
 ESTIMATE = [
     *PRIVCOV,
     *["estimate", "tall.csv", "--columns", "x0,x1,x2,x3,x4,x5", "--rho", "0.5", "--largest-variance", "9"],
@@ -42,56 +35,22 @@ EVERY = [(TERM, HUP), *(pytest.param(each, marks=pytest.mark.slow) for each in S
 @pytest.fixture
 def home(tmp_path: Path) -> Path:
     """A wide table, its schema, and a ledger."""
-    rows = np.random.default_rng(3).random((30, len(COLUMNS)))
-    np.savetxt(tmp_path / "wide.csv", rows, delimiter=",", header=",".join(COLUMNS), comments="", fmt="%.2f")
-    schema = pc.Schema.from_dict({"columns": {name: {"lower": 0, "upper": 1} for name in COLUMNS}})
-    (tmp_path / "wide.toml").write_text(schema.to_toml())
-    pc.Ledger.init(tmp_path / "wide.ledger", BUDGET)
+    prepare(tmp_path)
     return tmp_path
-
-
-def paid(ledger: Path) -> None:
-    """Wait for a payment whose release is not recorded yet."""
-    book = pc.Ledger.open(ledger)
-    for _ in range(3000):
-        if book.balance().burned:
-            return
-        time.sleep(0.01)
-    raise AssertionError("nothing was paid")
-
-
-def tell(process: subprocess.Popen, asked: tuple[signal.Signals, ...]) -> None:
-    for one in asked:
-        process.send_signal(one)
-        time.sleep(0.15)
 
 
 def complete(ledger: Path, output: Path) -> None:
     """The file is whole, and the ledger knows it: one payment, one release, a chain that holds."""
-    book = pc.Ledger.open(ledger)
-    assert [entry.kind for entry in book.log()] == ["opened", "paid", "done"]
-    assert (book.balance().releases, book.balance().burned) == (1, 0)
+    assert incomplete(ledger, output) == []
     assert main(["ledger", "verify", str(ledger)]) == 0
     assert main(["verify", str(output)]) == 0
-    assert not [name for name in os.listdir(output.parent) if name.startswith(".")]  # nothing lies about
-
-
-def order_of(page: Page) -> dict:
-    return {
-        "draft": page.ask("schema/open", schema="wide.toml")["draft"],
-        "loss": {"kind": "pure", "epsilon": "1", "neighbours": "replace-one"},
-        "mechanism": "laplace",
-        "ledger": "wide.ledger",
-        "data": "wide.csv",
-        "output": "wide.release.json",
-    }
 
 
 @pytest.mark.parametrize("asked", EVERY, ids=str)
 def test_the_workbench_finishes_what_is_paid_for(home, asked):
     page = Page(home)
-    page.ask("release", request="1" * 32, **order_of(page))
-    paid(home / "wide.ledger")
+    page.ask("release", request="1" * 32, **order(page))
+    wait_until_paid(home / "wide.ledger")
     tell(page.process, asked)
     out, err = page.process.communicate(timeout=60)
     complete(home / "wide.ledger", home / "wide.release.json")
@@ -103,10 +62,10 @@ def test_the_workbench_finishes_what_is_paid_for(home, asked):
 def test_a_workbench_that_is_ending_pays_for_nothing_more(home):
     """Of six requests two run at a time. Those that wait, or are about to pay, are not paid for."""
     page = Page(home)
-    order = order_of(page)
+    asked = order(page)
     for number in range(6):
-        page.ask("release", request=str(number) * 32, **{**order, "output": f"{number}.release.json"})
-    paid(home / "wide.ledger")
+        page.ask("release", request=str(number) * 32, **{**asked, "output": f"{number}.release.json"})
+    wait_until_paid(home / "wide.ledger")
     tell(page.process, (TERM,))
     page.process.communicate(timeout=60)
     balance = pc.Ledger.open(home / "wide.ledger").balance()
@@ -119,9 +78,9 @@ def test_a_workbench_that_is_ending_pays_for_nothing_more(home):
 def test_eight_requests_for_one_name_pay_once(home):
     page = Page(home)
     try:
-        order = order_of(page)
+        asked = order(page)
         for number in range(8):
-            page.ask("release", request=str(number) * 32, **order)
+            page.ask("release", request=str(number) * 32, **asked)
         for number in range(8):
             while page.ask("job", request=str(number) * 32)["state"] in ("waiting", "paying", "reading"):
                 time.sleep(0.05)
@@ -136,8 +95,8 @@ def test_eight_requests_for_one_name_pay_once(home):
 
 @pytest.mark.parametrize("asked", EVERY, ids=str)
 def test_a_release_that_is_paid_for_is_finished(home, asked):
-    process = started([*RELEASE, "-o", "wide.release.json"], home)
-    paid(home / "wide.ledger")
+    process = started(RELEASE, home)
+    wait_until_paid(home / "wide.ledger")
     tell(process, asked)
     _, err = process.communicate(timeout=60)
     complete(home / "wide.ledger", home / "wide.release.json")
@@ -153,7 +112,7 @@ def test_an_estimate_that_is_paid_for_is_finished(tmp_path, asked):
     np.savetxt(tmp_path / "tall.csv", rows, delimiter=",", header=names, comments="", fmt="%.3f")
     pc.Ledger.init(tmp_path / "tall.ledger", pc.ZCDP(rho=1, neighbours="replace-one"))
     process = started([*ESTIMATE, "-o", "tall.json"], tmp_path)
-    paid(tmp_path / "tall.ledger")
+    wait_until_paid(tmp_path / "tall.ledger")
     tell(process, asked)
     process.communicate(timeout=60)
     complete(tmp_path / "tall.ledger", tmp_path / "tall.json")
@@ -164,10 +123,10 @@ def test_an_estimate_that_is_paid_for_is_finished(tmp_path, asked):
 def test_a_terminal_that_is_closed_costs_no_release(home):
     """The kernel sends SIGHUP to everything in the foreground, and the progress bar has nowhere to be drawn."""
     here, there = pty.openpty()
-    command = [sys.executable, "-c", _IN_TERMINAL, *RELEASE, "-o", "wide.release.json"]
+    command = [sys.executable, "-c", _IN_TERMINAL, *RELEASE]
     process = started(command, home, stdin=there, stdout=there, stderr=there, start_new_session=True)
     os.close(there)
-    paid(home / "wide.ledger")
+    wait_until_paid(home / "wide.ledger")
     os.close(here)
     process.wait(timeout=60)
     complete(home / "wide.ledger", home / "wide.release.json")
@@ -185,7 +144,7 @@ os.execv(sys.argv[1], sys.argv[1:])
 def test_before_anything_is_paid_a_command_ends_at_once_and_leaves_nothing(home, asked, code):
     """It is stopped when the name is reserved, which comes first, told to end, and let go on."""
     before = sorted(os.listdir(home))
-    process = started([*RELEASE, "-o", "wide.release.json"], home)
+    process = started(RELEASE, home)
     while not (home / ".wide.release.json.reserved").exists():
         assert process.poll() is None
     process.send_signal(signal.SIGSTOP)
@@ -201,7 +160,7 @@ def test_before_anything_is_paid_a_command_ends_at_once_and_leaves_nothing(home,
 @pytest.mark.slow
 @pytest.mark.parametrize("force", [(), ("--force",)], ids=["new", "force"])
 def test_four_releases_to_one_name_started_together_pay_once(home, force):
-    command = [*RELEASE, "-o", "wide.release.json", *force]
+    command = [*RELEASE, *force]
     processes = [started(command, home) for _ in range(4)]
     ends = [process.communicate(timeout=120) for process in processes]
     codes = sorted(process.returncode for process in processes)
@@ -213,12 +172,12 @@ def test_four_releases_to_one_name_started_together_pay_once(home, force):
 @pytest.mark.slow
 def test_a_killed_release_leaves_a_name_that_can_be_used_again(home):
     """Nothing can be done about SIGKILL: the payment is burned. The reservation ends with the process."""
-    process = started([*RELEASE, "-o", "wide.release.json"], home)
-    paid(home / "wide.ledger")
+    process = started(RELEASE, home)
+    wait_until_paid(home / "wide.ledger")
     process.kill()
     process.communicate(timeout=60)
     assert not (home / "wide.release.json").exists()
-    again = subprocess.run([*RELEASE, "-o", "wide.release.json"], cwd=home, capture_output=True)
+    again = subprocess.run(RELEASE, cwd=home, capture_output=True)
     assert again.returncode == 0
     assert not [name for name in os.listdir(home) if name.startswith(".")]
     assert pc.Ledger.open(home / "wide.ledger").balance().burned == 1

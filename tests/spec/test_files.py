@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+import privcov as pc
 from privcov import files
-from privcov.errors import OutputError
+from privcov.errors import OutputError, PrivcovError
+from privcov.keyfiles import read_public
 
 HOLD = """
 import sys, time
@@ -88,3 +91,35 @@ def test_a_file_that_the_one_before_wrote_is_not_written_again(tmp_path):
     with pytest.raises(OutputError, match="already there"), files.reserved(path, force=False):
         pass
     assert path.read_text() == "first"
+
+
+@pytest.mark.parametrize(
+    "read",
+    [pc.Schema.read, pc.load, pc.verify, read_public],
+    ids=["schema", "release", "verify", "key"],
+)
+def test_a_pipe_or_a_device_in_the_place_of_a_file_is_refused_and_not_waited_for(tmp_path, read):
+    os.mkfifo(tmp_path / "pipe")
+    before = signal.signal(signal.SIGALRM, lambda *_: pytest.fail("it waits for somebody to write"))
+    signal.alarm(5)
+    try:
+        for path in (tmp_path / "pipe", Path("/dev/zero")):
+            with pytest.raises(PrivcovError, match="not a plain file") as refusal:
+                read(path)
+            assert refusal.value.code in ("E119", "E604")
+    finally:
+        signal.alarm(0)
+        signal.signal(signal.SIGALRM, before)
+
+
+def test_what_is_no_plain_file_is_never_replaced(tmp_path):
+    """Root may rename a file to /dev/null, and every program of the machine would write into it."""
+    os.mkfifo(tmp_path / "pipe")
+    for path in ("/dev/null", tmp_path / "pipe"):
+        for force in (False, True):
+            with pytest.raises(OutputError, match=r"E401 .* no plain file"):
+                files.check_writable(path, force=force)
+    with pytest.raises(OutputError, match="E401"):
+        files.write(tmp_path / "pipe", "text", force=True)
+    assert not (tmp_path / "pipe").is_file()
+    assert os.listdir(tmp_path) == ["pipe"]

@@ -14,12 +14,11 @@ import multiprocessing
 import pickle
 import sys
 import threading
-import traceback
 import types
 from collections import Counter
 from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import contextmanager, nullcontext
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -29,10 +28,13 @@ import pytest
 
 import privcov as pc
 from privcov import certificate, errors, paying, randomness
+from privcov import ledger as ledger_module
+from privcov.bench import recording
 from privcov.engines import AnyFragment, Engine, Local, Work, attempt
 from privcov.errors import InputError, InternalError, without_frames, without_reasons
 from privcov.gram import Gram
 from privcov.grid import Grid
+from privcov.ledger import Request
 from privcov.mechanisms import MECHANISMS
 from privcov.mechanisms.adaptive import PrivateTrace
 from privcov.mechanisms.base import Draw
@@ -117,81 +119,18 @@ SPENDERS: dict[str, Callable[..., Any]] = {
 # --- the recorder -------------------------------------------------------------------------------------
 
 
-class Seen:
-    """Everything that can be reached from the variables of the frames of a failure."""
+class Seen(recording.Seen):
+    """Everything that can be reached from the variables of the frames of a failure, but for those of this file."""
 
     def __init__(self, failure: BaseException) -> None:
-        self.sequences: set[tuple[Any, ...]] = set()
-        self.numbers: set[Any] = set()
-        self.texts: set[bytes] = set()
-        self.frames: list[str] = []
-        self._known: dict[int, object] = {}
-        todo: list[object] = [failure]
-        while todo:
-            found = todo.pop()
-            if id(found) not in self._known:
-                self._known[id(found)] = found  # kept, so that no other object gets its number
-                todo.extend(self._inside(found))
-
-    def _inside(self, found: Any) -> Iterator[Any]:
-        if isinstance(found, type | types.ModuleType | Path):
-            return
-        if isinstance(found, BaseException):
-            yield from (found.__cause__, found.__context__, found.args)
-            for frame, _ in traceback.walk_tb(found.__traceback__):
-                if frame.f_code.co_filename != __file__:
-                    self.frames.append(frame.f_code.co_qualname)
-                    yield from frame.f_locals.values()
-        elif isinstance(found, int | float | np.number):
-            self.numbers.add(found.item() if isinstance(found, np.number) else found)
-        elif isinstance(found, str | bytes | bytearray | memoryview):
-            self.texts.add(found.encode("utf-8", "replace") if isinstance(found, str) else bytes(found))
-        elif isinstance(found, np.ndarray):
-            yield found.base
-            yield from self._sequence(found.ravel().tolist())
-        elif isinstance(found, dict):
-            yield from itertools.chain(found.keys(), found.values())
-        elif isinstance(found, list | tuple | set | frozenset):
-            yield from self._sequence(list(found))
-        elif isinstance(found, types.GeneratorType):
-            if found.gi_frame is not None:
-                yield from found.gi_frame.f_locals.values()
-        elif isinstance(found, types.MethodType | types.BuiltinMethodType):
-            yield from (found.__self__, getattr(found, "__func__", None))
-        elif isinstance(found, types.CellType):
-            with suppress(ValueError):  # an empty cell
-                yield found.cell_contents
-        elif isinstance(found, types.FunctionType):
-            yield from (*(found.__closure__ or ()), *(found.__defaults__ or ()), found.__dict__)
-        elif isinstance(found, functools.partial):
-            yield from (found.func, found.args, found.keywords)
-        else:
-            yield from getattr(found, "__dict__", {}).values()
-            for kind in type(found).__mro__:
-                names = kind.__dict__.get("__slots__", ())
-                for name in (names,) if isinstance(names, str) else names:
-                    hidden = f"_{kind.__name__.lstrip('_')}{name}" if name[:2] == "__" != name[-2:] else name
-                    if name not in ("__dict__", "__weakref__"):
-                        yield getattr(found, hidden, None)
-
-    def _sequence(self, values: list[Any]) -> Iterator[Any]:
-        if {type(value) for value in values} <= {int, float, bool}:
-            self.sequences.add(tuple(values))
-            self.numbers.update(values)
-        else:
-            yield from values
+        super().__init__(failure, but=__file__)
 
     def leaks(self, secrets: Secrets) -> list[str]:
         """Which secrets can be had from this."""
         made = [f"a sequence: {what}" for what, values in secrets.sequences if values in self.sequences]
         made += [f"a number: {what}" for what, value in secrets.numbers if value in self.numbers]
-        for what, exact in secrets.sequences:
-            for some in self.sequences if what == "exact sum" else ():
-                if (
-                    len(some) == len(exact)
-                    and tuple(map(int.__add__, map(int, some), exact)) in self.sequences
-                ):
-                    made.append("noise and noisy sum")
+        if any(self.matrix_follows(exact) for what, exact in secrets.sequences if what == "exact sum"):
+            made.append("noise and noisy sum")
         for cell in MARK:
             if cell in self.numbers or any(str(cell).encode() in text for text in self.texts):
                 made.append("a cell")
@@ -533,3 +472,46 @@ def test_no_line_that_looks_for_a_header_can_be_left_with_the_rows_below_it(
         open_table(table, SCHEMA)
 
     assert swept(spend, secrets, "headers.py") > 5
+
+
+# --- the ledger's secret ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("act", ["init", "pay", "quote", "done", "balance", "log", "verify"])
+def test_no_failure_of_a_ledger_takes_its_secret_along(
+    act: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Refused for want of budget where that can be; else planted where the secret is known."""
+    path, budget = tmp_path / "people.ledger", LOSSES["pure"]
+    made: list[bytes] = []
+
+    def noted(size: int, real: Any = ledger_module._random) -> Any:
+        text = real(size)
+        made.extend([bytes.fromhex(text)] * (size == 32))
+        return text
+
+    def planted(*_: Any, **__: Any) -> Any:
+        raise Planted("planted")
+
+    monkeypatch.setattr(ledger_module, "_random", noted)
+    ledger = pc.Ledger.init(path, budget)
+    request = Request(loss=LOSSES["pure"], mechanism="laplace")
+    receipt = ledger.pay(request)
+    acts: dict[str, tuple[str, Callable[[], Any]]] = {
+        "init": ("_chained", lambda: pc.Ledger.init(tmp_path / "new.ledger", budget)),
+        "pay": ("", lambda: ledger.pay(request)),
+        "quote": ("", lambda: ledger.quote(request)),
+        "done": ("entry_text", lambda: ledger.done(receipt, digest="0", fingerprint="1")),
+        "balance": ("Balance", ledger.balance),
+        "log": ("read_entries", ledger.log),
+        "verify": ("underpriced", ledger.verify),
+    }
+    where, call = acts[act]
+    if where:
+        monkeypatch.setattr(ledger_module, where, planted)
+    caught = failure(call)
+    assert caught is not None
+    assert len(made) == 1 + (act == "init")
+    seen = Seen(caught)
+    for secret in made:
+        assert not {secret, secret.hex().encode()} & seen.texts

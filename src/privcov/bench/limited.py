@@ -16,7 +16,7 @@ import signal
 import sys
 import time
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -69,6 +69,43 @@ def fork(work: Callable[[], None]) -> int:
         traceback.print_exc()
     finally:
         os._exit(1)
+
+
+def elsewhere(work: Callable[[], Any]) -> Any:
+    """What a forked process makes. One that forks must never read a table itself: readers start threads, and a
+    child forked beside threads may wait for ever for a lock that one of them holds."""
+    (made,) = together([lambda: [work()]])
+    if made is None:
+        raise RuntimeError("a process of this bench died")
+    return made[0]
+
+
+def together(works: Sequence[Callable[[], Any]]) -> list[Any]:
+    """What each of some works made, in a forked process for each, all started at once; None for one that died."""
+    ready, go = os.pipe()
+    reports = []
+    for work in works:
+        read, write = os.pipe()
+
+        def tell(work: Callable[[], Any] = work, write: int = write) -> None:
+            os.close(go)
+            os.read(ready, 1)  # returns when the parent closes its end
+            with os.fdopen(write, "w") as out:
+                json.dump(work(), out)
+            os._exit(0)
+
+        child = fork(tell)
+        os.close(write)
+        reports.append((child, read))
+    os.close(go)
+    os.close(ready)
+    made = []
+    for child, read in reports:
+        with os.fdopen(read) as told:
+            text = told.read()
+        os.waitpid(child, 0)
+        made.append(json.loads(text) if text else None)
+    return made
 
 
 def _batch(work: Callable[[int], Any], first: int, count: int, seconds: float) -> Iterator[Outcome]:

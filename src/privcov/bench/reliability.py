@@ -1,25 +1,25 @@
 """What happens when things go wrong: races, kills, full disks, hostile files. Every figure must be zero faults.
 
-Real processes, real SIGKILL, real files. Four parts: many processes on one ledger; releases killed at random moments;
-disks that are full or read-only; damaged and hostile inputs to every command that reads a file. Neighbouring tables are
-compared for anything but the release itself that could tell them apart.
+Real processes, real SIGKILL, real files. Many processes on one ledger; releases killed at random moments; disks that
+are full or read-only; damaged and hostile inputs to every command that reads a file; neighbouring tables, compared for
+anything but the release itself that could tell them apart; and attacks that once succeeded (``attacks``).
 """
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from privcov.bench import hostile
+from privcov.bench import attacks, hostile
 from privcov.bench.hostile import SCHEMA, Chance, Corpus, Shell
-from privcov.bench.limited import fork
+from privcov.bench.limited import elsewhere, fork, together
 from privcov.errors import BudgetError
 from privcov.ledger import Ledger, Request
 from privcov.privacy import PureDP
@@ -29,6 +29,7 @@ from privcov.report.tables import table
 SPEND = PureDP(epsilon="0.01", neighbours="replace-one")
 SIZES = (0, 1, 100, 500, 1000, 4096, 20_000, 40_000, 70_000)
 """How large a file may grow before the disk is full."""
+PARTS = 13
 RELEASE = ["--schema", "people.toml", "--epsilon", "0.01", "--neighbours", "replace-one"]
 
 
@@ -40,10 +41,14 @@ def run(
     kills: int = 200,
     inputs: int = 10_000,
     sizes: Sequence[int] = SIZES,
+    cases: int | None = None,
     seed: int = 1,
     step: Callable[[], None] = lambda: None,
 ) -> dict[str, Any]:
-    """Every part in turn, each in a directory of its own, with the command line ``main``; six steps."""
+    """Every part in turn, each in a directory of its own, with the command line ``main``; ``PARTS`` steps.
+
+    Of the attacks, so many ``cases`` of each part are tried, evenly spread over its list; all where it is not said.
+    """
     results, shell = [], Shell(main)
     parts: list[Callable[[], dict[str, Any]]] = [
         lambda: race(processes, spends),
@@ -51,7 +56,11 @@ def run(
         lambda: disks(shell, sizes),
         lambda: hostile.fuzz(shell, inputs, seed),
         lambda: hostile.lies(shell, inputs),
-        lambda: _elsewhere(lambda: hostile.neighbours(shell)),
+        lambda: elsewhere(lambda: hostile.neighbours(shell)),
+        *(
+            partial(attacked, part, *told, most=cases)
+            for part, told in attacks.parts(shell, processes=processes, spends=spends).items()
+        ),
     ]
     for part in parts:
         start = time.monotonic()
@@ -66,6 +75,25 @@ def render(result: dict[str, Any]) -> str:
     lines = [[r["part"], r["what"], f"{r['seconds']:.0f} s", str(r["faults"])] for r in result["results"]]
     told = [f"{r['part']}: {line}" for r in result["results"] for line in r.get("found", [])[:10]]
     return "\n".join([table(["part", "what was seen", "time", "faults"], lines, left=2), *told])
+
+
+def attacked(part: str, what: str, cases: dict[str, attacks.Case], *, most: int | None) -> dict[str, Any]:
+    """Some or all cases of a list of attacks, each in a directory of its own."""
+    names, found = list(cases), list[str]()
+    count = len(names) if most is None else min(most, len(names))
+    for name in (names[len(names) * number // count] for number in range(count)):
+        with _home():
+            try:
+                found += [f"{name}: {fault}" for fault in cases[name]()]
+            except Exception as reason:  # of this bench, or of a process that it watches: it counts
+                found.append(f"{name}: {type(reason).__name__} {reason}")
+    return {
+        "part": part,
+        "what": f"{count} of {len(names)} {what}",
+        "tried": count,
+        "faults": len(found),
+        "found": found,
+    }
 
 
 def race(processes: int, spends: int) -> dict[str, Any]:
@@ -84,7 +112,7 @@ def race(processes: int, spends: int) -> dict[str, Any]:
         return numbers
 
     start = time.monotonic()
-    reports = _together(spend, processes)
+    reports = together([spend] * processes)
     rate = processes * spends / (time.monotonic() - start)
     paid = [number for numbers in reports for number in numbers or []]
     kept = [entry.number for entry in Ledger.open("race.ledger").log() if entry.kind == "paid"]
@@ -109,7 +137,7 @@ def race(processes: int, spends: int) -> dict[str, Any]:
 
 def killed(shell: Shell, kills: int, seed: int) -> dict[str, Any]:
     """Releases that pay a ledger, killed at a random moment; after each the books must balance."""
-    _elsewhere(lambda: Corpus.write(shell))
+    elsewhere(lambda: Corpus.write(shell))
     Ledger.init("kill.ledger", PureDP(epsilon=10, neighbours="replace-one"))
     chance, found, finished, whole = Chance(seed), list[str](), 0, 0.05
 
@@ -161,7 +189,7 @@ def _books(number: int) -> Iterator[str]:
 
 def disks(shell: Shell, sizes: Sequence[int]) -> dict[str, Any]:
     """A disk that fills up at every possible size of file, and a directory nobody may write to."""
-    _elsewhere(lambda: Corpus.write(shell))
+    elsewhere(lambda: Corpus.write(shell))
     found, tried, paid_before = list[str](), 0, 0
     Ledger.init("disk.ledger", PureDP(epsilon=10, neighbours="replace-one"))
     for limit in sizes:
@@ -240,47 +268,10 @@ def _as_nobody(shell: Shell, *words: str) -> tuple[int, str]:
 
 def _answer(work: Callable[[], tuple[int, str]]) -> tuple[int, str]:
     try:
-        code, told = _elsewhere(work)
+        code, told = elsewhere(work)
     except RuntimeError:
         return -1, "the process died"
     return int(code), str(told)
-
-
-def _elsewhere(work: Callable[[], Any]) -> Any:
-    """What a forked process makes. One that forks must never read a table itself: readers start threads, and a
-    child forked beside threads may wait for ever for a lock that one of them holds."""
-    (made,) = _together(lambda: [work()], 1)
-    if made is None:
-        raise RuntimeError("a process of this bench died")
-    return made[0]
-
-
-def _together(work: Callable[[], Any], processes: int) -> list[Any]:
-    """What each of some forked processes made, all started at once; None for one that died."""
-    ready, go = os.pipe()
-    reports = []
-    for _ in range(processes):
-        read, write = os.pipe()
-
-        def tell(read: int = read, write: int = write) -> None:
-            os.close(go)
-            os.read(ready, 1)  # returns when the parent closes its end
-            with os.fdopen(write, "w") as out:
-                json.dump(work(), out)
-            os._exit(0)
-
-        child = fork(tell)
-        os.close(write)
-        reports.append((child, read))
-    os.close(go)
-    os.close(ready)
-    made = []
-    for child, read in reports:
-        with os.fdopen(read) as told:
-            text = told.read()
-        os.waitpid(child, 0)
-        made.append(json.loads(text) if text else None)
-    return made
 
 
 @contextmanager

@@ -6,6 +6,7 @@ refused, 4 verification or audit failed, 70 internal error.
 
 from __future__ import annotations
 
+import re
 import sys
 from importlib import import_module
 from typing import Any
@@ -79,11 +80,11 @@ def main(arguments: list[str] | None = None) -> int:
         return outcome if isinstance(outcome, int) else 0
     except click.UsageError as error:
         where = error.ctx.command_path if error.ctx else "privcov"
-        return _complain(f"E200 {error.format_message()} See {where} --help.", 2)
+        return _complain(f"E200 {_without_addresses(error, arguments)} See {where} --help.", 2)
     except click.Abort:
         return _complain("interrupted.", 130)
     except click.ClickException as error:
-        return _complain(f"E200 {error.format_message()}", 2)
+        return _complain(f"E200 {_without_addresses(error, arguments)}", 2)
     except PrivcovError as error:
         return _complain(str(error), error.exit_code)
     except BrokenPipeError:
@@ -91,6 +92,26 @@ def main(arguments: list[str] | None = None) -> int:
         return 0
     except Exception:  # a fault of ours: its text could carry a value, so it is not shown
         return _complain("E900 internal error; nothing was released.", 70)
+
+
+def _without_addresses(error: click.ClickException, arguments: list[str] | None) -> str:
+    """What click says, without what it repeats where that may be the address of a ledger, and hold a password.
+
+    A shell cuts an address without quotes into words: where one of them looks like a part, no stray word is repeated.
+
+    >>> _without_addresses(click.UsageError("Got unexpected extra argument (secret)"), ["password=my", "secret"])
+    'Got unexpected extra argument (…). What may hold a password is not repeated.'
+    """
+    said = error.format_message()
+    given = sys.argv[1:] if arguments is None else arguments
+    words = {part for word in given for part in (word, word.partition("=")[2] if word[:1] == "-" else word)}
+    parts = [word for word in words if re.search(r"://|@|^\w*\s*=", word)]
+    if isinstance(error, click.BadParameter | click.NoSuchOption):  # of one word only
+        parts = [word for word in parts if word in said or repr(word)[1:-1] in said]
+    kept = re.sub(r"\(.*\)|'.*'|\".*\"", "(…)", said, flags=re.DOTALL).rstrip(".")
+    return (
+        f"{kept}. What may hold a password is not repeated." if parts and kept != said.rstrip(".") else said
+    )
 
 
 def _complain(message: str, exit_code: int) -> int:

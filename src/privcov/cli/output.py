@@ -7,6 +7,7 @@ once, and no command prints in any other way.
 from __future__ import annotations
 
 import json
+import math
 import os
 import sys
 import time
@@ -55,7 +56,7 @@ def complain(message: str) -> None:
 
 
 def print_json(value: Any) -> None:
-    """One JSON document on stdout; NaN becomes null."""
+    """One JSON document on stdout; what is no finite number becomes null."""
     text = json.dumps(_plain(value), ensure_ascii=True, allow_nan=False, indent=2)
     print(text.replace("\x7f", "\\u007f"))  # the one control character that JSON leaves as it is
 
@@ -153,6 +154,6 @@ def _plain(value: Any) -> Any:
         return [_plain(item) for item in value]
     if hasattr(value, "tolist"):
         return _plain(value.tolist())
-    if isinstance(value, float) and value != value:
+    if isinstance(value, float) and not math.isfinite(value):
         return None
     return value

@@ -10,11 +10,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import partial, wraps
 from pathlib import Path
 from threading import Lock
-from typing import Any
+from typing import Any, ParamSpec, TypeVar
 
-from privcov.errors import BudgetError, ParameterError
+from privcov.errors import BudgetError, ParameterError, without_frames
 from privcov.ledger.entries import (
     FORMAT,
     START,
@@ -36,6 +37,18 @@ from privcov.privacy import Loss
 from privcov.randomness import kernel
 
 __all__ = ["Balance", "Ledger", "Receipt", "Request"]
+Given = ParamSpec("Given")
+Made = TypeVar("Made")
+
+
+def _unseen(act: Callable[Given, Made]) -> Callable[Given, Made]:
+    """An act that knows the ledger's secret: what it raises comes without its frames, and so without the secret."""
+
+    @wraps(act)
+    def called(*given: Given.args, **named: Given.kwargs) -> Made:
+        return without_frames(partial(act, *given, **named))
+
+    return called
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -77,6 +90,7 @@ class Ledger:
         self._lock = Lock()
 
     @classmethod
+    @_unseen
     def init(cls, where: str | Path, budget: Loss, *, concentrated: bool = False) -> Ledger:
         """A new ledger at a path or a ``postgresql://`` address; ``concentrated`` spends (ε, δ) as zCDP."""
         opened = {"budget": loss_facts(budget), "ledger": _random(16)}
@@ -106,6 +120,7 @@ class Ledger:
         """This ledger with a call before each payment: the last moment to refuse one, or to guard what it buys."""
         return Ledger(self._store, request_id=self._request_id, before=before)
 
+    @_unseen
     def pay(self, request: Request) -> Receipt:
         """Pay for a request, or refuse it (E301, E304). When this returns, the payment is on the disk."""
         if self._before is not None:
@@ -121,6 +136,7 @@ class Ledger:
             number = self._append(session, history, secret, bodies)
         return Receipt(number=number, key=key_for(secret, "fingerprint"))
 
+    @_unseen
     def quote(self, request: Request) -> tuple[Mapping[str, Fraction], Mapping[str, Fraction]]:
         """What a request would cost now and what it would leave, or its refusal; nothing is written.
 
@@ -133,6 +149,7 @@ class Ledger:
             account, price = _priced(history, request)
             return price, account.after(price).left
 
+    @_unseen
     def done(self, receipt: Receipt, *, digest: str, fingerprint: str) -> None:
         """Record that a payment led to a release: the SHA-256 of its canonical text, the table's fingerprint."""
         with self._lock, self._store.session(exclusive=True) as session:
@@ -142,6 +159,7 @@ class Ledger:
             facts = {"entry": receipt.number, "release": digest, "fingerprint": fingerprint}
             self._append(session, history, secret, [entry_text("done", facts)])
 
+    @_unseen
     def balance(self) -> Balance:
         """The budget, what is spent of it, and how many releases it bought."""
         with self._lock, self._store.session() as session:
@@ -166,12 +184,14 @@ class Ledger:
         """What is left, by the rule in force."""
         return self.balance().account.left
 
+    @_unseen
     def log(self) -> list[Entry]:
         """Every entry; a private document, as it tells which releases read the same table."""
         with self._lock, self._store.session() as session:
             self._read(session)
             return read_entries([(number, text) for number, text, _ in session.rows()])
 
+    @_unseen
     def verify(self, *, head: str | None = None) -> tuple[str, ...]:
         """Everything found wrong, from the first entry on; with ``head``, also whether that end was ever passed."""
         with self._store.session() as session:

@@ -58,7 +58,7 @@ class Plan:
             ColumnError(
                 column=feature.name,
                 mean=feature.half_width * float(shown.entry_highs[0, j]) if self.schema.intercept else None,
-                variance=feature.half_width**2 * float(shown.entry_highs[j, j]),
+                variance=feature.half_width * (feature.half_width * float(shown.entry_highs[j, j])),
             )
             for j, feature in enumerate(self.schema.features)
             if feature.kind != "intercept"

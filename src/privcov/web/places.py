@@ -11,7 +11,11 @@ from privcov.errors import InputError, OutputError
 MOST_FILES = 500
 DEEPEST = 3
 KINDS = {
-    "data": (".csv", ".parquet", ".pq"),
+    "data": (
+        *(name + packed for name in (".csv", ".tsv") for packed in ("", ".gz", ".zst")),
+        ".parquet",
+        ".pq",
+    ),
     "schemas": (".toml",),
     "ledgers": (".ledger",),
     "releases": (".release.json",),

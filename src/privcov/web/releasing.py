@@ -17,6 +17,7 @@ from typing import Any
 
 from privcov import files
 from privcov.errors import OutputError, ParameterError, PrivcovError
+from privcov.grammar import escaped
 from privcov.ledger import Ledger
 from privcov.privacy import Loss
 from privcov.publish import release
@@ -156,7 +157,7 @@ class Jobs:
         try:
             made = make(job, self._unless_ending)
         except PrivcovError as reason:
-            job.error = {"code": reason.code, "text": f"{reason.sentence} {reason.remedy}".rstrip()}
+            job.error = {"code": reason.code, "text": escaped(f"{reason.sentence} {reason.remedy}".rstrip())}
             job.state = "refused" if reason.exit_code == 3 else "failed"
         except Exception:  # its text could carry a value
             job.error = {"code": "E900", "text": "Internal error; what was paid stays paid."}

@@ -13,6 +13,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import privcov as pc
+from privcov.bench.attacks import PIECES, SPELLINGS
 from privcov.cli import main
 from privcov.errors import BudgetError, PrivcovError
 from privcov.ledger import Ledger, Request
@@ -97,45 +98,6 @@ def test_a_path_object_is_read_like_its_text(tmp_path, monkeypatch):
 def test_what_leaves_this_machine_and_what_it_is_called(words, elsewhere, name):
     assert is_elsewhere(words) is elsewhere
     assert shown({**words, "user": "ann", "password": "p", "dbname": "d"}) == f"postgresql://{name}"
-
-
-SPELLINGS = (
-    "postgresql://ann:{}@127.0.0.1:1/db",
-    "postgres://ann:{}@127.0.0.1:1/db?connect_timeout=2",
-    "POSTGRESQL://ann:{}@127.0.0.1:1/db",
-    "Postgres://ann:{}@127.0.0.1:1/db",
-    " postgresql://ann:{}@127.0.0.1:1/db",
-    "postgresql:/ann:{}@127.0.0.1:1/db",
-    "postgresql:ann:{}@127.0.0.1:1/db",
-    "postgresql//ann:{}@127.0.0.1:1/db",
-    "postgresql+psycopg://ann:{}@127.0.0.1:1/db",
-    "jdbc:postgresql://127.0.0.1:1/db?user=ann&password={}",
-    "mysql://ann:{}@127.0.0.1:1/db",
-    "//ann:{}@127.0.0.1:1/db",
-    "ann:{}@127.0.0.1:1/db",
-    "host=127.0.0.1 port=1 password={}",
-    "password={} host=127.0.0.1",
-    "password = '{}' host = 127.0.0.1",
-    "psql host=127.0.0.1\tpassword={}",
-    "PGPASSWORD={} 127.0.0.1",
-    "postgresql://127.0.0.1:1/db?user=ann&password={}",
-    "postgresql://127.0.0.1:1/db?user=ann&password={}&unknown_word=1",
-    "postgresql://127.0.0.1:1/db?sslmode={}",
-    "postgresql://127.0.0.1:1/db?port={}",
-    "postgresql://127.0.0.1:1/db?unknown_word={}",
-    "postgresql://127.0.0.1:1/db?hostaddr={}",
-    "postgresql://127.0.0.1:1/db?service={}",
-    "postgresql://127.0.0.1:1/{}",
-    "postgresql://{}@127.0.0.1:1/db",
-    "postgresql://ann:{}@[::1]:1/db",
-    "postgresql://ann:{}@127.0.0.1:1,127.0.0.1:2/db",
-    "postgresql://ann:{}@0.0.0.0:1/db",
-    "postgresql://ann:{}@/db?host=/nowhere",
-    "postgresql://ann:{}@127.0.0.1:x/db",
-    "postgresql://ann:{}@@127.0.0.1:1/db",
-    "postgresql://ann:{}@[127.0.0.1:1/db",
-)
-PIECES = ("Zq7", "Xw9", "Kp3")
 
 
 def told(where):

@@ -98,3 +98,10 @@ def test_a_directory_that_is_none_is_refused(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(InputError, match="not a directory"):
         Directory.of(tmp_path / "file")
+
+
+def test_every_file_that_can_be_released_is_in_the_list_and_nothing_else(home):
+    names = [f"t{end}{packed}" for end in (".csv", ".tsv") for packed in ("", ".gz", ".zst")]
+    for name in [*names, "t.parquet", "t.pq", "t.gz", "t.csv.zip", "t.json.gz"]:
+        (home.root / name).write_text("a\n1\n")
+    assert {name for name in home.files()["data"] if name[:2] == "t."} == {*names, "t.parquet", "t.pq"}

@@ -13,7 +13,9 @@ import privcov as pc
 from privcov import files
 from privcov.codec import FORM
 from privcov.documents import to_text
+from privcov.errors import InputError
 from privcov.signing import keygen
+from privcov.table.fragments import Fragment
 from privcov.web.answers import Given
 from privcov.web.places import Directory
 from privcov.web.simulating import Simulator
@@ -377,3 +379,22 @@ def test_nothing_but_a_release_can_be_read_or_downloaded(released, name):
         reply = released.ask(what, release="fake.release.json")
         assert reply.status == 422
         assert b"age,sex" not in reply.body
+
+
+def test_what_a_worker_says_is_told_as_text_and_escaped(served, order, monkeypatch):
+    """The page writes it with ``textContent``, so that markup is shown as it is; what cannot be seen is escaped."""
+
+    def forging(*_):
+        raise InputError("E120", "<img src=x onerror=alert(1)>\x1b[2J", "\u202egone")
+
+    monkeypatch.setattr(Fragment, "open", forging)
+    served.ask("release", request=ONE, **order)
+    job = served.finished(ONE)
+    assert job["state"] == "failed"
+    assert job["error"] == {
+        "code": "E120",
+        "text": r"<img src=x onerror=alert(1)>\x1b[2J \u202egone",
+    }
+    reply = served.ask("job", request=ONE)
+    assert reply.headers["content-type"].startswith("application/json")
+    assert reply.headers["x-content-type-options"] == "nosniff"

@@ -15,9 +15,9 @@ from pathlib import Path
 from urllib.parse import unquote, urlparse
 
 import pytest
-from serving import Page
 
 import privcov as pc
+from privcov.bench.serving import Page
 from privcov.cli import main
 from privcov.errors import OutputError
 from privcov.web.server import _listening, _token

@@ -15,7 +15,7 @@ from typing import Any
 PRIVCOV = [sys.executable, "-m", "privcov"]
 
 
-def started(command: list[str], home: Path, **options: Any) -> subprocess.Popen:
+def started(command: list[str], home: Path, **options: Any) -> subprocess.Popen[bytes]:
     """A process that begins now, in a directory."""
     pipe = subprocess.PIPE
     return subprocess.Popen(command, cwd=home, **{"stdout": pipe, "stderr": pipe, **options})
@@ -26,13 +26,16 @@ class Page:
 
     def __init__(self, home: Path, *words: str) -> None:
         self.process = started([*PRIVCOV, "serve", "--no-browser", "--json", *words], home)
+        assert self.process.stdout is not None
         said = b""
         while b"}" not in said:
             piece = os.read(self.process.stdout.fileno(), 4096)
             assert piece
             said += piece
         url = json.loads(said)["url"]
-        self.host, self.token = re.fullmatch(r"http://(127\.0\.0\.1:\d+)/#token=([0-9a-f]{64})", url).groups()
+        found = re.fullmatch(r"http://(127\.0\.0\.1:\d+)/#token=([0-9a-f]{64})", url)
+        assert found is not None
+        self.host, self.token = found.groups()
 
     @property
     def place(self) -> tuple[str, int]:
@@ -52,9 +55,10 @@ class Page:
         wire.request("POST", f"/api/{name}", body=json.dumps(question), headers=headers)
         return wire.getresponse()
 
-    def ask(self, name: str, **question: Any) -> dict:
+    def ask(self, name: str, **question: Any) -> dict[str, Any]:
         """What it says to a question."""
-        return json.loads(self.reply(name, **question).read())
+        answer: dict[str, Any] = json.loads(self.reply(name, **question).read())
+        return answer
 
     def end(self) -> tuple[bytes, bytes]:
         """Ctrl-C, and what it said since it was ready."""
