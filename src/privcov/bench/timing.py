@@ -330,7 +330,8 @@ def render(result: dict[str, Any]) -> str:
     readers = result["readers"]
     lines = [
         f"One odd row among {result['rows']:,}: area under the curve of an observer, and what the row adds.",
-        f"0.5: cannot tell; 1: always tells. {result['runs']} runs each: by chance 0.50 ± {result['chance']:.2f}.",
+        f"0.5: cannot tell; 1: always tells. {result['runs']} runs each: by chance 0.50 ± {result['chance']:.2f}, "
+        f"and ± {chance(-(-result['runs'] // 3)):.2f} for memory.",
     ]
     for kind, title, unit, scale in (
         ("cpu_seconds", "CPU time", "ms", 1e3),
