@@ -102,13 +102,16 @@ _OWN_USERS, _OWN_MOUNTS, _BIND, _PRIVATE = 0x10000000, 0x20000, 4096, 0x44000
 
 def parts(shell: Shell, *, processes: int, spends: int) -> dict[str, tuple[str, dict[str, Case]]]:
     """Every part by name: what its cases are, and the cases."""
+    names = second_names(processes, spends)
+    alone = "" if _MOUNTS.keys() <= names.keys() else ", without mounts"
+    lacking = "" if _workbench() else ", without privcov[web]"
     return {
-        "second names": ("ways to a ledger, raced", second_names(processes, spends)),
-        "signals": ("releases told to end once paid for", signals()),
-        "one name": ("ways to start several releases to one name", one_name()),
+        "second names": ("ways to a ledger, raced" + alone, names),
+        "signals": ("releases told to end once paid for" + lacking, signals()),
+        "one name": ("ways to start several releases to one name" + lacking, one_name()),
         "tracebacks": ("mechanisms on a full disk, under a recorder", tracebacks()),
         "addresses": ("spellings of an address, six commands", addresses(shell)),
-        "connections": (f"kinds of {paid.HELD} unfinished requests", connections()),
+        "connections": (f"kinds of {paid.HELD} unfinished requests{lacking}", connections()),
         "records": ("layouts of files, read in one way", readers()),
     }
 
@@ -156,19 +159,26 @@ def _spent(way: str, spends: int) -> list[int]:
     """The entries that a process could pay for, by a name of the ledger."""
     if way in _MOUNTS and not _mounted(*_MOUNTS[way]):
         raise OSError("cannot be mounted")
-    numbers = []
-    for _ in range(spends):
-        try:
-            ledger = Ledger.open(_SECOND.get(way, _LEDGER))
+    numbers: list[int] = []
+    try:
+        ledger = Ledger.open(_SECOND.get(way, _LEDGER))
+        for _ in range(spends):
             numbers.append(ledger.pay(Request(loss=ONE, mechanism="laplace")).number)
-        except BudgetError as refusal:
-            if refusal.code not in ("E301", "E310"):
-                raise
+    except BudgetError as refusal:  # for want of budget, or for its name: neither passes
+        if refusal.code not in ("E301", "E310"):
+            raise
     return numbers
 
 
 def _mounted(source: str, target: str) -> bool:
     """Whether one could be mounted at the other, for this process alone, as a container has it."""
+    try:
+        return _bound(os.fsencode(os.path.abspath(source)), os.fsencode(os.path.abspath(target)))
+    except OSError:
+        return False
+
+
+def _bound(source: bytes, target: bytes) -> bool:
     kernel, user, group = ctypes.CDLL(None, use_errno=True), os.getuid(), os.getgid()
     if not hasattr(kernel, "unshare"):
         return False
@@ -183,8 +193,7 @@ def _mounted(source: str, target: str) -> bool:
             Path("/proc/self", name).write_text(text)
     if kernel.mount(b"none", b"/", None, ctypes.c_ulong(_PRIVATE), None):
         return False
-    where, there = os.fsencode(os.path.abspath(source)), os.fsencode(os.path.abspath(target))
-    return not kernel.mount(where, there, None, ctypes.c_ulong(_BIND), None)
+    return not kernel.mount(source, target, None, ctypes.c_ulong(_BIND), None)
 
 
 # --- signals, one name, connections ---------------------------------------------------------------------
