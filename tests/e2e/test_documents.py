@@ -119,7 +119,11 @@ def test_every_threat_has_a_test():
 
 @pytest.mark.parametrize(
     "named",
-    ["tests/e2e/test_documents.py::test_no", "tests/e2e/test_no.py::test_a", "tests/e2e/transcripts.py::walk"],
+    [
+        "tests/e2e/test_documents.py::test_no",
+        "tests/e2e/test_no.py::test_a",
+        "tests/e2e/transcripts.py::walk",
+    ],
 )
 def test_a_test_that_does_not_exist_is_found(named):
     assert missing_tests(f"shown by `{named}`") == [tuple(named.split("::"))]

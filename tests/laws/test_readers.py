@@ -32,7 +32,7 @@ from broken_readers import BROKEN
 import privcov.table.lines as lines_module
 import privcov.table.records as records_module
 import privcov.table.sources as sources_module
-from privcov.audit.readers import ROUTES, Layout, audit_reader, bounded_rows, differing
+from privcov.audit.readers import ROUTES, Layout, audit_reader, bounded_rows, differing, parted_rows
 from privcov.bounding import Bounding
 from privcov.dialect import Dialect
 from privcov.randomness import rehearsal
@@ -399,6 +399,14 @@ def test_the_auditor_passes_the_reader_by_every_way(tmp_path: Path) -> None:
         pa.table({"x": [1.0, None, 3.0], "y": pa.array([1, 2, 3], pa.int8())}), path.with_suffix(".pq")
     )
     assert audit_reader(path.with_suffix(".pq"), schema=schema_of(NUMBERS)).passed
+
+
+def test_the_auditor_cuts_no_file_that_a_release_reads_as_one(tmp_path: Path) -> None:
+    path, schema = tmp_path / "wide.csv", replace(schema_of(NUMBERS), file=Dialect(encoding="utf-16"))
+    path.write_bytes("x,y\n1,2\n3,4\n".encode("utf-16"))
+    assert len(parted_rows(path, schema)) == 2
+    found = audit_reader(path, schema=schema, readers={"in parts": parted_rows}, more=0)
+    assert found.passed, found.violation
 
 
 @pytest.mark.parametrize("name", BROKEN)
