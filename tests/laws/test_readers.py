@@ -309,11 +309,16 @@ def pandas_typed(rows: list[Row]) -> pd.DataFrame:
 
 
 def as_stored_by_duckdb(rows: list[Row]) -> Any:
-    connection = duckdb.connect()
-    given = arrow(rows)
-    connection.register("given", given)
-    connection.execute("create table kept as select * from given")
+    connection = database()
+    connection.register("given", arrow(rows))
+    connection.execute("create or replace table kept as select * from given")
     return connection.table("kept")
+
+
+@cache
+def database() -> Any:
+    """One for all tables: opening it takes longer than reading them."""
+    return duckdb.connect(config={"threads": 1})
 
 
 def array(rows: list[Row]) -> np.ndarray:
