@@ -11,7 +11,7 @@ import signal
 import socket
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any
@@ -92,15 +92,18 @@ def tell(process: subprocess.Popen[bytes], asked: tuple[signal.Signals, ...]) ->
         time.sleep(0.15)
 
 
-def incomplete(ledger: Path, output: Path) -> list[str]:
-    """What is wrong where one release was paid for, made and recorded, and nothing else happened."""
+def incomplete(ledger: Path, output: Path, *, read: Callable[[Path], object] = load) -> list[str]:
+    """What is wrong where one release was paid for, made and recorded, and nothing else happened.
+
+    ``read`` is how the output is read: an estimate is another kind of file.
+    """
     book, found = Ledger.open(ledger), list[str]()
     kinds = [entry.kind for entry in book.log()]
     if kinds != ["opened", "paid", "done"]:
         found.append(f"the ledger has the entries {', '.join(kinds)}")
     found += book.verify()
     try:
-        load(output)
+        read(output)
     except Exception:
         found.append(f"{output.name} is not there, or torn")
     return found + [f"{name} lies about" for name in os.listdir(output.parent) if name.startswith(".")]
