@@ -53,6 +53,7 @@ def levels_that_failed(report):
 
 @pytest.mark.parametrize("d", [2, 4])
 @pytest.mark.parametrize("neighbours", ["replace-one", "add-remove"])
+@pytest.mark.long
 def test_the_withdrawn_wishart_mechanism_fails(d, neighbours):
     loss = pc.PureDP(epsilon=1, neighbours=neighbours)
     report = judged(broken.WithdrawnWishart(), loss, d, 600, (2,))
@@ -70,11 +71,13 @@ def test_the_withdrawn_wishart_mechanism_fails(d, neighbours):
         pytest.param(broken.AddRemoveGaussian(**FLOATS), RHO, 3, 8000, id="gaussian-by-root-two"),
     ],
 )
+@pytest.mark.long
 def test_noise_calibrated_too_small_fails_although_its_own_law_agrees(mechanism, loss, d, runs):
     report = judged(mechanism, loss, d, runs, (1, 2))
     assert levels_that_failed(report) == {"L2"}
 
 
+@pytest.mark.long
 def test_sound_mechanisms_pass_where_those_fail():
     """The same sizes and streams: it is the fault that is seen, and not the size."""
     assert judged(Laplace(**FLOATS), TELLING, 2, 6000, (1, 2)).passed
@@ -95,11 +98,13 @@ def test_noise_that_is_not_on_the_grid_fails():
     assert any("whole numbers" in finding.what for finding in report.failures)
 
 
+@pytest.mark.long
 def test_halved_noise_of_one_part_fails_though_the_whole_hides_it():
     assert levels_that_failed(judged(broken.HalfValues(), PURE, 2, 4000, (1,))) == {"L1"}
 
 
 @pytest.mark.parametrize("factor", [2, 4])
+@pytest.mark.long
 def test_an_eigenvector_exponent_too_large_is_not_the_law_of_the_proof(factor):
     """Factor 4 is exp(2ε·uᵀCu), factor 2 twice the tight exponent."""
     report = judged(broken.with_exponent(factor), PURE, 2, 5000, (1,))
@@ -115,11 +120,13 @@ def vector_bound(mechanism, loss, d, runs, processes=1):
     return tell_apart(pair, seen, setting.claims, error=1e-3).bounds[0].least
 
 
+@pytest.mark.long
 def test_an_eigenvector_exponent_of_twice_epsilon_tells_tables_apart_beyond_the_claim():
     assert vector_bound(broken.with_exponent(4), PURE, 2, 2500) > 1
 
 
 @pytest.mark.parametrize("d", range(2, 11))
+@pytest.mark.long
 def test_the_inverted_bingham_acceptance_fails_at_every_dimension(d):
     report = judged(broken.with_acceptance(broken.inverted), PURE, d, 2000, (1,))
     assert any("vector" in finding.what for finding in report.failures)

@@ -100,6 +100,7 @@ def test_exact_noise_follows_the_law_on_the_certificate(name, kind, neighbours):
 
 
 @pytest.mark.parametrize(("name", "kind", "neighbours"), CASES)
+@pytest.mark.long
 def test_idealized_noise_follows_the_same_law(name, kind, neighbours):
     mechanism, loss = MECHANISMS[name](arithmetic="idealized"), loss_of(kind, neighbours)
     grid = grid_for(mechanism, 3)
@@ -108,6 +109,7 @@ def test_idealized_noise_follows_the_same_law(name, kind, neighbours):
 
 @pytest.mark.parametrize("name", ADDITIVE)
 @pytest.mark.parametrize("factor", [0.5, 2.0, 1.2])
+@pytest.mark.long
 def test_the_law_check_finds_noise_of_the_wrong_size(name, factor):
     """Canary: half, double, and 20 % too much noise."""
     mechanism = MECHANISMS[name]()
@@ -168,6 +170,7 @@ def test_worst_case_neighbours_cannot_be_told_apart_beyond_the_claim(name, neigh
 
 
 @pytest.mark.parametrize("name", ["symmetric-wishart", "laplace"])
+@pytest.mark.long
 def test_the_attack_finds_a_third_of_the_noise(name):
     """Canary: noise drawn at a third of its scale at ε = 2 leaks more than claimed, and is caught."""
     loss = pc.PureDP(epsilon=2, neighbours="replace-one")

@@ -81,6 +81,7 @@ def fits(dimension, concentration, *, seed=1, draws=DRAWS, envelope=None):
 
 @pytest.mark.parametrize("dimension", [2, 3, 10])
 @pytest.mark.parametrize("concentration", [0.1, 1.0, 10.0])
+@pytest.mark.long
 def test_second_moments_are_those_of_the_law(dimension, concentration):
     assert fits(dimension, concentration)
 
@@ -91,6 +92,7 @@ def test_a_badly_chosen_envelope_costs_proposals_and_nothing_else(envelope):
 
 
 @pytest.mark.parametrize("envelope", [0.3, 1.0, 2.9, 10.0])
+@pytest.mark.long
 def test_a_badly_chosen_envelope_at_dimension_ten_does_not_change_the_law(envelope):
     assert fits(10, 0.3, envelope=envelope, draws=3000)
 

@@ -75,11 +75,13 @@ def test_blocked_and_plain_chain_agree_in_every_combination(values, concentratio
 
 
 @pytest.mark.parametrize("concentration", [0.02, 1.0, 50.0])
+@pytest.mark.long
 def test_blocked_and_plain_chain_agree_over_long_blocks_at_dimension_thirty(concentration):
     values = 40 * np.logspace(0, -2, 30)
     assert agree(values, [concentration] * 15, block_length=15, draws=400)
 
 
+@pytest.mark.long
 def test_a_chain_with_a_wrong_covariance_in_its_blocks_is_seen(monkeypatch):
     right = blocks.make_envelope
 

@@ -81,11 +81,13 @@ def follows(coordinates, matrix, concentration):
 
 
 @pytest.mark.parametrize("concentration", [Fraction(1, 100), Fraction(2), Fraction(10**6)])
+@pytest.mark.long
 def test_two_dimensional_vectors_follow_quadrature(concentration):
     assert follows(sample(1, TWO, concentration), TWO, concentration)
 
 
 @pytest.mark.parametrize("concentration", [Fraction(1, 3), Fraction(5)])
+@pytest.mark.long
 def test_three_dimensional_vectors_follow_quadrature(concentration):
     assert follows(sample(2, THREE, concentration), THREE, concentration)
 

@@ -87,6 +87,7 @@ def test_a_scale_wrong_by_two_percent_is_seen():
 
 
 @pytest.mark.parametrize("error", [lambda g: g / 2, lambda g: g * 1.1, lambda g: 0 * g])
+@pytest.mark.long
 def test_an_acceptance_with_the_wrong_exponent_is_seen(error, monkeypatch):
     correct = reals.exp_trials
     monkeypatch.setattr(reals, "exp_trials", lambda source, g, exact: correct(source, error(g), exact))

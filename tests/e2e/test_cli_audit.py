@@ -17,6 +17,7 @@ def run(capsys, *arguments):
     return code, said.out, said.err
 
 
+@pytest.mark.long
 def test_a_sound_mechanism_passes_with_a_table_and_exit_code_0(capsys, tmp_path):
     figure = tmp_path / "found.svg"
     code, out, err = run(

@@ -33,12 +33,8 @@ def drawn(monkeypatch):
     return kept
 
 
-LONG = {"amin2019", "bain2014", "imtiaz2016"}  # of which tests/spec/reproduce has smoke runs of its own
-
-
-@pytest.mark.parametrize(
-    "paper", [pytest.param(paper, marks=[pytest.mark.slow] if paper in LONG else []) for paper in PAPERS]
-)
+@pytest.mark.parametrize("paper", PAPERS)
+@pytest.mark.long
 def test_a_smoke_run_of_every_paper_gives_claims_figures_and_tables(paper, drawn, request, tmp_path, capsys):
     """Every figure is drawn with labelled axes, and no legend covers data: legends lie outside all axes."""
     data = request.getfixturevalue("papers_data") if study(paper).tables else tmp_path
@@ -67,6 +63,7 @@ def test_a_smoke_run_of_every_paper_gives_claims_figures_and_tables(paper, drawn
         assert not {"nan", "inf", "-inf"} & set(cells), path
 
 
+@pytest.mark.long
 def test_two_processes_measure_what_one_does_and_a_second_run_measures_nothing(tmp_path):
     whole, effort, data = study("klsu2018"), Effort(quick=True), Datasets(tmp_path, online=False)
     made = []

@@ -35,6 +35,7 @@ def ran(seed: int, **more: object) -> dict:
     return json.loads(done.stdout)
 
 
+@pytest.mark.long
 def test_races_kills_full_disks_and_hostile_files_leave_no_fault():
     """A small sample; the whole of it: ``privcov bench reliability``. The attacks are sampled below."""
     result = ran(5)

@@ -61,6 +61,7 @@ def test_auto_is_not_worse_than_the_zero_matrix_on_a_grid_of_tables() -> None:
 
 
 @pytest.mark.parametrize("law", [WishartDifference, GaussianEnsemble, LaplaceTriangle])
+@pytest.mark.long
 def test_auto_is_near_the_best_single_repair(law: type[NoiseLaw]) -> None:
     """Within 10 % on average and 35 % at every point of a grid of 18, ten runs each.
 

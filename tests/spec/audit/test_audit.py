@@ -44,6 +44,7 @@ def stream(start=0):
 
 
 @pytest.mark.parametrize("name", MECHANISMS)
+@pytest.mark.long
 def test_every_mechanism_passes_all_levels(name):
     """A few hundred runs: gross faults, and every line of the audit. The slow test below has power."""
     kind = MECHANISMS[name].kinds[0]

@@ -43,10 +43,12 @@ def fits(concentration):
     return bool(np.abs(z).max() < 6.5)
 
 
+@pytest.mark.long
 def test_a_few_sweeps_come_near_the_law_of_an_easy_case():
     assert fits(1.0)
 
 
+@pytest.mark.long
 def test_a_wrong_coefficient_is_seen():
     """Canary."""
     assert not fits(2.0)

@@ -52,6 +52,7 @@ def largest_z(one, other):
     return float(np.abs((one[0] - other[0]) / np.hypot(one[1], other[1])).max())
 
 
+@pytest.mark.long
 def test_quick_sweeps_come_near_the_law_of_an_easy_case():
     assert (
         largest_z(seen(gibbs_columns, VALUES, concentration=1.0, rank=2, sweeps=4, runs=300), reference())
@@ -59,6 +60,7 @@ def test_quick_sweeps_come_near_the_law_of_an_easy_case():
     )
 
 
+@pytest.mark.long
 def test_a_wrong_coefficient_of_quick_sweeps_is_seen():
     """Canary."""
     made = seen(gibbs_columns, VALUES, concentration=2.0, rank=2, sweeps=4, runs=300)
@@ -66,6 +68,7 @@ def test_a_wrong_coefficient_of_quick_sweeps_is_seen():
 
 
 @pytest.mark.parametrize("concentration", [0.02, 0.5])
+@pytest.mark.long
 def test_quick_and_plain_sweeps_have_one_law(concentration):
     """A spectrum of 12, loose and concentrated, after the same number of sweeps from the same kind of start."""
     values = np.array([90.0, 60.0, 40.0, 20.0, *np.linspace(9, 1, 8)])

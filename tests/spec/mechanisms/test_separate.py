@@ -93,6 +93,7 @@ def test_worst_case_neighbours_cannot_be_told_apart_beyond_the_claim(neighbours)
     assert attacked(zcdp("0.5", neighbours)) <= 1
 
 
+@pytest.mark.long
 def test_the_attack_finds_a_third_of_the_noise():
     """Canary."""
     assert attacked(zcdp("0.5"), shrink=1 / 3) > 1

@@ -90,6 +90,7 @@ def test_no_forecast_of_the_registry_breaks_its_word(d, epsilon):
 
 
 @pytest.mark.parametrize("name", [n for n, kind in MECHANISMS.items() if n != "adaptive"])
+@pytest.mark.long
 def test_the_worst_case_is_not_below_what_three_quite_different_tables_show(name):
     grid = grid_of(5)
     for loss in losses("1"):
