@@ -91,6 +91,7 @@ def law_is_violated(samples, law):
 
 
 @pytest.mark.parametrize(("name", "kind", "neighbours"), CASES)
+@pytest.mark.long
 def test_exact_noise_follows_the_law_on_the_certificate(name, kind, neighbours):
     mechanism, loss = MECHANISMS[name](), loss_of(kind, neighbours)
     for d in (1, 3):

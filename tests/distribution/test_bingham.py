@@ -87,6 +87,7 @@ def test_second_moments_are_those_of_the_law(dimension, concentration):
 
 
 @pytest.mark.parametrize("envelope", [0.3, 1.0, 2.9, 3.0])
+@pytest.mark.long
 def test_a_badly_chosen_envelope_costs_proposals_and_nothing_else(envelope):
     assert fits(3, 1.0, envelope=envelope)
 
@@ -112,6 +113,7 @@ def test_the_inverted_acceptance_of_the_sign_trap_is_seen(monkeypatch, dimension
 
 
 @pytest.mark.parametrize(("dimension", "concentration"), [(2, 1.0), (3, 1.0), (10, 10.0)])
+@pytest.mark.long
 def test_accepting_every_proposal_is_seen(monkeypatch, dimension, concentration):
     monkeypatch.setattr(bingham, "log_acceptance", lambda forms, dimension: np.zeros_like(forms))
     assert not fits(dimension, concentration)

@@ -95,6 +95,7 @@ def test_a_chain_with_a_wrong_covariance_in_its_blocks_is_seen(monkeypatch):
     assert not agree(40 * np.logspace(0, -2, 30), [1.0] * 15, block_length=15, draws=400)
 
 
+@pytest.mark.long
 def test_a_chain_with_the_wrong_dimension_in_its_acceptance_is_seen(monkeypatch):
     right = blocks.log_acceptance
     monkeypatch.setattr(blocks, "log_acceptance", lambda forms, dimension: right(forms, dimension + 4))

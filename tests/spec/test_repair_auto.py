@@ -50,6 +50,7 @@ def test_the_same_release_is_repaired_the_same_way_twice() -> None:
     np.testing.assert_array_equal(first, repair(observed))
 
 
+@pytest.mark.long
 def test_auto_is_not_worse_than_the_zero_matrix_on_a_grid_of_tables() -> None:
     """The measured worst case is 0.98, where the noise is a hundred times the signal; the bar is 1.05."""
     ratios = {}

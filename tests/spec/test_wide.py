@@ -345,6 +345,7 @@ def test_a_schema_may_have_twenty_thousand_columns():
     assert Fraction(20_000) == numeric(20_000).squared_norm_bound
 
 
+@pytest.mark.long
 def test_the_bench_prints_every_step_beside_its_floor(capsys):
     assert main(["bench", "wide", "--quick", "--repair"]) == 0
     told = capsys.readouterr().out

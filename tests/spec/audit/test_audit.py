@@ -178,6 +178,7 @@ def test_children_draw_different_bits_and_their_errors_arrive():
         ("symmetric-wishart", {"arithmetic": "idealized"}, 1),
     ],
 )
+@pytest.mark.long
 def test_options_are_audited_as_they_are(name, options, d):
     report = audit(
         name,

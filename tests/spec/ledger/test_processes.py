@@ -79,6 +79,7 @@ def _killed(home, where, kills):
     assert len(files) >= kills  # they did work between kills
 
 
+@pytest.mark.long
 def test_kill_nine_burns_payments_and_frees_no_release(where, tmp_path):
     _killed(tmp_path, where, 12)
 
@@ -99,6 +100,7 @@ NO_FILE = {
 WITH_FILE = {"after-the-file", "before-the-record-is-committed"}
 
 
+@pytest.mark.long
 def test_death_at_any_point_leaves_a_payment_without_a_release_at_worst(where, people):
     home = people.parent
     (home / "people.toml").write_text(SCHEMA)

@@ -218,6 +218,7 @@ def test_the_float_sampler_follows_the_law(d, concentration, cap):
 
 
 @pytest.mark.parametrize("envelope", [0.5, 3.0, 60.0])
+@pytest.mark.long
 def test_a_badly_chosen_envelope_costs_proposals_and_nothing_else(envelope):
     assert fits(drawn(4, 1.0, envelope=envelope, draws=1200), 4, 1.0)
 
@@ -263,6 +264,7 @@ def test_a_wrong_sign_of_the_logarithm_is_seen(monkeypatch):
     assert not fits(drawn(4, 1.0, draws=800), 4, 1.0)
 
 
+@pytest.mark.long
 def test_accepting_every_proposal_is_seen(monkeypatch):
     """Canary."""
     monkeypatch.setattr(subspaces, "log_acceptance", lambda size, form, precision: np.zeros(len(size)))

@@ -135,6 +135,7 @@ def test_a_confidence_set_is_shown_by_its_hull(accepted, expected):
 
 @pytest.mark.parametrize("theta", [-0.5, 0.2, 1.5, np.inf])
 @pytest.mark.parametrize("spread", [1.0, 0.3])
+@pytest.mark.long
 def test_the_profiled_statistic_is_the_lowest_a_general_minimiser_finds(theta, spread):
     fit = fitted("gaussian", 500, 8, spread=spread)
     uncertainty = fit.uncertainty

@@ -29,6 +29,7 @@ def losses(neighbours):
 @pytest.mark.parametrize("intercept", [False, True])
 @pytest.mark.parametrize("neighbours", RELATIONS)
 @pytest.mark.parametrize("d", [1, 2, 3, 5, 8, 16, 40])
+@pytest.mark.long
 def test_no_law_of_the_registry_has_less_noise_than_the_one_auto_takes(d, neighbours, intercept):
     grid = grid_of(d, intercept=intercept)
     for loss in losses(neighbours):

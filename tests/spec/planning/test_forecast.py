@@ -58,6 +58,7 @@ def compare(one, grid, runs):
 
 
 @pytest.mark.parametrize(("d", "neighbours"), [(4, "add-remove"), (6, "replace-one")])
+@pytest.mark.long
 def test_a_law_predicts_every_norm_to_five_and_ten_percent(d, neighbours):
     grid, seen = grid_of(d), set()
     for loss in losses("1", neighbours):

@@ -84,6 +84,7 @@ def test_the_class_of_wine_is_its_fourteenth_column(papers_data):
     assert [(made["columns"], made["rows"]) for made in told] == [(14, 178), (6, 1503)]
 
 
+@pytest.mark.long
 def test_the_smoke_cells_measure_every_function_and_every_finding_is_made_of_them():
     listed = list(STUDY.cells(Effort(quick=True)))
     lines = []

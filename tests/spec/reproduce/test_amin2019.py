@@ -132,6 +132,7 @@ def test_a_vector_takes_one_proposal_at_low_signal_and_more_at_high():
     assert 1.5 < np.mean(counts[1e6]) < 4
 
 
+@pytest.mark.long
 def test_the_smoke_cells_measure_every_function_and_every_finding_is_made_of_them(tmp_path):
     listed = list(STUDY.cells(Effort(quick=True)))
     made = {c.key(STUDY): running.measure(STUDY.name, c.key(STUDY), c, SmallTables()) for c in listed}

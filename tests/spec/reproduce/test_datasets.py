@@ -76,6 +76,7 @@ def publish(public, papers_data, name):
 
 
 @pytest.mark.parametrize("name", SMALL)
+@pytest.mark.long
 def test_a_missing_table_is_fetched_and_holds_the_same_numbers(name, publisher, papers_data, tmp_path):
     publish(publisher, papers_data, name)
     notes = []

@@ -35,6 +35,7 @@ def smoke(papers_data, tmp_path_factory):
     return measured, STUDY.find(measured)  # figures are drawn by tests/e2e/test_cli_reproduce.py
 
 
+@pytest.mark.long
 def test_a_smoke_run_measures_every_function_and_finds_every_figure_table_and_claim(smoke):
     measured, found = smoke
     functions = {"betrayed", "captured", "classified", "priced", "swept"}

@@ -103,6 +103,7 @@ def test_nonsense_is_refused(wrong):
 
 
 @pytest.mark.parametrize("radius", [0.3, 1, 7])
+@pytest.mark.long
 def test_published_noise_has_the_size_of_the_public_code(radius):
     """Every entry of standard deviation γ²/(n√ρ): within 6 standard errors (2e-9) of 500 draws, not √2 more or less."""
     ball, randomness = Ball(dimension=3, radius=radius), rehearsal(1)

@@ -61,6 +61,7 @@ CHANGES = [
 
 @pytest.mark.parametrize(("epsilon", "delta"), [(1, 0.001), (2, 0.01), (Fraction(1, 2), 0.05), (3, 0.2)])
 @pytest.mark.parametrize("change", CHANGES)
+@pytest.mark.long
 def test_delta_bounds_every_change_of_two_bins(change, epsilon, delta):
     noise = Noise.of(loss(epsilon, delta))
     least = threshold(noise, Fraction(str(delta)))
