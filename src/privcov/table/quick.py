@@ -93,6 +93,10 @@ def _read(
         )
     except (polars.exceptions.PolarsError, ValueError, TypeError, OSError):
         return None
+    except (
+        KeyboardInterrupt
+    ):  # polars hears Ctrl-C by itself, in any thread; whether it counts is for Python's handler
+        return None
     if frame.height != lines.count(b"\n"):
         return None
     in_doubt = frame.get_column(str(width - 1)).null_count() > 0
