@@ -60,12 +60,24 @@ def orderly(asked: Callable[[], object]) -> Iterator[Callable[[], None]]:
             signal.signal(number, heard)
         yield wait
     finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
+        if not (
+            waits and _last
+        ):  # else there would be a moment between here and the end in which a signal kills
+            for number, handler in before.items():
+                signal.signal(number, handler)
         if waits:
             import pyarrow
 
             pyarrow.enable_signal_handlers(True)
+
+
+_last = False
+
+
+def last() -> None:
+    """This process ends with the command it runs: once that has paid, no later signal changes how it ends."""
+    global _last
+    _last = True
 
 
 def settle() -> None:

@@ -73,7 +73,7 @@ def test_a_workbench_that_is_ending_pays_for_nothing_more(home):
     balance = pc.Ledger.open(home / "wide.ledger").balance()
     assert balance.burned == 0
     assert balance.releases == len(list(home.glob("*.release.json")))
-    assert 1 <= balance.releases <= 2
+    assert 1 <= balance.releases < 6
 
 
 @pytest.mark.slow

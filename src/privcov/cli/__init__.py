@@ -14,7 +14,7 @@ from typing import Any
 import click
 
 from privcov.cli.output import complain
-from privcov.ending import settle
+from privcov.ending import last, settle
 from privcov.errors import PrivcovError
 from privcov.version import __version__
 
@@ -121,6 +121,7 @@ def _complain(message: str, exit_code: int) -> int:
 
 def run() -> None:
     """The console script. A signal that comes when all is done does not change how it ended."""
+    last()
     code = main()
     settle()
     sys.exit(code)
