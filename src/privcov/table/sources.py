@@ -97,6 +97,8 @@ class PlainSource(Source):
 
     def chunks(self, start: int, stop: int, line_end: bytes) -> Iterator[bytes]:
         with self._open() as file:
+            if stop <= start:  # a part within the header, or of nothing
+                return
             for data in self._lines(file, start, stop, line_end):
                 self.done = file.tell()
                 yield data
