@@ -90,19 +90,26 @@ def summed(data: Any, schema: Schema, *, workers: int = 1) -> int:
     return sum_rows(open_table(data, schema), schema, Grid.of(schema), engine=Local(workers=workers)).rows
 
 
-def least(
+def timed(
     ways: dict[str, Callable[[], object]], rounds: int, clock: Callable[[], float] = time.process_time
-) -> dict[str, float]:
-    """The least time of each way, in rounds that take them in turn."""
-    best = dict.fromkeys(ways, float("inf"))
+) -> dict[str, list[float]]:
+    """The times of each way, in rounds that take them in turn."""
+    times: dict[str, list[float]] = {name: [] for name in ways}
     order = list(ways)
     for _ in range(rounds):
         for name in order:
             start = clock()
             ways[name]()
-            best[name] = min(best[name], clock() - start)
+            times[name].append(clock() - start)
         order.append(order.pop(0))  # what ran before leaves the allocator in a better or worse state
-    return best
+    return times
+
+
+def least(
+    ways: dict[str, Callable[[], object]], rounds: int, clock: Callable[[], float] = time.process_time
+) -> dict[str, float]:
+    """The least time of each way, in rounds that take them in turn."""
+    return {name: min(times) for name, times in timed(ways, rounds, clock).items()}
 
 
 def in_child(module: str, part: str, settings: dict[str, Any], **environment: str) -> Any:

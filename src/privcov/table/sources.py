@@ -27,7 +27,9 @@ from privcov.dialect import Dialect
 from privcov.errors import InputError
 from privcov.table.files import changed, regular_file
 
-CHUNK_BYTES = 4 * 2**20  # an eighth of a fragment; larger ones are slower, and an odd line costs more in them
+CHUNK_BYTES = (
+    8 * 2**20
+)  # a quarter of a fragment; an odd line costs more in larger ones, polars more in smaller
 _PIECE_BYTES = 2**16
 MOST_UNPACKED = 200
 """How many times its own size a packed file may unpack to; tables of text reach 20 to 50."""
