@@ -1,0 +1,103 @@
+"""Small releases of every kind as files, and what they say: ``python tests/conformance/keep.py`` wrote ``kept/``.
+
+Files that stewards have published must load, verify and answer as they did, whatever becomes of the code. So this is
+run once for a version of the format, and what it wrote is not written again.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import privcov as pc
+from privcov.mechanisms import MECHANISMS
+from privcov.mechanisms.base import AdditiveMechanism
+from privcov.randomness import Randomness, rehearsal
+from privcov.signing import keygen
+
+KEPT = Path(__file__).parent / "kept"
+LOSSES = {
+    "pure": pc.PureDP(epsilon=2, neighbours="replace-one"),
+    "approximate": pc.ApproxDP(epsilon=2, delta="1e-6", neighbours="replace-one"),
+    "zcdp": pc.ZCDP(rho="0.5", neighbours="replace-one"),
+    "add-remove": pc.ApproxDP(epsilon=2, delta="1e-6", neighbours="add-remove"),
+}
+COLUMNS = {
+    "age": {"lower": 0, "upper": 100},
+    "größe (cm)": {"lower": 120.5, "upper": 210},
+    "sex": {"levels": ["F", "M"]},
+}
+
+
+def people(rows: int = 400) -> Any:
+    """The same invented people every time."""
+    import pandas
+
+    numbers = np.arange(rows)
+    return pandas.DataFrame(
+        {
+            "age": (20 + numbers * 7 % 60).astype(float),
+            "größe (cm)": 150.5 + numbers * 13 % 45,
+            "sex": np.where(numbers % 3 == 0, "F", "M"),
+        }
+    )
+
+
+def released(name: str, promise: str, randomness: Randomness | None = None) -> pc.Release:
+    """A release of the people by one mechanism."""
+    schema = pc.Schema.from_dict({"columns": COLUMNS})
+    return pc.release(people(), schema=schema, loss=LOSSES[promise], mechanism=name, randomness=randomness)
+
+
+def cases() -> Iterator[tuple[str, str]]:
+    """Every mechanism with every kind of loss that it can promise, and one that hides the number of rows."""
+    yield from ((name, promise) for name, kind in MECHANISMS.items() for promise in kind.kinds)
+    yield "gaussian", "add-remove"
+
+
+def bits() -> dict[str, str]:
+    """Digests of what exact mechanisms publish with the noise of a rehearsal: the same on every machine."""
+    return {
+        f"{name} {promise}": digest(released(name, promise, rehearsal(7)))
+        for name, promise in cases()
+        if issubclass(MECHANISMS[name], AdditiveMechanism)
+    }
+
+
+def digest(release: pc.Release) -> str:
+    """A digest of all that a release says, but for the day and the version."""
+    document = release.to_dict()
+    document.pop("signature", None)
+    for changing in ("created", "version"):
+        document["certificate"].pop(changing, None)
+    return hashlib.sha256(json.dumps(document, sort_keys=True).encode()).hexdigest()
+
+
+def write(folder: Path = KEPT) -> None:
+    """Every file, signed by a key whose public half lies beside them, and a page of what they said."""
+    folder.mkdir()
+    key = keygen()
+    (folder / "key.public.hex").write_text(key.public.raw.hex() + "\n")
+    said = {}
+    for name, promise in cases():
+        release = released(name, promise)
+        file = f"{name}-{promise}.release.json"
+        release.save(folder / file, key=key)
+        said[file] = {"says": digest(release), "corner": float(release.second_moment(raw=True)[0, 0])}
+    estimate = pc.estimate_gaussian(
+        np.random.default_rng(1).normal(size=(4000, 2)),
+        columns=["x", "y"],
+        loss=pc.ZCDP(rho="0.5", neighbours="replace-one"),
+        largest_variance=4,
+    )
+    estimate.save(folder / "gaussian.estimate.json", key=key)
+    (folder / "said.json").write_text(json.dumps({"files": said, "bits": bits()}, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    write()

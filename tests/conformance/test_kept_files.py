@@ -1,0 +1,47 @@
+"""What was published before loads, verifies and says the same; a rehearsal draws the same bits.
+
+The files of ``kept/`` were written by ``keep.py`` before the packages took their present places, and are not written
+again.
+"""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from keep import KEPT, bits, digest
+
+import privcov as pc
+from privcov import unbounded
+from privcov.signing import PublicKey
+
+SAID = json.loads((KEPT / "said.json").read_text())
+KEY = PublicKey(bytes.fromhex((KEPT / "key.public.hex").read_text()))
+
+
+@pytest.mark.parametrize("name", SAID["files"])
+def test_a_release_of_before_loads_verifies_and_says_the_same(name):
+    release = pc.load(KEPT / name, signed_by=KEY)
+    verdict = pc.verify(KEPT / name, key=KEY)
+    assert verdict.holds, verdict
+    assert digest(release) == SAID["files"][name]["says"]
+    assert float(release.second_moment(raw=True)[0, 0]) == SAID["files"][name]["corner"]
+    assert release.columns == ("(Intercept)", "age", "größe (cm)", "sex[F]", "sex[M]")
+
+
+def test_an_estimate_of_before_loads_and_verifies():
+    path = KEPT / "gaussian.estimate.json"
+    assert unbounded.load(path, signed_by=KEY).covariance.shape == (2, 2)
+    assert pc.verify(path, key=KEY).holds
+
+
+def test_a_changed_entry_of_a_file_of_before_is_found(tmp_path):
+    name = "gaussian-zcdp.release.json"
+    document = json.loads((KEPT / name).read_text())
+    document["matrix"]["upper"][-1] += "0"
+    (tmp_path / name).write_text(json.dumps(document, sort_keys=True, separators=(",", ":")))
+    assert not pc.verify(tmp_path / name, key=KEY).holds
+
+
+def test_a_rehearsal_draws_the_bits_it_drew_before():
+    assert bits() == SAID["bits"]
