@@ -20,7 +20,7 @@ import numpy as np
 import pytest
 
 import privcov as pc
-from privcov.randomness import rehearsal
+from privcov.noise.randomness import rehearsal
 
 PURE = pc.PureDP(epsilon=1, neighbours="replace-one")
 

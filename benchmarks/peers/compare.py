@@ -22,7 +22,7 @@ from measurements import Case, Kept, write
 from numpy.typing import NDArray
 
 from privcov.errors import PrivcovError
-from privcov.reproduce.datasets import Datasets, scaled
+from privcov_lab.reproduce.datasets import Datasets, scaled
 
 Floats = NDArray[np.float64]
 METHODS = ("privcov", *PEERS)

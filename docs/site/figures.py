@@ -11,13 +11,13 @@ from typing import Any
 
 from privcov import ApproxDP, PureDP, Schema, plan
 from privcov.errors import ParameterError
-from privcov.grid import Grid
 from privcov.mechanisms import MECHANISMS
 from privcov.planning.candidates import candidate
 from privcov.planning.figure import curves
 from privcov.planning.forecast import forecast
 from privcov.privacy import Loss
 from privcov.report import figures
+from privcov.schema.grid import Grid
 
 HOME = Path(__file__).parents[1] / "explain" / "figures"
 PURE = PureDP(epsilon=1, neighbours="replace-one")

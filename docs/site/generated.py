@@ -29,10 +29,10 @@ MORE = {
     "privcov.models.interop": ["to_pandas", "to_polars", "to_latex"],
     "privcov.planning.plan": ["Plan"],
     "privcov.planning.forecast": ["Forecast"],
-    "privcov.certificate": ["Certificate"],
-    "privcov.verifying": ["Verdict"],
-    "privcov.keyfiles": ["write", "read_private", "read_public"],
-    "privcov.signing": ["keygen"],
+    "privcov.releases.certificate": ["Certificate"],
+    "privcov.verification.verify": ["Verdict"],
+    "privcov.releases.keyfiles": ["write", "read_private", "read_public"],
+    "privcov.releases.signing": ["keygen"],
     "privcov.engines": ["Local", "Dask", "Spark"],
     "privcov.audit": ["audit"],
     "privcov.unbounded": ["GaussianEstimate", "load", "expected_error", "estimate_mean", "estimate_scale"],
@@ -43,7 +43,7 @@ MORE = {
         "approx_to_zcdp",
         "pure_to_zcdp",
     ],
-    "privcov.randomness": ["rehearsal"],
+    "privcov.noise.randomness": ["rehearsal"],
 }
 
 

@@ -4,7 +4,7 @@
 >>> schema = pc.Schema.from_dict({"columns": {"age": {"lower": 0, "upper": 100}}})
 >>> loss = pc.PureDP(epsilon=1, neighbours="replace-one")
 
-Start reading at ``privcov/publish.py``: pay, draw, read, sum, certify.
+Start reading at ``privcov/publish/release.py``: pay, draw, read, sum, certify.
 """
 
 from __future__ import annotations
@@ -30,20 +30,20 @@ if TYPE_CHECKING:
     from privcov.planning.invert import required_rows as required_rows
     from privcov.planning.plan import accuracy as accuracy
     from privcov.planning.plan import plan as plan
-    from privcov.preparing import check as check
     from privcov.privacy import ZCDP as ZCDP
     from privcov.privacy import ApproxDP as ApproxDP
     from privcov.privacy import Neighbours as Neighbours
     from privcov.privacy import PureDP as PureDP
-    from privcov.publish import release as release
-    from privcov.released import Release as Release
-    from privcov.released import load as load
+    from privcov.publish.check import check as check
+    from privcov.publish.release import release as release
+    from privcov.publish.surrogate import surrogate as surrogate
+    from privcov.releases.release import Release as Release
+    from privcov.releases.release import load as load
     from privcov.report.doubts import Doubt as Doubt
     from privcov.report.doubts import doubts as doubts
     from privcov.schema import Schema as Schema
-    from privcov.surrogates import surrogate as surrogate
     from privcov.unbounded.entry import estimate_gaussian as estimate_gaussian
-    from privcov.verifying import verify as verify
+    from privcov.verification.verify import verify as verify
 
 # Imported on first use: `privcov --help` must answer before NumPy could have been loaded.
 _HOMES = {
@@ -53,10 +53,10 @@ _HOMES = {
     "ZCDP": "privcov.privacy",
     "Neighbours": "privcov.privacy",
     "Ledger": "privcov.ledger",
-    "check": "privcov.preparing",
-    "release": "privcov.publish",
-    "Release": "privcov.released",
-    "load": "privcov.released",
+    "check": "privcov.publish.check",
+    "release": "privcov.publish.release",
+    "Release": "privcov.releases.release",
+    "load": "privcov.releases.release",
     "ols": "privcov.models.ols",
     "doubts": "privcov.report.doubts",
     "Doubt": "privcov.report.doubts",
@@ -69,8 +69,8 @@ _HOMES = {
     "accuracy": "privcov.planning.plan",
     "required_loss": "privcov.planning.invert",
     "required_rows": "privcov.planning.invert",
-    "surrogate": "privcov.surrogates",
-    "verify": "privcov.verifying",
+    "surrogate": "privcov.publish.surrogate",
+    "verify": "privcov.verification.verify",
     "PrivateCovariance": "privcov.estimators",
     "PrivateLinearRegression": "privcov.estimators",
     "PrivatePCA": "privcov.estimators",

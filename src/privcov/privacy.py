@@ -18,7 +18,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from privcov.errors import ParameterError
-from privcov.grammar import MOST_MAGNITUDE, brief, is_decimal, is_fraction
+from privcov.text.grammar import MOST_MAGNITUDE, brief, is_decimal, is_fraction
 
 MOST = Fraction(10**60)
 """An epsilon or a rho that is asked for is from 1 / MOST to MOST: beyond, noise leaves the range of a double."""
@@ -60,7 +60,7 @@ def exact(value: Amount) -> Fraction:
     """The rational number a person meant: ``0.1`` is one tenth, ``"1/3"`` is one third.
 
     A text is a decimal, with or without an exponent, or a fraction of whole numbers, and no other; its length and its
-    size are bounded (``privcov.grammar``) before anything is computed. What is not such a number is a ``ValueError``.
+    size are bounded (``privcov.text.grammar``) before anything is computed. Anything else is a ``ValueError``.
     """
     if isinstance(value, Fraction):
         return value

@@ -12,16 +12,16 @@ from fractions import Fraction
 
 import numpy as np
 
-from privcov.exact import discrete_laplace, wishart
-from privcov.gram import Gram
 from privcov.mechanisms.base import AdditiveMechanism, Noise
 from privcov.mechanisms.eigenvectors import Eigenvectors, _Draw
 from privcov.mechanisms.gaussian import Gaussian
 from privcov.mechanisms.laplace import Laplace
+from privcov.mechanisms.sensitivity import Sensitivity
 from privcov.mechanisms.spectral import FloatSpectral
 from privcov.mechanisms.symmetric_wishart import SymmetricWishart
-from privcov.randomness import rehearsal
-from privcov.sensitivity import Sensitivity
+from privcov.noise.exact import discrete_laplace, wishart
+from privcov.noise.randomness import rehearsal
+from privcov.summing.gram import Gram
 
 ROOT = Fraction(math.isqrt(2 * 10**24), 10**12)
 """√2, from below."""

@@ -7,9 +7,9 @@ import sys
 import numpy as np
 
 import privcov as pc
-from privcov.gram import Gram
-from privcov.grid import Grid
-from privcov.randomness import kernel, rehearsal
+from privcov.noise.randomness import kernel, rehearsal
+from privcov.schema.grid import Grid
+from privcov.summing.gram import Gram
 
 
 def without_clipping(table, *, schema, loss, mechanism):

@@ -15,8 +15,8 @@ import numpy as np
 import polars as pl
 
 from privcov.audit.readers import Rows, bounded_rows, careful_rows
-from privcov.bounding import Bounding
 from privcov.schema import Numeric, Schema
+from privcov.summing.bounding import Bounding
 from privcov.table.lines import LineReader, good_lines
 
 

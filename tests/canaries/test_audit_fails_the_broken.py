@@ -25,7 +25,7 @@ from privcov.mechanisms import MECHANISMS
 from privcov.mechanisms.eigenvectors import Eigenvectors
 from privcov.mechanisms.gaussian import Gaussian
 from privcov.mechanisms.laplace import Laplace
-from privcov.randomness import kernel, rehearsal
+from privcov.noise.randomness import kernel, rehearsal
 
 ROOT = Path(__file__).parents[2]
 TELLING = pc.PureDP(epsilon=3, neighbours="replace-one")

@@ -10,7 +10,7 @@ import pytest
 import privcov as pc
 from privcov.cli import main
 from privcov.mechanisms import find
-from privcov.randomness import rehearsal
+from privcov.noise.randomness import rehearsal
 
 PURE = pc.PureDP(epsilon=1, neighbours="replace-one")
 

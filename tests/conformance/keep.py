@@ -17,8 +17,8 @@ import numpy as np
 import privcov as pc
 from privcov.mechanisms import MECHANISMS
 from privcov.mechanisms.base import AdditiveMechanism
-from privcov.randomness import Randomness, rehearsal
-from privcov.signing import keygen
+from privcov.noise.randomness import Randomness, rehearsal
+from privcov.releases.signing import keygen
 
 KEPT = Path(__file__).parent / "kept"
 LOSSES = {

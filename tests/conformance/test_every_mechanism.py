@@ -18,13 +18,13 @@ import pytest
 from scipy.stats import beta
 
 import privcov as pc
-from privcov.gram import Gram
-from privcov.grid import Grid
 from privcov.mechanisms import MECHANISMS
 from privcov.mechanisms.base import AdditiveMechanism, Noise
+from privcov.noise.randomness import kernel, rehearsal
 from privcov.privacy import Neighbours
-from privcov.randomness import kernel, rehearsal
 from privcov.schema import Schema
+from privcov.schema.grid import Grid
+from privcov.summing.gram import Gram
 
 DRAWS = 3000
 LOSSES = {

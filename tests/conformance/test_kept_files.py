@@ -13,7 +13,7 @@ from keep import KEPT, bits, digest
 
 import privcov as pc
 from privcov import unbounded
-from privcov.signing import PublicKey
+from privcov.releases.signing import PublicKey
 
 SAID = json.loads((KEPT / "said.json").read_text())
 KEY = PublicKey(bytes.fromhex((KEPT / "key.public.hex").read_text()))

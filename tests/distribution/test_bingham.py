@@ -9,8 +9,8 @@ deviation is 0.3 and which is wrong by 0.04 is seen 999 times in a thousand.
 import numpy as np
 import pytest
 
-from privcov.randomness import rehearsal
-from privcov.sphere import bingham, sample_bingham
+from privcov.noise.idealized import bingham, sample_bingham
+from privcov.noise.randomness import rehearsal
 
 ALARM = 6.2
 DRAWS = 5000

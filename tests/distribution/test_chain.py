@@ -13,8 +13,8 @@ import pytest
 from reference_chain import plain_chains
 from scipy import stats
 
-from privcov.randomness import rehearsal
-from privcov.sphere import blocks, sample_chain
+from privcov.noise.idealized import blocks, sample_chain
+from privcov.noise.randomness import rehearsal
 
 ALARM = 1e-9
 DRAWS = 5000

@@ -14,12 +14,12 @@ import pytest
 from flint import fmpz_mat
 from scipy import integrate, special, stats
 
-from privcov.exact import bingham as module
-from privcov.exact import envelope as envelopes
-from privcov.exact.bingham import bingham
-from privcov.exact.envelope import Envelope, Transform
-from privcov.exact.tuning import tuned
-from privcov.randomness import rehearsal
+from privcov.noise.exact import bingham as module
+from privcov.noise.exact import envelope as envelopes
+from privcov.noise.exact.bingham import bingham
+from privcov.noise.exact.envelope import Envelope, Transform
+from privcov.noise.exact.tuning import tuned
+from privcov.noise.randomness import rehearsal
 
 ALARM = 5e-9
 DRAWS = 3000

@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from privcov.exact import discrete, discrete_gaussian, discrete_laplace, uniform_below
-from privcov.randomness import rehearsal
+from privcov.noise.exact import discrete, discrete_gaussian, discrete_laplace, uniform_below
+from privcov.noise.randomness import rehearsal
 
 ALARM = 5e-9
 DRAWS = 200_000

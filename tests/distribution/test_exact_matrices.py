@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from privcov.exact import frobenius_ball, gaussian_ensemble, matrices, wishart_difference
-from privcov.randomness import rehearsal
+from privcov.noise.exact import frobenius_ball, gaussian_ensemble, matrices, wishart_difference
+from privcov.noise.randomness import rehearsal
 
 ALARM = 5e-9
 SCALE = Fraction(2**40)

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from privcov.exact import exponentials, normals, reals, trials
-from privcov.randomness import rehearsal
+from privcov.noise.exact import exponentials, normals, reals, trials
+from privcov.noise.randomness import rehearsal
 
 ALARM = 5e-9
 DRAWS = 1_000_000

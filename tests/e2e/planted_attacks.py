@@ -13,12 +13,12 @@ from typing import Any
 sys.path.append(str(Path(__file__).parents[1] / "canaries"))
 from broken_readers import quoted_line_breaks
 
-from privcov import publish
-from privcov.bench import attacks, reliability
-from privcov.bench.hostile import Shell
 from privcov.cli import main
 from privcov.ledger import holding
 from privcov.mechanisms.base import Draw
+from privcov.publish.release import release as publish
+from privcov_lab.bench import attacks, reliability
+from privcov_lab.bench.hostile import Shell
 
 
 def attacked(part: str, *, most: int, commands: Any = main) -> dict[str, Any]:

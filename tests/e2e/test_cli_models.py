@@ -7,8 +7,8 @@ import json
 import pytest
 
 import privcov as pc
-from privcov.bench import inference
 from privcov.cli import main
+from privcov_lab.bench import inference
 
 
 @pytest.fixture

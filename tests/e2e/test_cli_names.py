@@ -8,8 +8,8 @@ import re
 import numpy as np
 import pytest
 
-from privcov.aligning import width
 from privcov.cli import main
+from privcov.text.aligning import width
 
 NAMES = [
     "größe",

@@ -8,10 +8,10 @@ import json
 import pytest
 
 from privcov.cli import main
-from privcov.reproduce import PAPERS, study, writing
-from privcov.reproduce.datasets import Datasets
-from privcov.reproduce.running import run as measure
-from privcov.reproduce.study import Effort
+from privcov_lab.reproduce import PAPERS, study, writing
+from privcov_lab.reproduce.datasets import Datasets
+from privcov_lab.reproduce.running import run as measure
+from privcov_lab.reproduce.study import Effort
 
 
 def run(capsys, *arguments):

@@ -7,10 +7,10 @@ import json
 import pytest
 
 import privcov as pc
-from privcov.bench import ridge as bench
 from privcov.cli import main
 from privcov.cli.pca import render as render_pca
 from privcov.cli.ridge import render as render_ridge
+from privcov_lab.bench import ridge as bench
 
 
 @pytest.fixture

@@ -13,9 +13,9 @@ import pytest
 
 import privcov as pc
 from privcov.cli import main
-from privcov.documents import to_text
-from privcov.keyfiles import read_private
-from privcov.randomness import rehearsal
+from privcov.noise.randomness import rehearsal
+from privcov.releases.documents import to_text
+from privcov.releases.keyfiles import read_private
 
 ROOT = Path(__file__).parents[2]
 SCHEMA = """

@@ -1,6 +1,6 @@
 """Files of a few kilobytes that once hung, flooded or deceived a command: each is answered within its limits.
 
-Every command runs in a child of ``privcov.bench.limited``, which has seconds of processor time and a few gigabytes of
+Every command runs in a child of ``bench/limited.py``, which has seconds of processor time and a few gigabytes of
 address space; all of them in one process of its own, because a test process has threads and may not fork.
 """
 
@@ -17,22 +17,22 @@ import numpy as np
 import pytest
 
 import privcov as pc
-from privcov import codec, keyfiles
-from privcov.bench.hostile import Answer
 from privcov.cli import main
-from privcov.documents import to_text
 from privcov.errors import ReleaseError
-from privcov.grammar import printable
-from privcov.signing import keygen
-from privcov.triangle import Triangle
+from privcov.releases import codec, keyfiles
+from privcov.releases.documents import to_text
+from privcov.releases.signing import keygen
+from privcov.releases.triangle import Triangle
+from privcov.text.grammar import printable
 from privcov.unbounded import codec as estimates
+from privcov_lab.bench.hostile import Answer
 
 CLEAR = "\x1b[2J\x1b[1;1Hholds Signed with the key you gave."
 HUGE = "1e999999999"
 ROWS = np.column_stack([np.linspace(20, 80, 40), np.linspace(0, 190, 40)])
 _CALL = """
 import dataclasses, json, sys
-from privcov.bench.hostile import Shell, answers
+from privcov_lab.bench.hostile import Shell, answers
 from privcov.cli import main
 commands = json.loads(sys.argv[1])
 print(json.dumps([dataclasses.asdict(a) for a in answers(Shell(main), len(commands), lambda i: commands[i])]))

@@ -19,8 +19,8 @@ import privcov.table.sources as sources_module
 from privcov.audit.readers import bounded_rows
 from privcov.cli import main
 from privcov.errors import InputError
-from privcov.inspecting import PRIVATE, convert, inspect
 from privcov.schema import Schema
+from privcov.steward.inspecting import PRIVATE, convert, inspect
 
 SCHEMA = """
 ignore_extra = true

@@ -11,9 +11,9 @@ from pathlib import Path
 import numpy as np
 
 import privcov as pc
-from privcov.grid import Grid
-from privcov.randomness import rehearsal
-from privcov.sensitivity import Sensitivity
+from privcov.mechanisms.sensitivity import Sensitivity
+from privcov.noise.randomness import rehearsal
+from privcov.schema.grid import Grid
 
 LOSS = pc.PureDP(epsilon=1, neighbours="replace-one")
 XY = pc.Schema.from_dict(

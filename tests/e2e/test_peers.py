@@ -155,7 +155,7 @@ def test_the_synthetic_spectra_fall_as_their_names_say():
 def test_bench_eigenvectors_reads_what_time_peers_writes(tmp_path):
     from time_peers import timed
 
-    from privcov.bench import eigenvectors
+    from privcov_lab.bench import eigenvectors
 
     case = timed(PYTHON, "privcov", dimension=4, decay=0.0, limit=60)
     path = tmp_path / "peers.json"

@@ -13,14 +13,14 @@ from pathlib import Path
 import pytest
 
 import privcov as pc
-from privcov.bench import attacks, hostile, paid, reliability
-from privcov.bench.hostile import Shell
 from privcov.cli import main
 from privcov.ledger import Request
+from privcov_lab.bench import attacks, hostile, paid, reliability
+from privcov_lab.bench.hostile import Shell
 
 _SMALL = """
 import json
-from privcov.bench.reliability import run
+from privcov_lab.bench.reliability import run
 from privcov.cli import main
 small = dict(processes=4, spends=12, kills=4, inputs=66, sizes=(0, 40_000), cases=0)
 print(json.dumps(run(main, **(small | MORE), seed=SEED)))

@@ -23,9 +23,9 @@ import pytest
 
 import privcov as pc
 from privcov import unbounded
-from privcov.bench.paid import RELEASE, incomplete, order, prepare, tell, wait_until_paid
-from privcov.bench.serving import PRIVCOV, Page, started
 from privcov.cli import main
+from privcov_lab.bench.paid import RELEASE, incomplete, order, prepare, tell, wait_until_paid
+from privcov_lab.bench.serving import PRIVCOV, Page, started
 
 ESTIMATE = [
     *PRIVCOV,

@@ -18,9 +18,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from privcov.bounding import Bounding
 from privcov.errors import InputError
 from privcov.schema import Schema
+from privcov.summing.bounding import Bounding
 from privcov.table import open_table
 
 LEVELS: list[list[Any]] = [

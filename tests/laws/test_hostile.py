@@ -1,6 +1,6 @@
 """Whatever a file or a document says, what comes out is a result or an error with a code.
 
-Hypothesis builds inputs that are nearly right: the byte-level damage is in ``privcov.bench.hostile``.
+Hypothesis builds inputs that are nearly right: the byte-level damage is in ``privcov_lab.bench.hostile``.
 """
 
 from __future__ import annotations
@@ -16,17 +16,17 @@ from hypothesis import HealthCheck, given, reject, settings
 from hypothesis import strategies as st
 
 import privcov as pc
-from privcov import codec
-from privcov.bench import hostile
-from privcov.consistency import disagreements
-from privcov.dialect import Dialect
 from privcov.errors import InputError, PrivcovError
-from privcov.grammar import printable
-from privcov.released import assembled
+from privcov.releases import codec
+from privcov.releases.release import assembled
 from privcov.report.summary import as_text
+from privcov.schema.dialect import Dialect
 from privcov.table import open_table
+from privcov.text.grammar import printable
 from privcov.unbounded import codec as estimates
 from privcov.unbounded.words import as_text as estimate_text
+from privcov.verification.consistency import disagreements
+from privcov_lab.bench import hostile
 
 MANY = settings(
     max_examples=int(120 * float(os.environ.get("PRIVCOV_EXAMPLES", "1"))),

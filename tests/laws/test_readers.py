@@ -33,10 +33,10 @@ import privcov.table.lines as lines_module
 import privcov.table.records as records_module
 import privcov.table.sources as sources_module
 from privcov.audit.readers import ROUTES, Layout, audit_reader, bounded_rows, differing, parted_rows
-from privcov.bounding import Bounding
-from privcov.dialect import Dialect
-from privcov.randomness import rehearsal
+from privcov.noise.randomness import rehearsal
 from privcov.schema import Schema
+from privcov.schema.dialect import Dialect
+from privcov.summing.bounding import Bounding
 from privcov.table import open_table
 from privcov.table.cells import cells
 from privcov.table.fragments import Arrived, Piece

@@ -17,10 +17,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import privcov.table.lines as lines_module
-from privcov.bounding import Bounding
-from privcov.gram import Gram
-from privcov.grid import ROW_BITS, Grid
 from privcov.schema import Schema
+from privcov.schema.grid import ROW_BITS, Grid
+from privcov.summing.bounding import Bounding
+from privcov.summing.gram import Gram
 from privcov.table import Table, open_table
 from privcov.table.quick import quick_columns
 

@@ -11,9 +11,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from privcov.bounding import Block, Bounding, Clip, part_of
-from privcov.grid import Grid
 from privcov.schema import Categorical, Numeric, Schema
+from privcov.schema.grid import Grid
+from privcov.summing.bounding import Bounding, Clip
+from privcov.table.blocks import Block, part_of
 
 NORMS = (0.3, 1, 7)
 

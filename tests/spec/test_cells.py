@@ -15,10 +15,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from privcov.columns import Categorical, Numeric
-from privcov.dialect import Dialect
 from privcov.errors import InputError
 from privcov.schema import Schema
+from privcov.schema.columns import Categorical, Numeric
+from privcov.schema.dialect import Dialect
 from privcov.table import open_table
 from privcov.table.cells import UNKNOWN, apply_missing_codes, cells
 

@@ -25,13 +25,13 @@ import privcov as pc
 import privcov.table.csv as csv_module
 from privcov.engines import AnyFragment, Dask, Engine, Local, Spark, Work, attempt, base, engine_named, gather
 from privcov.errors import InputError, InternalError, ParameterError
-from privcov.freivalds import Check, check_arithmetic
-from privcov.gram import Gram
-from privcov.grid import Grid
-from privcov.partial import decode_sensitive_sum, encode_sensitive_sum
-from privcov.row_norm.radii import candidates, cut_off
+from privcov.frame.radii import candidates, cut_off
 from privcov.schema import Schema
-from privcov.summing import sum_fragment, sum_rows
+from privcov.schema.grid import Grid
+from privcov.summing.check import Check, check_arithmetic
+from privcov.summing.gram import Gram
+from privcov.summing.sum import sum_fragment, sum_rows
+from privcov.summing.wire import decode_sensitive_sum, encode_sensitive_sum
 from privcov.table import fragments as plan
 from privcov.table import open_table
 
@@ -241,7 +241,7 @@ def test_a_wrong_product_is_never_a_sum(
     if at == "start-up":
         monkeypatch.setattr(Check, "passes", lambda self, gram: True)
     else:
-        monkeypatch.setattr("privcov.summing.check_arithmetic", lambda: True)
+        monkeypatch.setattr("privcov.summing.sum.check_arithmetic", lambda: True)
     check_arithmetic.cache_clear()
     monkeypatch.setattr(Gram, "add", product)
     with pytest.raises(InternalError):

@@ -11,13 +11,13 @@ from pathlib import Path
 import pytest
 
 import privcov as pc
-from privcov import files
 from privcov.errors import OutputError, PrivcovError
-from privcov.keyfiles import read_public
+from privcov.releases.keyfiles import read_public
+from privcov.text import files
 
 HOLD = """
 import sys, time
-from privcov import files
+from privcov.text import files
 with files.reserved(sys.argv[1], force=True):
     print("held", flush=True)
     time.sleep(60)

@@ -11,11 +11,11 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from privcov.bounding import Bounding
-from privcov.gram import Gram
-from privcov.grid import BLOCK_ROWS, Grid
 from privcov.schema import Schema
-from privcov.summing import sum_rows
+from privcov.schema.grid import BLOCK_ROWS, Grid
+from privcov.summing.bounding import Bounding
+from privcov.summing.gram import Gram
+from privcov.summing.sum import sum_rows
 from privcov.table import open_table
 
 GRID = Grid(dimension=3, exponent=20, squared_norm_bound=2**40)

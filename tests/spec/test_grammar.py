@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 import privcov as pc
 from privcov.errors import InputError, ParameterError
-from privcov.grammar import brief, double, escaped, printable
 from privcov.privacy import exact
+from privcov.text.grammar import brief, double, escaped, printable
 
 UNSEEN = [
     "\x00", "\x07", "\x1b[2J", "\r", "\n", "\t", "\x7f", "\x85", "\x9b31m", "\xad",

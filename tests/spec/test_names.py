@@ -18,12 +18,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import privcov as pc
-from privcov.codec import FORM, decode
 from privcov.errors import InputError, PrivcovError
 from privcov.models.interop import to_latex, to_polars
-from privcov.names import LONGEST_NAME, canonical, fault, quoted, split_names
 from privcov.planning.moments import PublicMoments
 from privcov.planning.targets import Target
+from privcov.releases.codec import FORM, decode
+from privcov.schema.names import LONGEST_NAME, canonical, fault, quoted, split_names
 from privcov.table import open_table
 from privcov.unbounded import codec as unbounded_codec
 

@@ -20,10 +20,10 @@ from hypothesis import strategies as some
 
 import privcov as pc
 from privcov.errors import InputError, InternalError
-from privcov.grid import Grid
 from privcov.ledger import Ledger
 from privcov.schema import Schema
-from privcov.summing import sum_rows
+from privcov.schema.grid import Grid
+from privcov.summing.sum import sum_rows
 from privcov.table import open_table
 from privcov.table.plans.arrow import _check_cast
 from privcov.table.plans.steps import Unlisted

@@ -14,13 +14,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from privcov.cli import main
-from privcov.dialect import Dialect
 from privcov.errors import InputError
-from privcov.names import canonical, fault
 from privcov.schema import Schema
+from privcov.schema.dialect import Dialect
+from privcov.schema.names import canonical, fault
+from privcov.schema.template import template
 from privcov.table import glance
 from privcov.table.proposing import propose
-from privcov.template import template
 
 ODD = ["größe", "Household Income (USD)", "income>50K", 'say "a"', "back\\slash", "tick`tock", "a[b]", "a.b"]
 ODD += ["last, first", "x = 1 # no", "'single'", "東京都の人口", "שם", "smile😀", "<b>", "n" * 128]

@@ -15,7 +15,7 @@ import pytest
 
 import privcov as pc
 from privcov.errors import PrivcovError
-from privcov.randomness import Randomness, kernel, rehearsal
+from privcov.noise.randomness import Randomness, kernel, rehearsal
 
 SOURCE = Path(pc.__file__).parent
 

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 import privcov as pc
-from privcov.codec import FORM, decode
 from privcov.errors import PrivcovError
-from privcov.noise import LAWS
-from privcov.randomness import rehearsal
+from privcov.noise.laws import LAWS
+from privcov.noise.randomness import rehearsal
+from privcov.releases.codec import FORM, decode
 
 
 @pytest.fixture

@@ -9,12 +9,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from privcov.bench import utility
-from privcov.noise import GaussianEnsemble, LaplaceTriangle, NoiseLaw, WishartDifference
-from privcov.randomness import rehearsal
+from privcov.linalg.arrays import Floats
+from privcov.noise.laws import GaussianEnsemble, LaplaceTriangle, NoiseLaw, WishartDifference
+from privcov.noise.randomness import rehearsal
 from privcov.repair import METHODS, Observed, PublicFacts, repair
 from privcov.repair.choose import CANDIDATES, _smallest_on_simplex, weights
-from privcov.repair.facts import Floats
+from privcov_lab.bench import utility
 
 SHAPES = {"1/k": 1.0, "1/k²": 2.0, "near rank one": 5.0}
 DATA = Path(os.environ.get("PRIVCOV_DATA", Path(__file__).parents[2].parent / "shared" / "data"))

@@ -11,10 +11,11 @@ from scipy.integrate import quad
 from scipy.stats import norm
 
 from privcov.errors import ParameterError
-from privcov.noise import LAWS, GaussianEnsemble, NoiseLaw, WishartDifference
-from privcov.randomness import rehearsal
+from privcov.linalg.arrays import Floats
+from privcov.noise.laws import LAWS, GaussianEnsemble, NoiseLaw, WishartDifference
+from privcov.noise.randomness import rehearsal
 from privcov.repair import METHODS, Observed, PublicFacts, repair
-from privcov.repair.facts import Floats, truncated_normal_mean
+from privcov.repair.facts import truncated_normal_mean
 from privcov.repair.rehearsed import noise_bank
 from privcov.repair.spectra import non_decreasing, onto_simplex, rotation_invariant
 

@@ -7,10 +7,10 @@ import pytest
 from scipy.optimize import minimize
 
 from privcov.errors import ParameterError
-from privcov.noise import GaussianEnsemble, LaplaceTriangle, NoiseLaw, WishartDifference
-from privcov.randomness import rehearsal
+from privcov.linalg.arrays import Floats
+from privcov.noise.laws import GaussianEnsemble, LaplaceTriangle, NoiseLaw, WishartDifference
+from privcov.noise.randomness import rehearsal
 from privcov.repair import METHODS, Observed, Structure, repair
-from privcov.repair.facts import Floats
 from privcov.repair.positive import lift
 
 GROUPS = [[1, 2, 3], [4, 5]]

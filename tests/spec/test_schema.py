@@ -8,9 +8,9 @@ import pytest
 
 from privcov.cli import main
 from privcov.errors import PrivcovError
-from privcov.grid import BLOCK_ROWS, ROW_BITS, Grid
 from privcov.schema import Schema
-from privcov.template import template
+from privcov.schema.grid import BLOCK_ROWS, ROW_BITS, Grid
+from privcov.schema.template import template
 
 AGE = {"age": {"lower": 0, "upper": 100}}
 

@@ -13,8 +13,8 @@ from itertools import product
 import numpy as np
 import pytest
 
+from privcov.mechanisms.sensitivity import Sensitivity, sqrt_up
 from privcov.privacy import Neighbours
-from privcov.sensitivity import Sensitivity, sqrt_up
 
 RADII = (0.3, 1.0, 7.0)
 DIMENSIONS = (1, 2, 3, 5, 8)

@@ -10,16 +10,16 @@ import numpy as np
 import pytest
 
 import privcov as pc
-from privcov import codec
 from privcov.audit.neighbours import pairs
 from privcov.cli import main
-from privcov.consistency import disagreements
-from privcov.grid import Grid
 from privcov.mechanisms import MECHANISMS
 from privcov.mechanisms.adaptive import PrivateTrace
+from privcov.mechanisms.sensitivity import Sensitivity
+from privcov.noise.randomness import rehearsal
 from privcov.privacy import Neighbours
-from privcov.randomness import rehearsal
-from privcov.sensitivity import Sensitivity
+from privcov.releases import codec
+from privcov.schema.grid import Grid
+from privcov.verification.consistency import disagreements
 
 PURE = pc.PureDP(epsilon=1, neighbours="replace-one")
 ZCDP = pc.ZCDP(rho=1, neighbours="replace-one")

@@ -13,9 +13,9 @@ import sys
 import pytest
 
 import privcov as pc
-from privcov import keyfiles
 from privcov.errors import OutputError, ReleaseError, VerificationError
-from privcov.signing import PrivateKey, PublicKey, check_seal, keygen, seal
+from privcov.releases import keyfiles
+from privcov.releases.signing import PrivateKey, PublicKey, check_seal, keygen, seal
 
 # RFC 8032, section 7.1, tests 1 and 2: secret key, public key, message, signature.
 VECTORS = [
@@ -77,7 +77,7 @@ def test_two_keys_are_two_keys():
 
 def test_a_fingerprint_is_eight_words_of_the_digest():
     """127.0.0.1 is lusab-babad, by the paper that proposed these words."""
-    from privcov.signing import _word
+    from privcov.releases.signing import _word
 
     assert f"{_word(bytes([127, 0]))}-{_word(bytes([0, 1]))}" == "lusab-babad"
     assert len({_word(i.to_bytes(2)) for i in range(2**16)}) == 2**16

@@ -26,12 +26,12 @@ import scipy.sparse
 
 import privcov.table.records as records_module
 import privcov.table.sources as sources_module
-from privcov.dialect import RFC_4180
 from privcov.engines import Local
 from privcov.errors import InputError, InternalError
-from privcov.grid import Grid
 from privcov.schema import Schema
-from privcov.summing import sum_rows
+from privcov.schema.dialect import RFC_4180
+from privcov.schema.grid import Grid
+from privcov.summing.sum import sum_rows
 from privcov.table import headers, open_table
 from privcov.table.cells import UNKNOWN
 from privcov.table.fragments import Arrived

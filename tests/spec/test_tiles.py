@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from privcov import tiles
-from privcov.tiles import mirror, symmetrized
-from privcov.triangle import symmetric, upper_of
+from privcov.linalg import tiles
+from privcov.linalg.tiles import mirror, symmetrized
+from privcov.linalg.triangle import symmetric, upper_of
 
 SIZES = [0, 1, 2, 7, tiles._TILE - 1, tiles._TILE, tiles._TILE + 1, 2 * tiles._TILE + 3]
 

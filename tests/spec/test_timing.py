@@ -21,13 +21,13 @@ import numpy as np
 import pytest
 
 import privcov.table.lines as lines_module
-from privcov.bench import timing
-from privcov.bench.gram import summed
-from privcov.bench.timing import ODD, READERS, Odd, area, area_error, chance, lines_of
 from privcov.cli import main
 from privcov.schema import Schema
-from privcov.summing import sum_rows
+from privcov.summing.sum import sum_rows
 from privcov.table import open_table
+from privcov_lab.bench import timing
+from privcov_lab.bench.gram import summed
+from privcov_lab.bench.timing import ODD, READERS, Odd, area, area_error, chance, lines_of
 
 ROWS = 60
 _WATCHED = tuple(f"{os.sep}{name}{os.sep}" for name in ("privcov", "numpy", "pyarrow"))
@@ -63,7 +63,7 @@ def schemas(odd: Odd) -> tuple[Schema, Schema]:
 
 
 def gram_of(path: Path, schema: Schema) -> list[int]:
-    from privcov.grid import Grid
+    from privcov.schema.grid import Grid
 
     found = sum_rows(open_table(path, schema), schema, Grid.of(schema)).reveal_to_mechanism()
     return [int(entry) for entry in found]

@@ -27,22 +27,25 @@ import numpy as np
 import pytest
 
 import privcov as pc
-from privcov import certificate, errors, paying, randomness
+from privcov import errors
 from privcov import ledger as ledger_module
-from privcov.bench import recording
 from privcov.engines import AnyFragment, Engine, Local, Work, attempt
 from privcov.errors import InputError, InternalError, without_frames, without_reasons
-from privcov.gram import Gram
-from privcov.grid import Grid
+from privcov.frame import choice, walk
 from privcov.ledger import Request
 from privcov.mechanisms import MECHANISMS
 from privcov.mechanisms.adaptive import PrivateTrace
 from privcov.mechanisms.base import Draw
-from privcov.randomness import rehearsal
-from privcov.row_norm import choice, walk
-from privcov.sealed import Sealed
+from privcov.noise.laws import randomness
+from privcov.noise.randomness import rehearsal
+from privcov.publish.release import paying
+from privcov.releases import certificate
+from privcov.schema.grid import Grid
+from privcov.summing.gram import Gram
+from privcov.summing.sealed import Sealed
 from privcov.table import Table, open_table
 from privcov.unbounded import entry, estimate, moments
+from privcov_lab.bench import recording
 
 HOME = str(Path(pc.__file__).parent)
 BRIDGES = ("publish.py", "entry.py", "paying.py", "errors.py", "choice.py", "walk.py")
@@ -342,7 +345,7 @@ def test_the_recorder_sees_a_draw_that_outlives_its_answer(
         return work(draw)
 
     monkeypatch.setattr(Draw, "taken", lambda draw: draw)
-    monkeypatch.setattr("privcov.publish.without_reasons", keeping)
+    monkeypatch.setattr("privcov.publish.release.without_reasons", keeping)
     caught = failure(lambda: SPENDERS["gaussian"](table, deliver=full_disk))
     assert caught is not None
     assert set(Seen(caught).leaks(secrets)) == {"noise and noisy sum"}

@@ -12,18 +12,18 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import privcov as pc
-from privcov import codec
-from privcov.consistency import disagreements
-from privcov.documents import to_text
 from privcov.errors import ReleaseError, VerificationError
 from privcov.mechanisms import DEFAULTS, MECHANISMS
-from privcov.noise import LAWS
+from privcov.noise.laws import LAWS
+from privcov.noise.randomness import rehearsal
 from privcov.privacy import ZCDP, ApproxDP, PureDP
-from privcov.randomness import rehearsal
-from privcov.released import assembled
-from privcov.signing import keygen
+from privcov.releases import codec
+from privcov.releases.documents import to_text
+from privcov.releases.release import assembled
+from privcov.releases.signing import keygen
 from privcov.unbounded import codec as estimates
 from privcov.unbounded import load as load_estimate
+from privcov.verification.consistency import disagreements
 
 KEY, OTHER = keygen(), keygen()
 LOSSES = {

@@ -14,9 +14,9 @@ import pytest
 import privcov as pc
 from privcov.engines import Local
 from privcov.estimators import PrivateCovariance
-from privcov.grid import Grid
 from privcov.schema import Schema
-from privcov.summing import sum_rows
+from privcov.schema.grid import Grid
+from privcov.summing.sum import sum_rows
 from privcov.table import open_table
 from privcov.unbounded.rows import open_rows, read_rows
 from privcov.unbounded.univariate import estimate_mean

@@ -12,22 +12,23 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import privcov as pc
-from privcov import triangle
 from privcov.cli import main
-from privcov.codec import FORM
-from privcov.documents import to_text
 from privcov.errors import PrivcovError
-from privcov.exact import products, uniforms
-from privcov.gram import Gram
-from privcov.grid import Grid
+from privcov.linalg import triangle
+from privcov.linalg.triangle import diagonal_places, is_wide, symmetric, upper_of
 from privcov.mechanisms import MECHANISMS
 from privcov.models import perturbation
-from privcov.noise import LAWS
+from privcov.noise.exact import products, uniforms
+from privcov.noise.laws import LAWS
+from privcov.noise.randomness import rehearsal
 from privcov.planning.candidates import decide
-from privcov.randomness import rehearsal
-from privcov.signing import keygen
-from privcov.triangle import Triangle, diagonal_places, is_wide, symmetric, upper_of, word_bytes
-from privcov.verifying import verify
+from privcov.releases.codec import FORM
+from privcov.releases.documents import to_text
+from privcov.releases.signing import keygen
+from privcov.releases.triangle import Triangle, word_bytes
+from privcov.schema.grid import Grid
+from privcov.summing.gram import Gram
+from privcov.verification.verify import verify
 
 KEY = keygen()
 LOSSES = {
@@ -310,7 +311,7 @@ def test_a_wide_release_goes_through_a_pipe_as_it_goes_to_a_file(
 def test_a_wide_matrix_is_shrunk_and_nothing_is_rehearsed(people, schema, monkeypatch):
     release = pc.release(people, schema=schema, loss=LOSSES["pure"])
     shrunk = release.second_moment(repair="shrink", scaled=True)
-    for module in ("privcov.repair", "privcov.released"):
+    for module in ("privcov.repair", "privcov.releases.release"):
         monkeypatch.setattr(f"{module}.MOST_REHEARSED", 3)
     again = pc.release(people, schema=schema, loss=LOSSES["pure"])
     object.__setattr__(again, "upper", release.upper)

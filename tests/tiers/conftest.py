@@ -21,11 +21,11 @@ import pytest
 
 import privcov.table.csv as csv_module
 from privcov.engines import AnyFragment, Engine, Local, gather
-from privcov.gram import Gram
-from privcov.grid import Grid
-from privcov.partial import decode_sensitive_sum
 from privcov.schema import Schema
-from privcov.summing import sum_fragment, sum_rows
+from privcov.schema.grid import Grid
+from privcov.summing.gram import Gram
+from privcov.summing.sum import sum_fragment, sum_rows
+from privcov.summing.wire import decode_sensitive_sum
 from privcov.table import fragments as plan
 from privcov.table import open_table
 

@@ -13,7 +13,7 @@ import pytest
 
 from privcov.engines import Dask, Local
 from privcov.errors import InputError, InternalError, ParameterError
-from privcov.row_norm.radii import candidates, cut_off
+from privcov.frame.radii import candidates, cut_off
 from privcov.table import open_table
 
 distributed = pytest.importorskip("distributed", reason="needs pip install 'privcov[dask]'")
@@ -92,8 +92,8 @@ def test_a_file_that_vanishes_or_is_damaged_is_told_from_a_worker(job: Any, clie
         job.sum(job.parquet, Dask(client=client))
     table = open_table(job.csv, _schema(job))
     (job.folder / "part1.csv").unlink()
-    from privcov.grid import Grid
-    from privcov.summing import sum_rows
+    from privcov.schema.grid import Grid
+    from privcov.summing.sum import sum_rows
 
     with pytest.raises(InputError, match="E119"):
         sum_rows(table, _schema(job), Grid.of(_schema(job)), engine=Dask(client=client))
@@ -141,11 +141,11 @@ def test_workers_without_this_library_are_refused_before_anything_is_paid(job: A
 
 
 LIE = """
-import privcov.summing
-def altered(gram, honest=privcov.summing.encode_sensitive_sum):
+import privcov.summing.sum
+def altered(gram, honest=privcov.summing.sum.encode_sensitive_sum):
     gram._low[{place}] {change}
     return honest(gram)
-privcov.summing.encode_sensitive_sum = altered
+privcov.summing.sum.encode_sensitive_sum = altered
 """
 
 

@@ -16,7 +16,7 @@ import numpy as np
 from scipy.special import logsumexp, ndtr, ndtri
 
 from privcov.accounting import gaussian_delta
-from privcov.audit.confidence import Floats
+from privcov.linalg.arrays import Floats
 
 _ORDERS = 1 + np.geomspace(1e-3, 200, 40)
 

@@ -7,10 +7,10 @@ is asymptotic. Proof: docs/proofs/audit.md.
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.special import betainccinv, betaincinv
 
-Floats = NDArray[np.float64]
+from privcov.linalg.arrays import Floats
 
 _SLACK = 1e-9
 """Far above the relative error of the inverse beta functions; spent away from the audited mechanism's guilt."""

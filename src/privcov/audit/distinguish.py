@@ -13,10 +13,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from privcov.audit.claims import Claim
-from privcov.audit.confidence import Floats, at_least, at_most
+from privcov.audit.confidence import at_least, at_most
 from privcov.audit.neighbours import Pair
 from privcov.audit.sampling import Outputs
 from privcov.audit.statistics import Scores, scores
+from privcov.linalg.arrays import Floats
 
 _NEAR_ZERO = 1e-6
 _TAILS = np.geomspace(1e-4, 0.02, 24)

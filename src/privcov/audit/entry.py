@@ -29,9 +29,9 @@ from privcov.audit.settings import Setting, first_vector, settings
 from privcov.audit.vectors import fit_vectors
 from privcov.errors import ParameterError
 from privcov.mechanisms.base import Mechanism
+from privcov.noise.randomness import kernel
 from privcov.privacy import Loss
-from privcov.publish import release
-from privcov.randomness import kernel
+from privcov.publish.release import release
 
 LEVELS = (0, 1, 2, 3)
 LEAST_RUNS = 200

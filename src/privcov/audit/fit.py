@@ -14,12 +14,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from privcov.audit.confidence import Floats
 from privcov.audit.marginals import Cdf, marginals
 from privcov.audit.sampling import Outputs
-from privcov.grid import Grid
-from privcov.noise import NoiseLaw
-from privcov.randomness import Randomness
+from privcov.linalg.arrays import Floats
+from privcov.noise.laws import NoiseLaw
+from privcov.noise.randomness import Randomness
+from privcov.schema.grid import Grid
 
 ERROR = 1e-6
 """The probability that a sound mechanism is accused by any of its goodness-of-fit tests."""

@@ -1,7 +1,7 @@
 """Closed-form laws of numbers taken from noise, written down apart from the samplers they judge.
 
 Each is a distribution function of one number computed from a noise matrix: an entry, the trace, the norm. The
-laws of matrices themselves are in ``privcov.noise``; how its numbers are distributed is derived in
+laws of matrices themselves are in ``privcov.noise.laws``; how its numbers are distributed is derived in
 docs/proofs/audit.md.
 """
 
@@ -15,8 +15,8 @@ from functools import cache
 import numpy as np
 from scipy.special import betainc, gammainc, gammaincinv, ndtr
 
-from privcov.audit.confidence import Floats
-from privcov.noise import NoiseLaw
+from privcov.linalg.arrays import Floats
+from privcov.noise.laws import NoiseLaw
 
 Cdf = Callable[[Floats], Floats]
 

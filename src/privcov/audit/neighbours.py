@@ -15,12 +15,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from privcov.audit.confidence import Floats
 from privcov.errors import ParameterError
-from privcov.gram import Gram
-from privcov.grid import Grid
+from privcov.linalg.arrays import Floats
 from privcov.privacy import Neighbours
 from privcov.schema import Schema
+from privcov.schema.grid import Grid
+from privcov.summing.gram import Gram
 
 RADIUS = "0.7"
 """The row norm of made-up tables: not 1, where a wrong power of it would not show."""

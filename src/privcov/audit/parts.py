@@ -19,11 +19,11 @@ import numpy as np
 from privcov.accounting import gaussian_mu
 from privcov.audit.marginals import Marginal, laplace, marginals, normal
 from privcov.audit.sampling import Outputs
-from privcov.grid import Grid
 from privcov.mechanisms.base import Mechanism
-from privcov.noise import GaussianEnsemble, NoiseLaw, WishartDifference
+from privcov.mechanisms.sensitivity import Sensitivity
+from privcov.noise.laws import GaussianEnsemble, NoiseLaw, WishartDifference
 from privcov.privacy import ApproxDP, Loss
-from privcov.sensitivity import Sensitivity
+from privcov.schema.grid import Grid
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -13,14 +13,14 @@ from fractions import Fraction
 
 from privcov.accounting import gaussian_mu
 from privcov.audit.claims import Claim, Delta, Epsilon, Gaussian, Rho
-from privcov.grid import Grid
 from privcov.mechanisms.base import Mechanism
 from privcov.mechanisms.johnson_lindenstrauss import JohnsonLindenstrauss
+from privcov.mechanisms.sensitivity import Sensitivity
 from privcov.mechanisms.sketch_loss import sketch_delta
 from privcov.mechanisms.wishart import Wishart
 from privcov.mechanisms.wishart_accounting import cheapest_delta
 from privcov.privacy import ZCDP, ApproxDP, Loss, Neighbours, PureDP
-from privcov.sensitivity import Sensitivity
+from privcov.schema.grid import Grid
 
 GAUSSIAN = ("gaussian", "separate", "joint-gaussian")
 """The mechanisms whose proof gives the trade-off curve of a Gaussian."""

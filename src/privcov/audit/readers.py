@@ -22,10 +22,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from privcov.bounding import Bounding
-from privcov.dialect import Dialect
-from privcov.randomness import Randomness, rehearsal
+from privcov.noise.randomness import Randomness, rehearsal
 from privcov.schema import Schema
+from privcov.schema.dialect import Dialect
+from privcov.summing.bounding import Bounding
 from privcov.table import Table, open_table
 from privcov.table.fragments import Piece
 from privcov.table.headers import dialect_of, header_of, line_end_of

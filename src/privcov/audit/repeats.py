@@ -20,7 +20,7 @@ from privcov.audit.replay import Pipeline
 from privcov.mechanisms import MECHANISMS
 from privcov.mechanisms.base import Mechanism
 from privcov.privacy import Loss
-from privcov.released import Release
+from privcov.releases.release import Release
 from privcov.schema import Schema
 
 GENEROUS = 100

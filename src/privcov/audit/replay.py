@@ -19,16 +19,16 @@ from typing import Any
 
 import numpy as np
 
-from privcov.audit.confidence import Floats
-from privcov.exact.spectrum import rounded_eigenvalues
-from privcov.gram import Gram
-from privcov.grid import Grid
+from privcov.linalg.arrays import Floats
 from privcov.mechanisms.base import Draw, Mechanism, Upper
+from privcov.mechanisms.sensitivity import Sensitivity
+from privcov.noise.exact.spectrum import rounded_eigenvalues
+from privcov.noise.randomness import Randomness, rehearsal
 from privcov.privacy import Loss, Neighbours
-from privcov.randomness import Randomness, rehearsal
-from privcov.released import Release
+from privcov.releases.release import Release
 from privcov.schema import Schema
-from privcov.sensitivity import Sensitivity
+from privcov.schema.grid import Grid
+from privcov.summing.gram import Gram
 
 Pipeline = Callable[..., Any]
 """Called as ``pipeline(table, schema=, loss=, mechanism=)``: ``privcov.release``, or one of your own."""

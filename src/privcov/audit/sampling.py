@@ -11,11 +11,11 @@ from numpy.typing import NDArray
 
 from privcov.audit.neighbours import Pair
 from privcov.audit.parallel import Draw, Progress, gather
-from privcov.gram import Gram
-from privcov.grid import Grid
 from privcov.mechanisms.base import Mechanism, Noise
+from privcov.noise.randomness import Randomness, kernel
 from privcov.privacy import Loss
-from privcov.randomness import Randomness, kernel
+from privcov.schema.grid import Grid
+from privcov.summing.gram import Gram
 
 Outputs = NDArray[Any]
 """Integers of upper triangles, one run a row: int64 where they fit, else Python integers. Floats are a fault."""

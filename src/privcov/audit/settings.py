@@ -16,16 +16,16 @@ from fractions import Fraction
 import numpy as np
 
 from privcov.audit.claims import Claim, Epsilon
-from privcov.audit.confidence import Floats
 from privcov.audit.neighbours import Pair, pairs, schema_of
 from privcov.audit.promises import profile, promises
 from privcov.audit.sampling import Outputs, Sampler, Source
-from privcov.grid import Grid
+from privcov.linalg.arrays import Floats
 from privcov.mechanisms.base import DataDrivenMechanism, Mechanism
 from privcov.mechanisms.eigenvectors import Eigenvectors
 from privcov.mechanisms.matrix_bingham import MatrixBingham
+from privcov.mechanisms.sensitivity import Sensitivity
 from privcov.privacy import ApproxDP, Loss, PureDP
-from privcov.sensitivity import Sensitivity
+from privcov.schema.grid import Grid
 
 TELLING_EPSILON = 3
 """About where the tables of two columns are easiest to tell apart, for the claimed ε."""

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from privcov.audit.confidence import Floats
 from privcov.audit.neighbours import Pair
+from privcov.linalg.arrays import Floats
 
 _MOST_ENTRIES = 6
 _MOST_BITS = 16

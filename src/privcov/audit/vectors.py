@@ -10,10 +10,10 @@ from privcov.audit.fit import Fit, one_sample, thinned_bingham, two_sample
 from privcov.audit.marginals import spiked_bingham
 from privcov.audit.parallel import Progress, gather
 from privcov.audit.settings import VIEW_UNIT, Setting, vector_strength
-from privcov.gram import Gram
-from privcov.grid import Grid
+from privcov.noise.randomness import kernel
 from privcov.privacy import Loss
-from privcov.randomness import kernel
+from privcov.schema.grid import Grid
+from privcov.summing.gram import Gram
 
 STRENGTH = 4.0
 """c·λ of the tables looked at: far from uniform, and not yet concentrated."""

@@ -14,8 +14,8 @@ from typing import Any
 import click
 
 from privcov.cli.output import complain
-from privcov.ending import last, settle
-from privcov.errors import PrivcovError
+from privcov.errors import ParameterError, PrivcovError
+from privcov.publish.ending import last, settle
 from privcov.version import __version__
 
 # Where each command lives; imported when it is called, so that --help stays fast.
@@ -39,27 +39,43 @@ COMMANDS = {
     "serve": ("privcov.cli.serve", "Open the workbench: a page on this machine to plan, release and read."),
     "mechanisms": ("privcov.cli.mechanisms", "List every mechanism, its guarantee and its proof."),
     "audit": ("privcov.cli.audit", "Try to refute what a mechanism promises."),
-    "reproduce": (
-        "privcov.cli.reproduce",
-        "Run the papers' experiments again, with a verdict on every claim.",
-    ),
-    "bench": ("privcov.cli.bench", "Measure accuracy and speed as ratios."),
 }
+LABORATORY = {
+    "reproduce": "Run the papers' experiments again, with a verdict on every claim.",
+    "bench": "Measure accuracy and speed as ratios.",
+}
+"""Commands of the distribution ``privcov-lab``, which registers them as entry points."""
 
 
 class _Commands(click.Group):
     def list_commands(self, ctx: click.Context) -> list[str]:
-        return list(COMMANDS)
+        return [*COMMANDS, *LABORATORY]
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        if cmd_name not in COMMANDS:
-            return None
-        command: click.Command = import_module(COMMANDS[cmd_name][0]).command
-        return command
+        if cmd_name in COMMANDS:
+            command: click.Command = import_module(COMMANDS[cmd_name][0]).command
+            return command
+        return _added(cmd_name)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
             formatter.write_dl([(name, about) for name, (_, about) in COMMANDS.items()])
+        with formatter.section("Laboratory (pip install privcov-lab)"):
+            formatter.write_dl(list(LABORATORY.items()))
+
+
+def _added(name: str) -> click.Command | None:
+    """A command that another distribution adds under ``privcov.commands``; None where there is none of that name."""
+    from importlib.metadata import entry_points  # late: it reads what is installed, and --help is to be quick
+
+    for point in entry_points(group="privcov.commands", name=name):
+        command: click.Command = point.load()
+        return command
+    if name in LABORATORY:
+        raise ParameterError(
+            "E217", f"privcov {name} belongs to the laboratory.", "Install it: pip install privcov-lab."
+        )
+    return None
 
 
 @click.group(

@@ -30,7 +30,7 @@ def command(
     Example: privcov check people.csv --schema people.toml --epsilon 1 --ledger people.ledger
     """
     from privcov.ledger.rules import short
-    from privcov.preparing import check
+    from privcov.publish.check import check
 
     order = as_order(words)
     delivery = Delivery.of(

@@ -22,8 +22,8 @@ def command(file: str, output: str, schema_path: str, force: bool, as_json: bool
 
     Example: privcov convert people.csv people.parquet --schema people.toml
     """
-    from privcov.inspecting import convert
     from privcov.schema import Schema
+    from privcov.steward.inspecting import convert
 
     print_reading(convert(file, output, schema=Schema.read(schema_path), force=force), as_json)
     note(f"wrote {output}, which is as sensitive as {file}.")

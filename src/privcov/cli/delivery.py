@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Protocol
 
 import click
 
-from privcov import files
 from privcov.cli.passphrases import passphrase
-from privcov.ending import orderly, say
+from privcov.publish.ending import orderly, say
+from privcov.text import files
 
 if TYPE_CHECKING:
     from privcov.ledger import Ledger
-    from privcov.signing import PrivateKey
+    from privcov.releases.signing import PrivateKey
 
 
 PAID = "It is paid for and comes to its end first. (kill -9 would end it now, and the payment would be lost.)"
@@ -50,8 +50,8 @@ class Delivery:
         request_id: str | None,
     ) -> Delivery:
         """What the options mean; everything is looked at before anything is paid or read."""
-        from privcov import keyfiles
         from privcov.ledger import Ledger
+        from privcov.releases import keyfiles
 
         key = None
         if key_path is not None:

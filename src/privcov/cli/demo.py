@@ -23,12 +23,12 @@ def command(output: str | None, force: bool, as_json: bool) -> None:
     """
     import numpy as np
 
-    from privcov.files import check_writable
     from privcov.privacy import PureDP
-    from privcov.publish import release
+    from privcov.publish.release import release
     from privcov.report.summary import as_json_values, as_text
     from privcov.report.tables import number, table
     from privcov.schema import Schema
+    from privcov.text.files import check_writable
 
     if output is not None:
         check_writable(output, force=force)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 if TYPE_CHECKING:
-    from privcov.engines import Engine
+    from privcov.summing.engines import Engine
 
 
 def engine_options(command: Callable[..., None]) -> Callable[..., None]:
@@ -48,8 +48,8 @@ def engine_options(command: Callable[..., None]) -> Callable[..., None]:
 def as_engine(words: dict[str, Any]) -> Engine:
     """The engine that the options mean; takes them out of ``words``."""
     from privcov.cli.output import note
-    from privcov.devices import Device
-    from privcov.engines import engine_named
+    from privcov.linalg.devices import Device
+    from privcov.summing.engines import engine_named
 
     return engine_named(
         words.pop("engine"),

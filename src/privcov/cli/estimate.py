@@ -68,8 +68,8 @@ def command(
 
     Example: privcov estimate people.csv --columns height,weight --rho 0.5 --largest-variance 9999 -o people.json
     """
-    from privcov.names import split_names
     from privcov.privacy import ZCDP
+    from privcov.schema.names import split_names
     from privcov.unbounded import estimate_gaussian
     from privcov.unbounded.words import as_text
 

@@ -9,7 +9,7 @@ import click
 from privcov.cli.output import json_option, print_json, say
 
 if TYPE_CHECKING:
-    from privcov.inspecting import Reading
+    from privcov.steward.inspecting import Reading
 
 schema_option = click.option(
     "--schema", "schema_path", required=True, help="The public facts about the table (TOML)."
@@ -28,8 +28,8 @@ def command(file: str, schema_path: str, as_json: bool) -> None:
 
     Example: privcov inspect people.csv --schema people.toml
     """
-    from privcov.inspecting import inspect
     from privcov.schema import Schema
+    from privcov.steward.inspecting import inspect
 
     print_reading(inspect(file, schema=Schema.read(schema_path)), as_json)
 

@@ -19,8 +19,8 @@ def command(name: str, passphrase_file: str | None, as_json: bool) -> None:
 
     Example: privcov keygen steward
     """
-    from privcov import keyfiles
-    from privcov.signing import keygen
+    from privcov.releases import keyfiles
+    from privcov.releases.signing import keygen
 
     secret = passphrase(passphrase_file)
     key = keygen()

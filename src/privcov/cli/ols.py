@@ -29,7 +29,7 @@ def command(
     Example: privcov ols people.release.json "income ~ age + educ"
     """
     from privcov.models.ols import ols
-    from privcov.released import load
+    from privcov.releases.release import load
 
     if as_json and latex:
         raise click.UsageError("--json and --latex exclude each other.", click.get_current_context())

@@ -17,7 +17,7 @@ from typing import Any
 
 import click
 
-from privcov.grammar import escaped
+from privcov.text.grammar import escaped
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON instead of text.")
 

@@ -17,7 +17,7 @@ passphrase_option = click.option(
 
 def passphrase(path: str | None) -> bytes | None:
     """The passphrase in the file, without its line end, else that of the environment, else none."""
-    from privcov.keyfiles import read_secret
+    from privcov.releases.keyfiles import read_secret
 
     if path is not None:
         given = read_secret(path).rstrip(b"\r\n")

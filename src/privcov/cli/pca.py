@@ -32,7 +32,7 @@ def command(
     Example: privcov pca people.release.json --rank 2
     """
     from privcov.models.pca import pca
-    from privcov.released import load
+    from privcov.releases.release import load
 
     fit = pca(load(path), rank=rank, centred=not uncentred, scaled=not original)
     values = fit.to_dict(level)
@@ -41,8 +41,8 @@ def command(
 
 def render(fit: PCAFit, values: dict[str, Any]) -> str:
     """Variances with intervals, then loadings, as tables for people."""
-    from privcov.aligning import cut
     from privcov.report.tables import number, table
+    from privcov.text.aligning import cut
 
     count = len(fit.columns)
     lines = [

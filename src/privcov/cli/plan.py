@@ -58,13 +58,13 @@ def command(
 
     Example: privcov plan --schema people.toml --rows 4000 --epsilon 1
     """
-    from privcov.grid import Grid
     from privcov.planning.figure import draw
     from privcov.planning.plan import plan
     from privcov.planning.splitting import split
     from privcov.planning.words import split_text
     from privcov.report import figures
     from privcov.schema import Schema
+    from privcov.schema.grid import Grid
 
     schema = Schema.read(schema_path)
     moments = _moments(schema, schema_path, surrogate_path)
@@ -162,7 +162,7 @@ def _moments(schema: Schema, schema_path: str, surrogate_path: str | None) -> Pu
         from privcov.planning.moments import PublicMoments
 
         return PublicMoments.read(schema, schema_path)
-    from privcov.surrogates import surrogate
+    from privcov.publish.surrogate import surrogate
 
     note(f"taking {surrogate_path} for a public table: its moments show in the answer.")
     return surrogate(surrogate_path, schema=schema)

@@ -38,9 +38,9 @@ def command(
 
     Example: privcov release people.csv --schema people.toml --epsilon 1 -o people.release.json
     """
-    from privcov.publish import release
+    from privcov.linalg.triangle import is_wide
+    from privcov.publish.release import release
     from privcov.report.words import misread, promise
-    from privcov.triangle import is_wide
 
     order = as_order(words)
     loss, dimension = order["loss"], order["schema"].dimension

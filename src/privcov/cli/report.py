@@ -38,9 +38,9 @@ def command(
 
     Example: privcov report people.release.json -o people.html --model "income ~ age + sex" --pca 2
     """
-    from privcov import files
-    from privcov.keyfiles import read_public
-    from privcov.reporting import Verified, beside
+    from privcov.releases.keyfiles import read_public
+    from privcov.text import files
+    from privcov.verification.reporting import Verified, beside
 
     key = None if key_path is None else read_public(key_path)
     target = str(beside(path)) if output is None else output

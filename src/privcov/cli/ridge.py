@@ -39,8 +39,8 @@ def command(
     Example: privcov ridge people.release.json --target income --features age,educ --penalty auto
     """
     from privcov.models.ridge import ridge
-    from privcov.names import split_names
-    from privcov.released import load
+    from privcov.releases.release import load
+    from privcov.schema.names import split_names
 
     names = None if features is None else split_names(features)
     fit = ridge(load(path), target, features=names, penalty=_number(penalty), scaled=not original)
@@ -50,9 +50,9 @@ def command(
 
 def render(fit: RidgeFit, values: dict[str, Any]) -> str:
     """The fit as a table for people, labels first."""
-    from privcov.aligning import cut
-    from privcov.names import INTERCEPT
     from privcov.report.tables import number, table
+    from privcov.schema.names import INTERCEPT
+    from privcov.text.aligning import cut
 
     lines = [*values["labels"], f"Private ridge regression of {fit.target}", ""]
     rows = [[INTERCEPT, _short(fit.intercept), "", ""]]

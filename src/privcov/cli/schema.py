@@ -46,10 +46,10 @@ def init(data: str, output: str | None, force: bool, as_json: bool, **file: str 
 
     Example: privcov schema init people.csv -o people.toml
     """
-    from privcov import files
-    from privcov.dialect import SEPARATORS
+    from privcov.schema.dialect import SEPARATORS
+    from privcov.schema.template import template
     from privcov.table import glance
-    from privcov.template import template
+    from privcov.text import files
 
     if output is not None:
         files.check_writable(output, force=force)
@@ -74,8 +74,8 @@ def check(path: str, as_json: bool) -> None:
 
     Example: privcov schema check people.toml
     """
-    from privcov.grid import Grid
     from privcov.schema import Schema
+    from privcov.schema.grid import Grid
 
     schema = Schema.read(path)
     grid = Grid.of(schema)
@@ -123,10 +123,10 @@ def explain(
 
     Example: privcov schema explain people.toml --epsilon 1 --rows 4000
     """
-    from privcov.aligning import cut
-    from privcov.bounds import column_costs
+    from privcov.planning.bounds import column_costs
     from privcov.report.tables import number, table
     from privcov.schema import Schema
+    from privcov.text.aligning import cut
 
     schema = Schema.read(path)
     given = loss_words["epsilon"] is not None or loss_words["rho"] is not None
@@ -177,11 +177,11 @@ def _private_norm(
 ) -> dict[str, Any]:
     from functools import partial
 
-    from privcov.grid import Grid
-    from privcov.paying import order_for_norm, pay
+    from privcov.frame.choice import NormChoice, choose_row_norm
+    from privcov.noise.randomness import kernel
     from privcov.planning.candidates import choose
-    from privcov.randomness import kernel
-    from privcov.row_norm.choice import NormChoice, choose_row_norm
+    from privcov.publish.paying import order_for_norm, pay
+    from privcov.schema.grid import Grid
 
     if loss is None:
         raise click.UsageError("--data spends a share of a loss: give --epsilon or --rho.")

@@ -46,7 +46,7 @@ def command(
 
     Example: privcov serve --data people.csv --ledger people.ledger
     """
-    from privcov import keyfiles
+    from privcov.releases import keyfiles
     from privcov.web.answers import Given
     from privcov.web.doorway import doorway, open_browser
     from privcov.web.places import Directory

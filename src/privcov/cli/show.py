@@ -23,7 +23,7 @@ def command(path: str, what: str, repair: str, scaled: bool, as_json: bool) -> N
 
     Example: privcov show people.release.json --matrix covariance
     """
-    from privcov.released import load
+    from privcov.releases.release import load
     from privcov.report.summary import as_json_values, as_text
     from privcov.report.words import origin
 

@@ -22,8 +22,8 @@ def command(path: str, key_path: str | None, as_json: bool) -> None:
 
     Example: privcov verify people.release.json --key steward.pub
     """
-    from privcov.keyfiles import read_public
-    from privcov.verifying import verify
+    from privcov.releases.keyfiles import read_public
+    from privcov.verification.verify import verify
 
     verdict = verify(path, key=None if key_path is None else read_public(key_path))
     if as_json:

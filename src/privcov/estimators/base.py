@@ -16,14 +16,14 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from privcov.errors import InputError, ParameterError, without_reasons
 from privcov.estimators.parameters import columns_of, loss_of
+from privcov.linalg.arrays import Floats
 from privcov.mechanisms.base import Mechanism
 from privcov.privacy import Amount, Neighbours
-from privcov.publish import release
-from privcov.released import Release
+from privcov.publish.release import release
+from privcov.releases.release import Release
 from privcov.schema import Numeric, Schema
 from privcov.table.frames import object_cells
 
-Floats = NDArray[np.float64]
 TARGET = "y"
 
 

@@ -7,7 +7,8 @@ from typing import Any, Self
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from privcov.estimators.base import Floats, PrivateEstimator
+from privcov.estimators.base import PrivateEstimator
+from privcov.linalg.arrays import Floats
 from privcov.models import association
 
 
@@ -19,7 +20,7 @@ class PrivateCovariance(PrivateEstimator):
     (divided by rows − 1), ``location_``, ``n_features_in_``, and ``feature_names_in_`` for a frame.
 
     >>> import numpy as np
-    >>> from privcov.randomness import rehearsal
+    >>> from privcov.noise.randomness import rehearsal
     >>> rows = 10 * rehearsal(1).uniforms(8000).reshape(4000, 2)
     >>> made = PrivateCovariance(bounds=(0, 10), epsilon=9, neighbours="replace-one").fit(rows)
     >>> bool(np.abs(made.covariance_ - np.cov(rows.T)).max() < 0.5)

@@ -9,7 +9,8 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_array, check_is_fitted
 
 from privcov.errors import ParameterError
-from privcov.estimators.base import Floats, PrivateEstimator
+from privcov.estimators.base import PrivateEstimator
+from privcov.linalg.arrays import Floats
 from privcov.mechanisms.base import Mechanism
 from privcov.models.pca import pca
 from privcov.privacy import Amount, Neighbours

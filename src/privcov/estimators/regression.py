@@ -9,12 +9,13 @@ from sklearn.base import RegressorMixin
 from sklearn.utils.validation import check_consistent_length, column_or_1d
 
 from privcov.errors import ParameterError
-from privcov.estimators.base import TARGET, Floats, PrivateEstimator, check_numeric, require_target
+from privcov.estimators.base import TARGET, PrivateEstimator, check_numeric, require_target
+from privcov.linalg.arrays import Floats
 from privcov.mechanisms.base import Mechanism
 from privcov.models.ols import ols
 from privcov.models.ridge import check_penalty, ridge
 from privcov.privacy import Amount, Neighbours
-from privcov.released import Release
+from privcov.releases.release import Release
 
 
 class _PrivateRegressor(RegressorMixin, PrivateEstimator):  # type: ignore[misc]

@@ -33,8 +33,8 @@ from privcov.ledger.entries import (
 from privcov.ledger.history import Broken, History, read_entries, underpriced
 from privcov.ledger.rules import Account
 from privcov.ledger.store import Session, Store, store_for
+from privcov.noise.randomness import kernel
 from privcov.privacy import Loss
-from privcov.randomness import kernel
 
 __all__ = ["Balance", "Ledger", "Receipt", "Request"]
 Given = ParamSpec("Given")

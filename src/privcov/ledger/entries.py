@@ -16,8 +16,8 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import Any
 
-from privcov.documents import to_text
 from privcov.privacy import ZCDP, ApproxDP, Loss, PureDP, decimal_text, exact
+from privcov.releases.documents import to_text
 from privcov.version import __version__
 
 FORMAT = "privcov/ledger/1"

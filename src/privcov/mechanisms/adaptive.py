@@ -10,17 +10,17 @@ from typing import Literal
 import numpy as np
 
 from privcov.accounting import gaussian_mu
-from privcov.exact import rounded_normals
-from privcov.gram import Gram
-from privcov.grid import Grid
 from privcov.mechanisms.base import DataDrivenMechanism, Draw, Mechanism, Upper
 from privcov.mechanisms.gaussian import Gaussian
+from privcov.mechanisms.sensitivity import Sensitivity, sqrt_up
 from privcov.mechanisms.separate import EXACT_COLUMNS, Separate
-from privcov.noise import NoiseLaw
+from privcov.noise.exact import rounded_normals
+from privcov.noise.laws import NoiseLaw
+from privcov.noise.randomness import Randomness
 from privcov.privacy import ZCDP, ApproxDP, Loss, PureDP
-from privcov.randomness import Randomness
-from privcov.sealed import Sealed
-from privcov.sensitivity import Sensitivity, sqrt_up
+from privcov.schema.grid import Grid
+from privcov.summing.gram import Gram
+from privcov.summing.sealed import Sealed
 
 FAILURE = 0.1
 """β of the bounds that guide the choices; it tunes them and no guarantee."""
@@ -64,7 +64,7 @@ class Adaptive(DataDrivenMechanism):
 
     Guarantee: an eighth of the budget each for trace and walk, the rest for the matrix; they compose to the
     whole. ``release`` says what the matrix comes from: ``either`` lets the trace decide, and a certificate names
-    what was taken. The walk needs rows and is in ``privcov.row_norm.walk``; given a Gram matrix alone, this mechanism
+    what was taken. The walk needs rows and is in ``privcov.frame.walk``; given a Gram matrix alone, this mechanism
     takes the radius as it is. ``constants="published"`` is the 2022 paper, under replace-one.
     Proof: docs/proofs/adaptive.md.
     """

@@ -28,14 +28,14 @@ from numpy.typing import NDArray
 
 from privcov.accounting import pure_to_zcdp
 from privcov.errors import InternalError, ParameterError
-from privcov.gram import Gram
-from privcov.grid import Grid
-from privcov.noise import NoiseLaw
+from privcov.linalg.triangle import is_wide, upper_of
+from privcov.noise.laws import NoiseLaw
+from privcov.noise.randomness import FirstBit, NoBits, Randomness
 from privcov.privacy import ZCDP, Loss, Neighbours, PureDP
-from privcov.randomness import FirstBit, NoBits, Randomness
-from privcov.sealed import Sealed
-from privcov.sketch import Sketch
-from privcov.triangle import is_wide, upper_of
+from privcov.releases.sketch import Sketch
+from privcov.schema.grid import Grid
+from privcov.summing.gram import Gram
+from privcov.summing.sealed import Sealed
 
 Arithmetic = Literal["exact", "idealized"]
 Upper = NDArray[Any]

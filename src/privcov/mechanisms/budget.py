@@ -9,12 +9,12 @@ from fractions import Fraction
 from typing import Literal
 
 from privcov.accounting import approx_to_zcdp
-from privcov.exact import discrete_gaussian, discrete_laplace
 from privcov.mechanisms import splits
 from privcov.mechanisms.base import Upper
+from privcov.mechanisms.sensitivity import Sensitivity
+from privcov.noise.exact import discrete_gaussian, discrete_laplace
+from privcov.noise.randomness import Randomness
 from privcov.privacy import ApproxDP, Loss
-from privcov.randomness import Randomness
-from privcov.sensitivity import Sensitivity
 
 EXCESS = Fraction(1, 2**20)
 """Released vectors are orthonormal to better than this; the noise of values is scaled for it."""

@@ -9,15 +9,15 @@ from math import exp
 from typing import Literal, Self
 
 from privcov.errors import ParameterError
-from privcov.exact.acceptance import proposals_needed
-from privcov.gram import Gram
-from privcov.grid import Grid
 from privcov.mechanisms.base import DataDrivenMechanism, Draw, Upper
 from privcov.mechanisms.budget import Budget
+from privcov.mechanisms.sensitivity import Sensitivity
 from privcov.mechanisms.spectral import SPECTRAL
+from privcov.noise.exact.acceptance import proposals_needed
+from privcov.noise.randomness import Randomness
 from privcov.privacy import ApproxDP, Loss
-from privcov.randomness import Randomness
-from privcov.sensitivity import Sensitivity
+from privcov.schema.grid import Grid
+from privcov.summing.gram import Gram
 
 EXACT_COLUMNS = 64
 TIMING_SHARE = Fraction(1, 2)

@@ -9,15 +9,16 @@ import numpy as np
 from flint import fmpz_mat
 
 from privcov.errors import InternalError
-from privcov.exact.bingham import bingham
-from privcov.exact.chain import excess, symmetric
-from privcov.exact.subspaces import subspace
+from privcov.linalg.arrays import Floats
 from privcov.mechanisms.base import Arithmetic, Upper
 from privcov.mechanisms.budget import EXCESS
 from privcov.mechanisms.spectral import BITS
-from privcov.randomness import Floats, Randomness
-from privcov.sphere import sample_bingham
-from privcov.sphere.subspaces import sample_subspace
+from privcov.noise.exact.bingham import bingham
+from privcov.noise.exact.chain import excess, symmetric
+from privcov.noise.exact.subspaces import subspace
+from privcov.noise.idealized import sample_bingham
+from privcov.noise.idealized.subspaces import sample_subspace
+from privcov.noise.randomness import Randomness
 
 
 class Opened(ABC):

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-from privcov.exact import frobenius_ball
-from privcov.grid import Grid
 from privcov.mechanisms.base import AdditiveMechanism, Upper, float_up
-from privcov.noise import FrobeniusBall
+from privcov.mechanisms.sensitivity import Sensitivity
+from privcov.noise.exact import frobenius_ball
+from privcov.noise.laws import FrobeniusBall
+from privcov.noise.randomness import Randomness
 from privcov.privacy import Loss
-from privcov.randomness import Randomness
 from privcov.schema import MAX_DIMENSION
-from privcov.sensitivity import Sensitivity
+from privcov.schema.grid import Grid
 
 
 class Frobenius(AdditiveMechanism):

@@ -11,15 +11,15 @@ import numpy as np
 
 from privcov.accounting import approx_to_zcdp, gaussian_delta, gaussian_mu
 from privcov.errors import ParameterError
-from privcov.exact import discrete_gaussian, gaussian_ensemble
-from privcov.grid import Grid
+from privcov.linalg.triangle import diagonal_places, entries
 from privcov.mechanisms.base import AdditiveMechanism, Upper, float_up
-from privcov.noise import GaussianEnsemble, GaussianFreeTrace, GaussianTriangle, NoiseLaw
+from privcov.mechanisms.sensitivity import Sensitivity, sqrt_up
+from privcov.noise.exact import discrete_gaussian, gaussian_ensemble
+from privcov.noise.laws import GaussianEnsemble, GaussianFreeTrace, GaussianTriangle, NoiseLaw
+from privcov.noise.randomness import Randomness
 from privcov.privacy import ApproxDP, Loss, Neighbours
-from privcov.randomness import Randomness
 from privcov.schema import MAX_DIMENSION
-from privcov.sensitivity import Sensitivity, sqrt_up
-from privcov.triangle import diagonal_places, entries
+from privcov.schema.grid import Grid
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -12,16 +12,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privcov.errors import ParameterError
-from privcov.exact.gaussian_rows import rounded_rows
-from privcov.exact.reals import LazyReals, normals
-from privcov.gram import Gram
-from privcov.grid import Grid
+from privcov.linalg.arrays import Floats
 from privcov.mechanisms.base import DataDrivenMechanism, SketchDraw, Upper
+from privcov.mechanisms.sensitivity import Sensitivity
 from privcov.mechanisms.sketch_loss import sketch_delta, sketch_ratio
+from privcov.noise.exact.gaussian_rows import rounded_rows
+from privcov.noise.exact.reals import LazyReals, normals
+from privcov.noise.randomness import Randomness
 from privcov.privacy import ApproxDP, Loss, Neighbours
-from privcov.randomness import Floats, Randomness
-from privcov.sensitivity import Sensitivity
-from privcov.sketch import Sketch, estimate
+from privcov.releases.sketch import Sketch, estimate
+from privcov.schema.grid import Grid
+from privcov.summing.gram import Gram
 
 EXACT_COLUMNS = 64
 MOST_ROWS = 2**16

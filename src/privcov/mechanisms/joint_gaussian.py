@@ -11,17 +11,17 @@ import numpy as np
 
 from privcov.accounting import gaussian_mu
 from privcov.errors import ParameterError
-from privcov.exact import gaussian_ensemble, rounded_normals
-from privcov.exact.products import placed
-from privcov.grid import Grid
+from privcov.linalg.triangle import entries
 from privcov.mechanisms.base import AdditiveMechanism, Upper, float_up
-from privcov.noise import JointGaussian as Law
-from privcov.noise import joint_gaussian
+from privcov.mechanisms.sensitivity import Sensitivity, sqrt_up
+from privcov.noise.exact import gaussian_ensemble, rounded_normals
+from privcov.noise.exact.products import placed
+from privcov.noise.laws import JointGaussian as Law
+from privcov.noise.laws import joint_gaussian
+from privcov.noise.randomness import Randomness
 from privcov.privacy import ApproxDP, Loss, Neighbours
-from privcov.randomness import Randomness
 from privcov.schema import MAX_DIMENSION
-from privcov.sensitivity import Sensitivity, sqrt_up
-from privcov.triangle import entries
+from privcov.schema.grid import Grid
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -9,16 +9,16 @@ from typing import Literal
 
 import numpy as np
 
-from privcov.exact import discrete_laplace
-from privcov.gram import Gram
-from privcov.grid import Grid
 from privcov.mechanisms.base import DataDrivenMechanism, Draw, Upper
 from privcov.mechanisms.budget import EXCESS
 from privcov.mechanisms.eigenvectors import EXACT_COLUMNS
+from privcov.mechanisms.sensitivity import Sensitivity
 from privcov.mechanisms.spectral import SPECTRAL
+from privcov.noise.exact import discrete_laplace
+from privcov.noise.randomness import Randomness
 from privcov.privacy import Loss
-from privcov.randomness import Randomness
-from privcov.sensitivity import Sensitivity
+from privcov.schema.grid import Grid
+from privcov.summing.gram import Gram
 
 
 @dataclass(frozen=True, kw_only=True)

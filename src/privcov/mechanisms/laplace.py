@@ -7,14 +7,14 @@ from fractions import Fraction
 from math import ceil
 from typing import Literal
 
-from privcov.exact import discrete_laplace
-from privcov.grid import Grid
 from privcov.mechanisms.base import AdditiveMechanism, Upper, float_up
-from privcov.noise import LaplaceTriangle
+from privcov.mechanisms.sensitivity import Sensitivity
+from privcov.noise.exact import discrete_laplace
+from privcov.noise.laws import LaplaceTriangle
+from privcov.noise.randomness import Randomness
 from privcov.privacy import Loss
-from privcov.randomness import Randomness
 from privcov.schema import MAX_DIMENSION
-from privcov.sensitivity import Sensitivity
+from privcov.schema.grid import Grid
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -9,18 +9,18 @@ from fractions import Fraction
 import numpy as np
 
 from privcov.errors import ParameterError
-from privcov.exact import gaussian_ensemble, wishart_difference
-from privcov.gram import Gram
-from privcov.grid import Grid
 from privcov.mechanisms.base import DataDrivenMechanism, Draw, Upper
 from privcov.mechanisms.budget import EXCESS, Budget
 from privcov.mechanisms.frames import OPENED
 from privcov.mechanisms.predicted import subspace_error
-from privcov.noise import GaussianEnsemble, NoiseLaw, WishartDifference
+from privcov.mechanisms.sensitivity import Sensitivity, sqrt_up
+from privcov.noise.exact import gaussian_ensemble, wishart_difference
+from privcov.noise.idealized.subspaces import acceptance_floor
+from privcov.noise.laws import GaussianEnsemble, NoiseLaw, WishartDifference
+from privcov.noise.randomness import Randomness
 from privcov.privacy import Loss
-from privcov.randomness import Randomness
-from privcov.sensitivity import Sensitivity, sqrt_up
-from privcov.sphere.subspaces import acceptance_floor
+from privcov.schema.grid import Grid
+from privcov.summing.gram import Gram
 
 EXACT_COLUMNS = 64
 PROPOSALS = 10**5

@@ -13,17 +13,18 @@ from flint import fmpz_mat
 
 from privcov.accounting import approx_to_zcdp
 from privcov.errors import InternalError, ParameterError
-from privcov.exact import discrete_gaussian, discrete_laplace
-from privcov.exact.chain import excess, symmetric
-from privcov.gram import Gram
-from privcov.grid import Grid
+from privcov.linalg.arrays import Floats
 from privcov.mechanisms.base import Arithmetic, DataDrivenMechanism, Draw, Upper
 from privcov.mechanisms.budget import EXCESS, Budget
 from privcov.mechanisms.predicted import iterated_error
+from privcov.mechanisms.sensitivity import Sensitivity
 from privcov.mechanisms.spectral import BITS, ExactSpectral, FloatSpectral, Vectors
+from privcov.noise.exact import discrete_gaussian, discrete_laplace
+from privcov.noise.exact.chain import excess, symmetric
+from privcov.noise.randomness import Randomness
 from privcov.privacy import ApproxDP, Loss
-from privcov.randomness import Floats, Randomness
-from privcov.sensitivity import Sensitivity
+from privcov.schema.grid import Grid
+from privcov.summing.gram import Gram
 
 EXACT_COLUMNS = 1000
 

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 import numpy as np
 from scipy.special import ive
 
-from privcov.randomness import Floats
+from privcov.linalg.arrays import Floats
 
 _LEAK = 0.6
 """``separate``: how much of an eigenvector may lie on others; one other that is close takes a half."""

@@ -13,11 +13,12 @@ from collections.abc import Sequence
 import numpy as np
 
 from privcov.errors import ParameterError
-from privcov.gram import Gram
-from privcov.grid import Grid
+from privcov.linalg.arrays import Floats
 from privcov.mechanisms.base import Mechanism, answer
+from privcov.noise.randomness import rehearsal
 from privcov.privacy import Loss
-from privcov.randomness import Floats, rehearsal
+from privcov.schema.grid import Grid
+from privcov.summing.gram import Gram
 
 
 def rehearsed_error(

@@ -10,18 +10,18 @@ from typing import Literal, Never
 import numpy as np
 
 from privcov.accounting import gaussian_mu
-from privcov.devices import eigh
 from privcov.errors import ParameterError
-from privcov.exact import gaussian_ensemble, rounded_normals
-from privcov.gram import Gram
-from privcov.grid import Grid
+from privcov.linalg.devices import eigh
 from privcov.mechanisms.base import DataDrivenMechanism, Draw, Upper
 from privcov.mechanisms.predicted import paired_error
+from privcov.mechanisms.sensitivity import Sensitivity, sqrt_up
 from privcov.mechanisms.spectral import SPECTRAL, Spectral
-from privcov.noise import GaussianEnsemble, GaussianTriangle
+from privcov.noise.exact import gaussian_ensemble, rounded_normals
+from privcov.noise.laws import GaussianEnsemble, GaussianTriangle
+from privcov.noise.randomness import Randomness
 from privcov.privacy import ApproxDP, Loss, Neighbours
-from privcov.randomness import Randomness
-from privcov.sensitivity import Sensitivity, sqrt_up
+from privcov.schema.grid import Grid
+from privcov.summing.gram import Gram
 
 EXACT_COLUMNS = 64
 

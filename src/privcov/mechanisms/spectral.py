@@ -14,15 +14,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from privcov.devices import eigvalsh
 from privcov.errors import InternalError
-from privcov.exact.bingham import bingham
-from privcov.exact.chain import exact_chain, symmetric
-from privcov.exact.spectrum import rounded_eigenvalues
+from privcov.linalg.devices import eigvalsh
 from privcov.mechanisms.base import Arithmetic, Upper
 from privcov.mechanisms.budget import EXCESS
-from privcov.randomness import Randomness
-from privcov.sphere import sample_bingham, sample_chain
+from privcov.noise.exact.bingham import bingham
+from privcov.noise.exact.chain import exact_chain, symmetric
+from privcov.noise.exact.spectrum import rounded_eigenvalues
+from privcov.noise.idealized import sample_bingham, sample_chain
+from privcov.noise.randomness import Randomness
 
 BITS = 40
 _ONE = 1 << 2 * BITS

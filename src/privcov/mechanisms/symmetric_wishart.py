@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-from privcov.exact import wishart_difference
-from privcov.grid import Grid
 from privcov.mechanisms.base import AdditiveMechanism, Upper, float_up
-from privcov.noise import WishartDifference
+from privcov.mechanisms.sensitivity import Sensitivity
+from privcov.noise.exact import wishart_difference
+from privcov.noise.laws import WishartDifference
+from privcov.noise.randomness import Randomness
 from privcov.privacy import Loss
-from privcov.randomness import Randomness
-from privcov.sensitivity import Sensitivity
+from privcov.schema.grid import Grid
 
 
 class SymmetricWishart(AdditiveMechanism):

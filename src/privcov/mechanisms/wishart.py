@@ -11,14 +11,14 @@ from typing import Literal
 import numpy as np
 
 from privcov.errors import ParameterError
-from privcov.exact import wishart
-from privcov.grid import Grid
 from privcov.mechanisms.base import AdditiveMechanism, Noise, Upper, float_up
+from privcov.mechanisms.sensitivity import Sensitivity
 from privcov.mechanisms.wishart_accounting import cheapest_delta, largest_shift
-from privcov.noise import CentredWishart, centred_wishart
+from privcov.noise.exact import wishart
+from privcov.noise.laws import CentredWishart, centred_wishart
+from privcov.noise.randomness import Randomness
 from privcov.privacy import ApproxDP, Loss
-from privcov.randomness import Randomness
-from privcov.sensitivity import Sensitivity
+from privcov.schema.grid import Grid
 
 FREEDOM = 1024
 """k − d + 1 by default. More degrees mean less noise; twice as many again would gain 4 % at (1, 1e-6)."""

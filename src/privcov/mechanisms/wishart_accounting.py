@@ -15,14 +15,13 @@ from functools import lru_cache
 
 import numpy as np
 from flint import arb, ctx
-from numpy.typing import NDArray
 from scipy.special import gammainc, gammaincc
 
 from privcov.accounting import ball, upper_end
 from privcov.errors import ParameterError
+from privcov.linalg.arrays import Floats
 from privcov.privacy import Neighbours
 
-Floats = NDArray[np.float64]
 _FIRST_SHARES: Floats = np.linspace(0.02, 0.98, 49)
 """Candidates for the share of ε that the first of the two steps of a replacement takes; any is sound."""
 

@@ -14,12 +14,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privcov.errors import ParameterError
+from privcov.linalg.arrays import Floats
 from privcov.models import selection
 from privcov.models.summary import REHEARSAL
-from privcov.released import Release
-from privcov.shown import Shown
+from privcov.releases.release import Release
+from privcov.text.display import Shown
 
-Floats = NDArray[np.float64]
 FLOOR = 1e-6
 
 
@@ -91,7 +91,7 @@ def precision(
     """The inverse of the covariance, a pseudo-inverse below the floor. Needs an intercept.
 
     >>> import numpy as np, privcov as pc
-    >>> from privcov.randomness import rehearsal
+    >>> from privcov.noise.randomness import rehearsal
     >>> rows = 2 * rehearsal(1).uniforms(8000).reshape(4000, 2) - 1
     >>> schema = pc.Schema.from_dict({"columns": {n: {"lower": -1, "upper": 1} for n in "ab"}})
     >>> release = pc.release(rows, schema=schema, loss=pc.PureDP(epsilon=9, neighbours="replace-one"))

@@ -6,13 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from privcov.linalg.arrays import Floats
 from privcov.models.inference import Uncertainty
-from privcov.noise import NoiseLaw
-from privcov.randomness import rehearsal
+from privcov.noise.laws import NoiseLaw
+from privcov.noise.randomness import rehearsal
 
-Floats = NDArray[np.float64]
 _SEED = 20220704
 _MOST_DRAWS, _FEWEST_DRAWS, _WORK = 2000, 400, 2 * 10**8
 

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from scipy.stats import chi2
 
 from privcov.errors import ParameterError
-from privcov.grid import Grid
-from privcov.released import Release
+from privcov.releases.release import Release
+from privcov.schema.grid import Grid
 
 
 @dataclass(frozen=True, kw_only=True)

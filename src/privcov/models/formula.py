@@ -24,8 +24,8 @@ from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 from privcov.errors import ParameterError
-from privcov.names import LONGEST_NAME, QUOTED, RUN, canonical, quoted, unquoted
 from privcov.schema import Categorical, Schema
+from privcov.schema.names import LONGEST_NAME, QUOTED, RUN, canonical, quoted, unquoted
 
 LONGEST_FORMULA = 20_000
 """Characters of a formula."""

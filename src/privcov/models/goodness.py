@@ -5,14 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import fdtrc
 
+from privcov.linalg.arrays import Floats
 from privcov.models.bootstrap import Bootstrap
 from privcov.models.inference import Height, Uncertainty, lowest
 from privcov.models.moments import Moments
 
-Floats = NDArray[np.float64]
 _POINTS = 4001
 
 

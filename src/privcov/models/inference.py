@@ -17,15 +17,14 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import cho_factor, cho_solve
 from scipy.optimize import brentq
 from scipy.special import stdtrit
 
+from privcov.linalg.arrays import Floats
 from privcov.models.moments import Moments
 from privcov.models.sweep import Swept
 
-Floats = NDArray[np.float64]
 Height = tuple[float, Floats, Floats]
 """A value, its gradient and its second derivatives."""
 _LADDER = (0.7, 1.0, 1.3, 2.0, 5.0, 25.0)  # steps outwards, in half-widths of the Wald interval

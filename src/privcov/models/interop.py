@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from privcov.errors import ParameterError
 from privcov.models import association, selection
 from privcov.models.summary import REHEARSAL, latex_text
-from privcov.released import Release
+from privcov.releases.release import Release
 
 if TYPE_CHECKING:
     import pandas

@@ -12,15 +12,13 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
 from privcov.errors import ParameterError
+from privcov.linalg.arrays import Floats
 from privcov.models.formula import Formula
-from privcov.names import INTERCEPT
-from privcov.noise import NoiseLaw
-from privcov.released import Release
-
-Floats = NDArray[np.float64]
+from privcov.noise.laws import NoiseLaw
+from privcov.releases.release import Release
+from privcov.schema.names import INTERCEPT
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -10,10 +10,10 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import stdtr
 
 from privcov.errors import ParameterError
+from privcov.linalg.arrays import Floats
 from privcov.models import goodness
 from privcov.models.bootstrap import Bootstrap
 from privcov.models.formula import Formula
@@ -21,13 +21,12 @@ from privcov.models.goodness import FTest
 from privcov.models.inference import Uncertainty, critical_value, score_interval
 from privcov.models.moments import Moments
 from privcov.models.sweep import Swept, sweep
-from privcov.released import Release
-from privcov.shown import Shown
+from privcov.releases.release import Release
+from privcov.text.display import Shown
 
 if TYPE_CHECKING:
     import pandas
 
-Floats = NDArray[np.float64]
 Method = Literal["auto", "wald", "score", "bootstrap"]
 
 

@@ -13,16 +13,15 @@ from typing import Any
 
 import numpy as np
 import scipy.linalg
-from numpy.typing import NDArray
 
-from privcov.devices import eigh, eigvalsh
 from privcov.errors import ParameterError
+from privcov.linalg.arrays import Floats
+from privcov.linalg.devices import eigh, eigvalsh
 from privcov.models import perturbation, selection
 from privcov.models.summary import REHEARSAL
-from privcov.released import Release
-from privcov.shown import Shown
+from privcov.releases.release import Release
+from privcov.text.display import Shown
 
-Floats = NDArray[np.float64]
 EDGE_LEVEL = 0.95  # pure noise passes for a component in at most one release in twenty
 
 

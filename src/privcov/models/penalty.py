@@ -18,11 +18,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from privcov.linalg.arrays import Floats
 from privcov.models.perturbation import centred, public_raw, rehearsed_noise, spectral_norms
-from privcov.noise import NoiseLaw
-from privcov.released import Release
+from privcov.noise.laws import NoiseLaw
+from privcov.releases.release import Release
 
-Floats = NDArray[np.float64]
 _DRAWS = 100
 _SHARE = 0.5  # a: the fits rehearsed see noise of variance 1 + a², the measure of them 1 + 1/a²
 

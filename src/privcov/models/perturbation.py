@@ -14,14 +14,13 @@ from collections.abc import Callable, Sequence
 from functools import lru_cache
 
 import numpy as np
-from numpy.typing import NDArray
 
 from privcov.errors import ParameterError
-from privcov.noise import NoiseLaw
-from privcov.randomness import rehearsal
-from privcov.released import Release
+from privcov.linalg.arrays import Floats
+from privcov.noise.laws import NoiseLaw
+from privcov.noise.randomness import rehearsal
+from privcov.releases.release import Release
 
-Floats = NDArray[np.float64]
 _SEED = 20191205
 _MOST_COLUMNS = 4_096
 _ENTRIES = 4_000_000  # numbers held at once; fewer draws for wide matrices

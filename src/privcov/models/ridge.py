@@ -15,17 +15,15 @@ from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from privcov.errors import ParameterError
+from privcov.linalg.arrays import Floats
 from privcov.models import perturbation, selection
 from privcov.models.penalty import Choice, choose
 from privcov.models.ridge_problem import Problem
 from privcov.models.summary import REHEARSAL
-from privcov.released import Release
-from privcov.shown import Shown
-
-Floats = NDArray[np.float64]
+from privcov.releases.release import Release
+from privcov.text.display import Shown
 
 
 def ridge(

@@ -11,11 +11,10 @@ import scipy.linalg
 from numpy.typing import NDArray
 
 from privcov.errors import ParameterError
+from privcov.linalg.arrays import Floats
 from privcov.models import perturbation, selection
 from privcov.models.penalty import Rehearsable
-from privcov.released import Release
-
-Floats = NDArray[np.float64]
+from privcov.releases.release import Release
 
 
 def solve(design: Floats, cross: Floats, penalty: float, weights: Floats | float = 1.0) -> Floats:

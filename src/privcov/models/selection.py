@@ -13,11 +13,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privcov.errors import ParameterError
-from privcov.names import canonical
-from privcov.released import Release
+from privcov.linalg.arrays import Floats
+from privcov.releases.release import Release
 from privcov.schema import Schema
+from privcov.schema.names import canonical
 
-Floats = NDArray[np.float64]
 NO_VARIANCE = 1e-5  # of a scaled column; repair itself leaves about a tenth of it to a constant one
 
 

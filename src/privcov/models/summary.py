@@ -6,9 +6,9 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from privcov.aligning import cut, line, widths
 from privcov.errors import ParameterError
 from privcov.models.ols import Fit
+from privcov.text.aligning import cut, line, widths
 
 if TYPE_CHECKING:
     import pandas

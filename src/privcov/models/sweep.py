@@ -6,11 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from privcov.errors import ParameterError
+from privcov.linalg.arrays import Floats
 
-Floats = NDArray[np.float64]
 _TOLERANCE = 1e-10  # of a column's own sum of squares: what rounding can leave of a pivot that should be zero
 
 

@@ -13,14 +13,14 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from privcov.errors import ParameterError
-from privcov.grid import Grid
 from privcov.mechanisms import MECHANISMS, find
 from privcov.mechanisms.base import Mechanism
-from privcov.noise import NoiseLaw
+from privcov.noise.laws import NoiseLaw
+from privcov.noise.randomness import rehearsal
 from privcov.planning.purpose import Purpose
 from privcov.privacy import ApproxDP, Loss, PureDP
-from privcov.randomness import rehearsal
 from privcov.schema import Schema
+from privcov.schema.grid import Grid
 
 MOST_REHEARSED = 200
 """Columns beyond which a mechanism whose error must be simulated is left out of a plan."""

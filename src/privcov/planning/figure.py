@@ -10,12 +10,12 @@ from pathlib import Path
 import numpy as np
 
 from privcov.errors import ParameterError
-from privcov.grid import Grid
 from privcov.planning.candidates import candidate
 from privcov.planning.forecast import Step, forecast, steps
 from privcov.planning.plan import Plan
 from privcov.privacy import Loss, display
 from privcov.report import figures
+from privcov.schema.grid import Grid
 
 POINTS = 13
 REHEARSED_POINTS = 5

@@ -15,19 +15,18 @@ from functools import cached_property
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from privcov.errors import ParameterError
-from privcov.grid import Grid
+from privcov.linalg.arrays import Floats
 from privcov.mechanisms.base import Mechanism
 from privcov.mechanisms.rehearse import rehearsed_differences
-from privcov.noise import NoiseLaw
+from privcov.noise.laws import NoiseLaw
+from privcov.noise.randomness import rehearsal
 from privcov.planning.cache import known, remembered
 from privcov.privacy import Loss
-from privcov.randomness import rehearsal
+from privcov.schema.grid import Grid
 
 Basis = Literal["law", "surrogate", "worst case"]
-Floats = NDArray[np.float64]
 Step = Callable[[], None]
 NORMS = ("frobenius", "spectral", "entry", "diagonal")
 MARGIN = 0.1

@@ -10,13 +10,13 @@ from fractions import Fraction
 from typing import Any, Literal
 
 from privcov.errors import ParameterError
-from privcov.grid import Grid
 from privcov.planning.candidates import Candidate, candidate, choose
 from privcov.planning.forecast import Forecast, check_rows, forecast
 from privcov.planning.moments import PublicMoments
 from privcov.planning.targets import Target, check_moments
 from privcov.privacy import ZCDP, Amount, ApproxDP, Loss, Neighbours, PureDP, decimal_text
 from privcov.schema import Schema
+from privcov.schema.grid import Grid
 
 Kind = Literal["pure", "approximate", "zcdp"]
 MOST = 100

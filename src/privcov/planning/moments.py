@@ -15,19 +15,17 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from privcov.certificate import Certificate
 from privcov.errors import InputError, ParameterError
-from privcov.grammar import brief
-from privcov.grid import Grid
-from privcov.names import canonical, split_names
-from privcov.noise import NoiseLaw
+from privcov.linalg.arrays import Floats
+from privcov.noise.laws import NoiseLaw
 from privcov.privacy import Loss, exact
-from privcov.released import Release
+from privcov.releases.certificate import Certificate
+from privcov.releases.release import Release
 from privcov.schema import Categorical, Column, Feature, Numeric, Schema
-
-Floats = NDArray[np.float64]
+from privcov.schema.grid import Grid
+from privcov.schema.names import canonical, split_names
+from privcov.text.grammar import brief
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

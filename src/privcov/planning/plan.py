@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from privcov.grid import Grid
 from privcov.planning.candidates import Candidate, Refusal, candidate, candidates, choose
 from privcov.planning.forecast import Forecast, Spread, Step, check_rows, forecast, steps
 from privcov.planning.invert import loss_values, pick
@@ -16,6 +15,7 @@ from privcov.planning.signal import SignalRange, Verdict
 from privcov.planning.words import as_text, reason
 from privcov.privacy import Loss
 from privcov.schema import Schema
+from privcov.schema.grid import Grid
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -127,7 +127,7 @@ def plan(
 ) -> Plan:
     """The error of every mechanism that can keep this promise, and which one ``auto`` would take.
 
-    Opens no data file. ``moments`` (see ``privcov.surrogates``) stands in for the table where an error depends
+    Opens no data file. ``moments`` (see ``privcov.publish.surrogate``) stands in for the table where an error depends
     on it; without them such errors are those of the worst table. ``progress(total)`` gives a callback for each
     step of a simulation; what was simulated before is remembered.
 

@@ -8,11 +8,11 @@ from typing import Any
 
 from privcov.accounting import approx_to_zcdp
 from privcov.errors import ParameterError
-from privcov.grid import Grid
 from privcov.planning.candidates import choose
 from privcov.planning.forecast import forecast
 from privcov.planning.invert import loss_values
 from privcov.privacy import ZCDP, ApproxDP, Loss, PureDP
+from privcov.schema.grid import Grid
 
 MOST_RELEASES = 10_000
 

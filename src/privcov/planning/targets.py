@@ -16,11 +16,11 @@ from dataclasses import dataclass
 from privcov.errors import ParameterError
 from privcov.models.formula import LONGEST_FORMULA, Formula
 from privcov.models.ols import ols
-from privcov.names import INTERCEPT, QUOTED, toml_key, unquoted
 from privcov.planning.forecast import Forecast
 from privcov.planning.moments import PublicMoments
 from privcov.privacy import exact
 from privcov.schema import Schema
+from privcov.schema.names import INTERCEPT, QUOTED, toml_key, unquoted
 
 _SHAPE = re.compile(
     r"\s*(?:(?P<norm>frobenius|spectral|entry)(?P<high>95)?"

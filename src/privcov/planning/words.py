@@ -5,10 +5,10 @@ from __future__ import annotations
 from textwrap import fill
 from typing import TYPE_CHECKING
 
-from privcov.aligning import cut
 from privcov.planning.forecast import Forecast
 from privcov.privacy import display
 from privcov.report.tables import table
+from privcov.text.aligning import cut
 
 if TYPE_CHECKING:
     from privcov.planning.plan import Plan

@@ -10,11 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from privcov.devices import composed, eigh
 from privcov.errors import ParameterError
+from privcov.linalg.arrays import Floats
+from privcov.linalg.devices import composed, eigh
 from privcov.repair import spectra
 from privcov.repair.choose import auto
-from privcov.repair.facts import Floats, PublicFacts
+from privcov.repair.facts import PublicFacts
 from privcov.repair.observed import Observed
 from privcov.repair.structure import Structure
 
@@ -44,7 +45,7 @@ def repair(observed: Observed, *, method: str = "auto") -> Floats:
     its equalities hold in the result, for ``none`` too.
 
     >>> import numpy as np
-    >>> from privcov.noise import WishartDifference
+    >>> from privcov.noise.laws import WishartDifference
     >>> noisy = np.array([[300.0, 350.0], [350.0, 200.0]])
     >>> bool(np.linalg.eigvalsh(noisy).min() < 0)
     True

@@ -16,9 +16,10 @@ from collections.abc import Callable
 import numpy as np
 from scipy.optimize import nnls
 
-from privcov.devices import eigh
+from privcov.linalg.arrays import Floats
+from privcov.linalg.devices import eigh
 from privcov.repair import spectra as repairs
-from privcov.repair.facts import Floats, PublicFacts
+from privcov.repair.facts import PublicFacts
 from privcov.repair.rehearsed import noise_bank
 
 CANDIDATES: dict[str, Callable[[Floats, PublicFacts], Floats]] = {

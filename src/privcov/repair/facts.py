@@ -6,13 +6,11 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import log_ndtr
 
 from privcov.errors import ParameterError
-from privcov.noise import NoiseLaw
-
-Floats = NDArray[np.float64]
+from privcov.linalg.arrays import Floats
+from privcov.noise.laws import NoiseLaw
 
 
 @dataclass(frozen=True, kw_only=True)

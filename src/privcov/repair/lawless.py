@@ -6,9 +6,9 @@ import math
 
 import numpy as np
 
-from privcov.devices import composed, eigh
 from privcov.errors import ParameterError
-from privcov.repair.facts import Floats
+from privcov.linalg.arrays import Floats
+from privcov.linalg.devices import composed, eigh
 from privcov.repair.structure import Structure
 
 

@@ -9,10 +9,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from privcov.errors import ParameterError
-from privcov.noise import NoiseLaw
-from privcov.repair.facts import Floats, PublicFacts
+from privcov.linalg.arrays import Floats
+from privcov.linalg.tiles import symmetrized
+from privcov.noise.laws import NoiseLaw
+from privcov.repair.facts import PublicFacts
 from privcov.repair.structure import Structure
-from privcov.tiles import symmetrized
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

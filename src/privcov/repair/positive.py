@@ -11,8 +11,8 @@ from collections.abc import Callable
 
 import numpy as np
 
-from privcov.devices import composed, eigh
-from privcov.repair.facts import Floats
+from privcov.linalg.arrays import Floats
+from privcov.linalg.devices import composed, eigh
 
 
 def nearest_positive(

@@ -8,10 +8,10 @@ from functools import lru_cache
 
 import numpy as np
 
-from privcov.devices import eigvalsh
-from privcov.noise import NoiseLaw
-from privcov.randomness import rehearsal
-from privcov.repair.facts import Floats
+from privcov.linalg.arrays import Floats
+from privcov.linalg.devices import eigvalsh
+from privcov.noise.laws import NoiseLaw
+from privcov.noise.randomness import rehearsal
 
 _SEED = 20190101
 _SPECTRUM_POINTS = 400

@@ -9,8 +9,9 @@ from __future__ import annotations
 import numpy as np
 from scipy.optimize import isotonic_regression
 
-from privcov.noise import NoiseLaw
-from privcov.repair.facts import Floats, PublicFacts
+from privcov.linalg.arrays import Floats
+from privcov.noise.laws import NoiseLaw
+from privcov.repair.facts import PublicFacts
 from privcov.repair.rehearsed import noise_bank
 
 _BLOCK = 2_000_000  # complex numbers held at once by the pairwise sums below

@@ -18,10 +18,10 @@ from numpy.typing import NDArray
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
-from privcov.devices import eigvalsh
 from privcov.errors import ParameterError
-from privcov.noise import NoiseLaw
-from privcov.repair.facts import Floats
+from privcov.linalg.arrays import Floats
+from privcov.linalg.devices import eigvalsh
+from privcov.noise.laws import NoiseLaw
 from privcov.repair.positive import nearest_positive
 
 Indices = NDArray[np.intp]
@@ -88,7 +88,7 @@ class Structure:
         that can bite, or a rule that empties a row, makes the intercept entry smaller than the count. The
         other equalities survive both, since they hold for each row and a row is scaled as a whole.
 
-        >>> from privcov.noise import GaussianEnsemble
+        >>> from privcov.noise.laws import GaussianEnsemble
         >>> one_hot = Structure.one_hot(dimension=3, intercept=0, rows=10, groups=[[1, 2]])
         >>> noisy = np.array([[9.0, 4, 5], [4, 7, 1], [5, 1, 5]])
         >>> one_hot.fit(noisy, GaussianEnsemble(dimension=3, scale=1.0))

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from functools import singledispatch
 
-from privcov.certificate import Certificate
 from privcov.models.association import NamedMatrix
 from privcov.models.ols import Fit
 from privcov.models.pca import PCAFit
 from privcov.models.ridge import RidgeFit, RidgePath
-from privcov.released import Release
+from privcov.releases.certificate import Certificate
+from privcov.releases.release import Release
 from privcov.report import words
 from privcov.report.drawing import Estimate, Line, Markup, coefficients, curves, heat_map, tag
 from privcov.report.page.components import loadings_figure, spectrum_figure, variances

@@ -12,13 +12,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from privcov.linalg.arrays import Floats
 from privcov.models.moments import EntryNoise
-from privcov.noise import NoiseLaw
+from privcov.noise.laws import NoiseLaw
 from privcov.schema import Feature
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -43,7 +41,7 @@ def noise_sizes(
 ) -> NoiseSizes:
     """The sizes for a scaled moment matrix of these features; entries in ``known`` are public and carry no noise.
 
-    >>> from privcov.noise import GaussianEnsemble
+    >>> from privcov.noise.laws import GaussianEnsemble
     >>> features = [Feature(name="1", kind="intercept"), Feature(name="age", kind="numeric", half_width=50.0)]
     >>> moment = np.array([[1000.0, 0.0], [0.0, 250.0]])
     >>> noise_sizes(moment, law=GaussianEnsemble(dimension=2, scale=10.0), features=features, count=1000).mean.round(3)

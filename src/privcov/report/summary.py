@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from privcov.aligning import cut
-from privcov.released import Release
+from privcov.releases.release import Release
+from privcov.releases.triangle import Triangle
 from privcov.report.doubts import can_doubt, doubts
 from privcov.report.tables import matrix, number, table
 from privcov.report.words import misread, promise
-from privcov.triangle import Triangle
+from privcov.text.aligning import cut
 
 _SOME = 2_000
 """Columns of a wide release that its typical noise is read off."""

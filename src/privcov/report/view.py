@@ -1,6 +1,6 @@
 """The numbers that pages and notebooks show of a release: repaired, or the first columns as released where it is wide.
 
-A wide release (``privcov.triangle``) is too large to repair or to draw for the sake of a page, so its page shows a
+A wide release (``releases/triangle.py``) is too large to repair or to draw for the sake of a page, so its page shows a
 corner of it, raw, and says so.
 """
 
@@ -10,15 +10,15 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
-from privcov.grid import Grid
-from privcov.released import Release
+from privcov.linalg.arrays import Floats
+from privcov.linalg.triangle import diagonal_places
+from privcov.releases.release import Release
+from privcov.releases.triangle import Triangle
 from privcov.report.sizes import NoiseSizes, noise_sizes
 from privcov.schema import Feature
-from privcov.triangle import Triangle, diagonal_places
+from privcov.schema.grid import Grid
 
-Floats = NDArray[np.float64]
 CORNER = 150
 
 

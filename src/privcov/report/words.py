@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 from textwrap import fill
 
-from privcov.names import quoted
 from privcov.privacy import Neighbours, display
-from privcov.released import Release
+from privcov.releases.release import Release
 from privcov.report.doubts import ODDS, doubts
 from privcov.schema import Numeric
+from privcov.schema.names import quoted
 
 MISREAD = (
     f"A table that was read as meant gives such a warning in at most {100 * ODDS:.0f} % of its releases. What each "

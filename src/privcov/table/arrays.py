@@ -8,10 +8,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from privcov.bounding import Block, Floats
 from privcov.errors import InputError
+from privcov.linalg.arrays import Floats
 from privcov.schema import Categorical, Numeric, Schema
 from privcov.table.base import Table, block_rows
+from privcov.table.blocks import Block
 from privcov.table.cells import codes_of_numbers
 from privcov.table.fragments import Held, slices
 

@@ -7,12 +7,12 @@ from typing import Any
 
 import pyarrow as pa
 
-from privcov.bounding import Block
-from privcov.dialect import RFC_4180, Dialect
 from privcov.errors import InputError, InternalError
-from privcov.grid import BLOCK_ROWS
 from privcov.schema import Numeric, Schema
+from privcov.schema.dialect import RFC_4180, Dialect
+from privcov.schema.grid import BLOCK_ROWS
 from privcov.table.base import Table, block_rows, check_names
+from privcov.table.blocks import Block
 from privcov.table.cells import cells, check_type
 
 

@@ -9,10 +9,10 @@ from typing import ClassVar
 
 import numpy as np
 
-from privcov.bounding import Block
 from privcov.errors import InputError
-from privcov.names import canonical, quoted
 from privcov.schema import Numeric, Schema
+from privcov.schema.names import canonical, quoted
+from privcov.table.blocks import Block
 from privcov.table.cells import apply_missing_codes
 from privcov.table.fragments import Arrived, Fragment, Held, Piece, bundled
 

@@ -15,11 +15,11 @@ from typing import Any, Never
 
 import pyarrow as pa
 
-from privcov.bounding import Block
 from privcov.errors import InputError, InternalError
 from privcov.schema import Schema
 from privcov.table.arrow import check_columns
 from privcov.table.base import Answer, Table, check_names
+from privcov.table.blocks import Block
 from privcov.table.fragments import Arrived
 from privcov.table.frames import PandasTable
 from privcov.table.plans.clusters import check_dask_frame, check_spark_frame

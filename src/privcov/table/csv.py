@@ -16,10 +16,10 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from privcov.bounding import Block
 from privcov.schema import Schema
 from privcov.table import records
 from privcov.table.base import Table, check_names
+from privcov.table.blocks import Block
 from privcov.table.files import changed
 from privcov.table.fragments import FRAGMENT_BYTES, Piece
 from privcov.table.headers import dialect_of, header_of, line_end_of

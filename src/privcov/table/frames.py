@@ -15,10 +15,11 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from privcov.bounding import Block, Floats
 from privcov.errors import InputError
+from privcov.linalg.arrays import Floats
 from privcov.schema import Categorical, Column, Schema
 from privcov.table.base import Table, block_rows, check_names
+from privcov.table.blocks import Block
 from privcov.table.cells import cells, check_type
 from privcov.table.fragments import Held, slices
 

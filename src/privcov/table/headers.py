@@ -8,8 +8,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
-from privcov.dialect import RFC_4180, Dialect
 from privcov.errors import InputError
+from privcov.schema.dialect import RFC_4180, Dialect
 from privcov.table import records
 from privcov.table.cells import WHITE_SPACE
 from privcov.table.sources import Source, source_of

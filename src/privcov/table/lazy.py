@@ -7,11 +7,11 @@ from typing import Any
 
 import pyarrow as pa
 
-from privcov.bounding import Block
 from privcov.errors import InputError, InternalError
 from privcov.schema import Schema
 from privcov.table.arrow import ArrowTable, batch_blocks, check_columns
 from privcov.table.base import Table, block_rows
+from privcov.table.blocks import Block
 from privcov.table.fragments import Held
 from privcov.table.plans.arrow import check_dataset
 from privcov.table.plans.duckdb import check_relation

@@ -19,12 +19,13 @@ import pyarrow as pa
 import pyarrow.csv
 from numpy.typing import NDArray
 
-from privcov.bounding import Block, Floats, part_of
-from privcov.dialect import Dialect
+from privcov.linalg.arrays import Floats
 from privcov.schema import Numeric, Schema
+from privcov.schema.dialect import Dialect
 from privcov.table import records
 from privcov.table.arrow import batch_blocks
 from privcov.table.base import block_rows
+from privcov.table.blocks import Block, part_of
 from privcov.table.quick import quick_columns
 from privcov.table.records import columns_by_rule
 

@@ -10,12 +10,12 @@ from typing import Any, Never
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from privcov.bounding import Block
 from privcov.errors import InputError
-from privcov.names import canonical
 from privcov.schema import Schema
+from privcov.schema.names import canonical
 from privcov.table.arrow import batch_blocks, check_columns
 from privcov.table.base import Table, block_rows
+from privcov.table.blocks import Block
 from privcov.table.cells import is_number, is_text
 from privcov.table.files import changed, regular_file
 from privcov.table.fragments import Piece

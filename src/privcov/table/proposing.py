@@ -18,9 +18,9 @@ import re
 from collections import Counter
 from collections.abc import Mapping
 
-from privcov.dialect import SEPARATORS, Dialect
 from privcov.errors import InputError
-from privcov.names import canonical, fault
+from privcov.schema.dialect import SEPARATORS, Dialect
+from privcov.schema.names import canonical, fault
 
 _UTF_16 = {codecs.BOM_UTF16_LE: "utf-16-le", codecs.BOM_UTF16_BE: "utf-16-be"}
 _SINGLE_QUOTES = re.compile(r" *'[^']*' *(?:[,;\t|] *'[^']*' *)*")

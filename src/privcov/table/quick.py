@@ -23,8 +23,8 @@ from types import ModuleType
 import numpy as np
 import pyarrow as pa
 
-from privcov.bounding import Floats
-from privcov.dialect import RFC_4180, Dialect
+from privcov.linalg.arrays import Floats
+from privcov.schema.dialect import RFC_4180, Dialect
 
 _STEP = 2**17
 _BEGINNINGS = frozenset(b"0123456789+-. ,;|\t")

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 
 import pyarrow as pa
 
-from privcov.dialect import Dialect
+from privcov.schema.dialect import Dialect
 
 LONGEST_LINE = 2**20
 """Bytes of a line, without its end."""

@@ -23,8 +23,8 @@ from typing import Any, ClassVar, Never
 
 import pyarrow as pa
 
-from privcov.dialect import Dialect
 from privcov.errors import InputError
+from privcov.schema.dialect import Dialect
 from privcov.table.files import changed, regular_file
 
 CHUNK_BYTES = (

@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
 
-from privcov.dialect import RFC_4180, Dialect
 from privcov.errors import InputError
+from privcov.schema.dialect import RFC_4180, Dialect
 from privcov.table.headers import MOST_COLUMNS, read_header
 from privcov.table.parquet import read_kinds
 from privcov.table.proposing import cells, checked_names, decoded, first_line, propose

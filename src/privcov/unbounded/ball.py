@@ -15,8 +15,8 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from privcov.bounding import Floats
-from privcov.grid import BLOCK_ROWS, ROW_BITS, Grid
+from privcov.linalg.arrays import Floats
+from privcov.schema.grid import BLOCK_ROWS, ROW_BITS, Grid
 
 EXPONENT = ROW_BITS // 2
 _CELLS = 2**17

@@ -13,12 +13,12 @@ from typing import Any
 
 import numpy as np
 
-from privcov.documents import Form
-from privcov.grammar import double
-from privcov.names import canonical, fault
+from privcov.linalg.triangle import entries, symmetric
 from privcov.privacy import ZCDP, decimal_text, exact
-from privcov.signing import PrivateKey, PublicKey
-from privcov.triangle import entries, symmetric
+from privcov.releases.documents import Form
+from privcov.releases.signing import PrivateKey, PublicKey
+from privcov.schema.names import canonical, fault
+from privcov.text.grammar import double
 from privcov.unbounded.estimate import GaussianCertificate, GaussianEstimate
 from privcov.unbounded.rows import MOST_COLUMNS
 

@@ -17,11 +17,11 @@ from fractions import Fraction
 
 import numpy as np
 
-from privcov.bounding import Floats
 from privcov.errors import ParameterError
+from privcov.linalg.arrays import Floats
 from privcov.mechanisms.gaussian import Gaussian
+from privcov.noise.randomness import Randomness
 from privcov.privacy import ZCDP
-from privcov.randomness import Randomness
 from privcov.unbounded.ball import Ball
 from privcov.unbounded.moments import TIGHT, Spent, noisy_second_moment, projected, symmetric
 from privcov.unbounded.parameters import chi_squared_tail, log_inverse

@@ -13,13 +13,13 @@ from typing import Any
 
 import numpy as np
 
-from privcov.bounding import Floats
 from privcov.errors import InputError, ParameterError, without_reasons
 from privcov.ledger import Ledger, Request
+from privcov.linalg.arrays import Floats
 from privcov.mechanisms.gaussian import Gaussian
-from privcov.paying import pay
+from privcov.noise.randomness import Randomness, kernel
 from privcov.privacy import ZCDP, Amount, decimal_text
-from privcov.randomness import Randomness, kernel
+from privcov.publish.paying import pay
 from privcov.unbounded.covariance import METHODS, Facts, Found
 from privcov.unbounded.estimate import GaussianCertificate, GaussianEstimate
 from privcov.unbounded.mean import recursive_mean

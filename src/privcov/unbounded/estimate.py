@@ -10,16 +10,15 @@ from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
-from privcov import files
-from privcov.documents import to_text
 from privcov.errors import OutputError
+from privcov.linalg.arrays import Matrix
 from privcov.privacy import ZCDP
-from privcov.signing import PrivateKey, PublicKey
+from privcov.releases.documents import to_text
+from privcov.releases.signing import PrivateKey, PublicKey
+from privcov.text import files
 from privcov.version import __version__
 
-Matrix = NDArray[np.float64]
 PROOF = "docs/proofs/unbounded.md"
 TIMING = "running time is not claimed to be independent of the data"
 

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from privcov.bounding import Floats
 from privcov.errors import ParameterError
+from privcov.linalg.arrays import Floats
+from privcov.noise.randomness import rehearsal
 from privcov.privacy import ZCDP, Amount
-from privcov.randomness import rehearsal
 from privcov.unbounded.entry import estimate_gaussian
 from privcov.unbounded.estimate import mahalanobis_error
 from privcov.unbounded.parameters import positive

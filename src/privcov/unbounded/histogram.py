@@ -14,12 +14,12 @@ from fractions import Fraction
 import numpy as np
 from flint import arb, ctx, fmpq
 
-from privcov.bounding import Floats
 from privcov.errors import ParameterError
-from privcov.exact import discrete_laplace
+from privcov.linalg.arrays import Floats
+from privcov.mechanisms.sensitivity import changed_bins
+from privcov.noise.exact import discrete_laplace
+from privcov.noise.randomness import Randomness
 from privcov.privacy import ApproxDP, PureDP
-from privcov.randomness import Randomness
-from privcov.sensitivity import changed_bins
 
 _MOST_BINS = 2**20
 _PRECISION = 256

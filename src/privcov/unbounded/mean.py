@@ -10,9 +10,9 @@ from fractions import Fraction
 
 import numpy as np
 
-from privcov.bounding import Floats
+from privcov.linalg.arrays import Floats
+from privcov.noise.randomness import Randomness
 from privcov.privacy import ZCDP
-from privcov.randomness import Randomness
 from privcov.unbounded.ball import Ball
 from privcov.unbounded.covariance import Preconditioner, coinpress_budget
 from privcov.unbounded.moments import Spent, mean_variance, noisy_mean

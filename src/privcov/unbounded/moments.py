@@ -11,13 +11,13 @@ from fractions import Fraction
 
 import numpy as np
 
-from privcov.bounding import Floats
-from privcov.exact import discrete_gaussian
-from privcov.gram import Gram
+from privcov.linalg.arrays import Floats
 from privcov.mechanisms.gaussian import Gaussian
+from privcov.mechanisms.sensitivity import Sensitivity
+from privcov.noise.exact import discrete_gaussian
+from privcov.noise.randomness import Randomness
 from privcov.privacy import ZCDP
-from privcov.randomness import Randomness
-from privcov.sensitivity import Sensitivity
+from privcov.summing.gram import Gram
 from privcov.unbounded.ball import Ball, integer_blocks
 
 TIGHT = Gaussian()

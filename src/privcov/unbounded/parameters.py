@@ -7,8 +7,8 @@ from fractions import Fraction
 from typing import Any
 
 from privcov.errors import ParameterError
-from privcov.grammar import brief
 from privcov.privacy import ZCDP, Loss, Neighbours, exact
+from privcov.text.grammar import brief
 
 _LARGEST = Fraction(10**120)
 """Scales between 10^-120 and 10^120 leave room for every square and every inverse in float64."""

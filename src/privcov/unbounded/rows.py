@@ -14,10 +14,10 @@ from typing import Any
 
 import numpy as np
 
-from privcov.bounding import Floats
 from privcov.errors import InputError
-from privcov.names import check_name
+from privcov.linalg.arrays import Floats
 from privcov.schema import Numeric, Schema
+from privcov.schema.names import check_name
 from privcov.table import Table, open_table
 
 MOST_COLUMNS = 4_096

@@ -14,12 +14,12 @@ from typing import Any, Literal
 
 import numpy as np
 
-from privcov.bounding import Floats
 from privcov.errors import InputError, ParameterError
-from privcov.exact import discrete_laplace
+from privcov.linalg.arrays import Floats
+from privcov.mechanisms.sensitivity import bounded_sum
+from privcov.noise.exact import discrete_laplace
+from privcov.noise.randomness import Randomness, kernel
 from privcov.privacy import ApproxDP, PureDP
-from privcov.randomness import Randomness, kernel
-from privcov.sensitivity import bounded_sum
 from privcov.unbounded.histogram import finite_counts, fullest, stable_counts
 from privcov.unbounded.parameters import log_inverse, positive, probability, replace_one
 

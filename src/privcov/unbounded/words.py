@@ -6,9 +6,9 @@ from textwrap import fill
 
 import numpy as np
 
-from privcov.aligning import cut
 from privcov.privacy import display
 from privcov.report.tables import matrix, table
+from privcov.text.aligning import cut
 from privcov.unbounded.estimate import GaussianEstimate
 
 

@@ -8,9 +8,9 @@ from typing import Any
 from privcov.errors import BudgetError, PrivcovError
 from privcov.ledger import Ledger
 from privcov.ledger.rules import short
-from privcov.paying import counts_rho, order_for
 from privcov.planning.candidates import decide
 from privcov.privacy import Loss, display
+from privcov.publish.paying import counts_rho, order_for
 from privcov.schema import Schema
 
 

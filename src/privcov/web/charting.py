@@ -7,7 +7,6 @@ from dataclasses import replace
 from fractions import Fraction
 
 from privcov.errors import ParameterError
-from privcov.grid import Grid
 from privcov.mechanisms import MECHANISMS
 from privcov.planning.forecast import Forecast
 from privcov.planning.signal import SignalRange
@@ -15,6 +14,7 @@ from privcov.planning.targets import Target
 from privcov.privacy import decimal_text, display
 from privcov.report.drawing import Line, curves
 from privcov.schema import Schema
+from privcov.schema.grid import Grid
 from privcov.web.forecasting import Asked, has_law, known_forecast, taken_by_auto
 from privcov.web.simulating import Simulator, Task
 

@@ -13,13 +13,13 @@ from pathlib import Path
 from typing import Any
 
 from privcov.errors import InputError, ParameterError
-from privcov.grid import Grid
-from privcov.names import canonical, check_name
 from privcov.planning.moments import PublicMoments
 from privcov.privacy import decimal_text, exact
 from privcov.schema import Categorical, Column, Numeric, Schema
+from privcov.schema.grid import Grid
+from privcov.schema.names import canonical, check_name
+from privcov.schema.template import template
 from privcov.table import glance
-from privcov.template import template
 from privcov.web.asking import Question, all_of, at, flag, part, parts, text, whole
 from privcov.web.guessing import guess_of, plain, planning_toml
 

@@ -12,10 +12,9 @@ from functools import lru_cache
 from typing import Any
 
 from privcov.errors import ParameterError
-from privcov.grid import Grid
 from privcov.mechanisms import MECHANISMS, find
 from privcov.mechanisms.base import AdditiveMechanism
-from privcov.noise import NoiseLaw
+from privcov.noise.laws import NoiseLaw
 from privcov.planning.candidates import MOST_REHEARSED, Candidate, Refusal, candidate, choose
 from privcov.planning.forecast import Forecast, forecast, is_known
 from privcov.planning.plan import Plan
@@ -24,6 +23,7 @@ from privcov.planning.signal import SignalRange
 from privcov.planning.targets import Target
 from privcov.privacy import Loss
 from privcov.schema import Schema
+from privcov.schema.grid import Grid
 from privcov.web.drafting import Draft
 from privcov.web.simulating import Simulator, Task
 

@@ -6,9 +6,9 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from privcov.names import toml_key, toml_text
 from privcov.privacy import decimal_text, exact
 from privcov.schema import Categorical, Schema
+from privcov.schema.names import toml_key, toml_text
 from privcov.web.asking import Question, text
 
 

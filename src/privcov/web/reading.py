@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from privcov.models.ols import ols
-from privcov.released import Release
+from privcov.releases.release import Release
 from privcov.report.page import Section, sections
 from privcov.report.page.models import model
 

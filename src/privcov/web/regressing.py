@@ -13,12 +13,12 @@ from typing import Any
 from privcov.errors import ParameterError
 from privcov.models.formula import Formula
 from privcov.models.ols import Fit, ols
-from privcov.names import INTERCEPT
 from privcov.planning.forecast import Forecast
 from privcov.planning.moments import PublicMoments
 from privcov.planning.targets import check_moments
 from privcov.privacy import display
 from privcov.report.drawing import Estimate, Line, coefficients, curves
+from privcov.schema.names import INTERCEPT
 from privcov.web.asking import at
 from privcov.web.charting import BUDGETS
 from privcov.web.forecasting import Asked, chosen

@@ -15,17 +15,17 @@ from pathlib import Path
 from threading import Lock
 from typing import Any
 
-from privcov import files
 from privcov.errors import OutputError, ParameterError, PrivcovError
-from privcov.grammar import escaped
 from privcov.ledger import Ledger
 from privcov.privacy import Loss
-from privcov.publish import release
-from privcov.released import Release
+from privcov.publish.release import release
+from privcov.releases.release import Release
+from privcov.releases.signing import PrivateKey
 from privcov.report.doubts import doubts
 from privcov.report.words import MOST_TOLD
 from privcov.schema import Schema
-from privcov.signing import PrivateKey
+from privcov.text import files
+from privcov.text.grammar import escaped
 
 MOST_JOBS = 1000
 _NAME = re.compile(r"[0-9a-f]{32}")

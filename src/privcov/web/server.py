@@ -7,9 +7,9 @@ import socket
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from privcov.ending import orderly, say
 from privcov.errors import OutputError, ParameterError
-from privcov.randomness import kernel
+from privcov.noise.randomness import kernel
+from privcov.publish.ending import orderly, say
 from privcov.web.app import application
 from privcov.web.workbench import Workbench
 

@@ -17,11 +17,11 @@ from multiprocessing.pool import Pool
 from threading import Condition, Thread
 
 from privcov.errors import ParameterError
-from privcov.grid import Grid
 from privcov.planning import cache
 from privcov.planning.candidates import Refusal, candidate
 from privcov.planning.forecast import Forecast, forecast
 from privcov.privacy import Loss
+from privcov.schema.grid import Grid
 
 MOST_REMEMBERED = 20_000
 

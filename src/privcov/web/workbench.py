@@ -10,15 +10,15 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from privcov import files
 from privcov.errors import BudgetError, OutputError, ParameterError, PrivcovError
 from privcov.ledger import Ledger
 from privcov.mechanisms import MECHANISMS
 from privcov.planning.forecast import check_rows
 from privcov.planning.purpose import Purpose
-from privcov.released import Release, load
-from privcov.reporting import Verified, beside
-from privcov.signing import PrivateKey
+from privcov.releases.release import Release, load
+from privcov.releases.signing import PrivateKey
+from privcov.text import files
+from privcov.verification.reporting import Verified, beside
 from privcov.version import __version__
 from privcov.web import budgeting, charting, drafting, forecasting, guessing, reading, regressing
 from privcov.web.answers import LARGEST_DOWNLOAD, Answer, Download, Given

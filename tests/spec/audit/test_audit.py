@@ -20,11 +20,11 @@ from privcov.audit.distinguish import tell_apart
 from privcov.audit.parallel import gather
 from privcov.audit.parts import overspent
 from privcov.audit.sampling import Sampler
-from privcov.grid import Grid
 from privcov.mechanisms import MECHANISMS
 from privcov.mechanisms.eigenvectors import Eigenvectors
+from privcov.noise.randomness import kernel, rehearsal
 from privcov.privacy import Neighbours
-from privcov.randomness import kernel, rehearsal
+from privcov.schema.grid import Grid
 
 LOSSES = {
     "pure": pc.PureDP(epsilon=1, neighbours="replace-one"),

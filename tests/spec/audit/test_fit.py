@@ -13,9 +13,9 @@ from scipy import stats
 
 from privcov.audit.fit import one_sample, thinned_bingham, two_sample
 from privcov.audit.marginals import gamma_difference, marginals, spiked_bingham
-from privcov.noise import LAWS, centred_wishart, joint_gaussian
-from privcov.randomness import rehearsal
-from privcov.sphere import sample_bingham
+from privcov.noise.idealized import sample_bingham
+from privcov.noise.laws import LAWS, centred_wishart, joint_gaussian
+from privcov.noise.randomness import rehearsal
 
 KINDS = [*LAWS.values(), centred_wishart(9), joint_gaussian("1.250000")]
 

@@ -9,9 +9,9 @@ import pytest
 
 import privcov as pc
 from privcov.audit import Pair, pair_of, pairs, schema_of
-from privcov.grid import Grid
+from privcov.mechanisms.sensitivity import Sensitivity
 from privcov.privacy import Neighbours
-from privcov.sensitivity import Sensitivity
+from privcov.schema.grid import Grid
 
 
 def grid_of(d, intercept=False):

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from privcov.errors import ParameterError
-from privcov.exact import discrete, discrete_gaussian, discrete_laplace, trials, uniform_below
-from privcov.randomness import rehearsal
+from privcov.noise.exact import discrete, discrete_gaussian, discrete_laplace, trials, uniform_below
+from privcov.noise.randomness import rehearsal
 
 
 @pytest.mark.parametrize("scale", [1, 3, 2**40, 2**50, 2**70])

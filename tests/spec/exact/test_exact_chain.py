@@ -10,14 +10,14 @@ from flint import arb, arb_mat, ctx, fmpq, fmpz_mat
 from scipy import stats
 
 from privcov.errors import InternalError, ParameterError
-from privcov.exact import bingham as module
-from privcov.exact import chain, envelope, products, trials, tuning
-from privcov.exact.acceptance import acceptance_floor, proposals_needed
-from privcov.exact.bingham import bingham
-from privcov.exact.chain import ExactBasis, complement_of, exact_chain, excess
-from privcov.exact.reals import normals
-from privcov.exact.tuning import tuned
-from privcov.randomness import Rehearsal, rehearsal
+from privcov.noise.exact import bingham as module
+from privcov.noise.exact import chain, envelope, products, trials, tuning
+from privcov.noise.exact.acceptance import acceptance_floor, proposals_needed
+from privcov.noise.exact.bingham import bingham
+from privcov.noise.exact.chain import ExactBasis, complement_of, exact_chain, excess
+from privcov.noise.exact.reals import normals
+from privcov.noise.exact.tuning import tuned
+from privcov.noise.randomness import Rehearsal, rehearsal
 
 CONCENTRATIONS = [Fraction(1, 10**12), Fraction(1, 1000), Fraction(1), Fraction(10**6), Fraction(10**12)]
 
@@ -56,7 +56,7 @@ class Counted(Rehearsal):
 
 @pytest.mark.parametrize("name", ["bingham", "envelope", "tuning", "jacobi", "chain", "acceptance"])
 def test_every_example_runs(name):
-    result = doctest.testmod(importlib.import_module(f"privcov.exact.{name}"))
+    result = doctest.testmod(importlib.import_module(f"privcov.noise.exact.{name}"))
     assert result.attempted > 0
     assert result.failed == 0
 

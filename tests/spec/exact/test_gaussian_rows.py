@@ -11,9 +11,9 @@ from flint import arb, ctx
 from scipy.stats import chi2, kstest
 
 from privcov.errors import InternalError
-from privcov.exact import normals
-from privcov.exact.gaussian_rows import cholesky, rounded_rows
-from privcov.randomness import rehearsal
+from privcov.noise.exact import normals
+from privcov.noise.exact.gaussian_rows import cholesky, rounded_rows
+from privcov.noise.randomness import rehearsal
 
 NEARLY_SINGULAR = [[2**60 + (i == j) for j in range(8)] for i in range(8)]
 ENORMOUS = [[2**200, 2**199], [2**199, 2**200]]  # one word of each normal decides nothing here

@@ -8,7 +8,7 @@ import pytest
 from flint import arb, ctx, fmpq
 
 from privcov.errors import ParameterError
-from privcov.exact import (
+from privcov.noise.exact import (
     frobenius_ball,
     gaussian_ensemble,
     matrices,
@@ -18,8 +18,8 @@ from privcov.exact import (
     uniforms,
     wishart_difference,
 )
-from privcov.exact.products import settle
-from privcov.randomness import rehearsal
+from privcov.noise.exact.products import settle
+from privcov.noise.randomness import rehearsal
 
 SCALES = [Fraction(1, 7), Fraction(2**40), Fraction(2**70, 3), Fraction(2**200)]
 WORDS = 16  # the references read 1024 fractional bits

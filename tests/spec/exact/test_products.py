@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from privcov.errors import InternalError
-from privcov.exact.products import _field, _limbs, _signed_products, gram_difference, settle
-from privcov.exact.reals import LazyReals, normals
-from privcov.exact.uniforms import DEPTHS, LazyUniforms
-from privcov.randomness import Randomness, rehearsal
+from privcov.noise.exact.products import _field, _limbs, _signed_products, gram_difference, settle
+from privcov.noise.exact.reals import LazyReals, normals
+from privcov.noise.exact.uniforms import DEPTHS, LazyUniforms
+from privcov.noise.randomness import Randomness, rehearsal
 
 
 class Constant(Randomness):

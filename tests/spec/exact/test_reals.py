@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from privcov.exact import exponentials, normals, trials
-from privcov.randomness import rehearsal
+from privcov.noise.exact import exponentials, normals, trials
+from privcov.noise.randomness import rehearsal
 
 
 @pytest.mark.parametrize("draw", [normals, exponentials])

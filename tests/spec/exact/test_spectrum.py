@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from privcov.exact.spectrum import rounded_eigenvalues
+from privcov.noise.exact.spectrum import rounded_eigenvalues
 
 
 @pytest.mark.parametrize("d", [1, 2, 5, 20])

@@ -8,7 +8,7 @@ import pytest
 from flint import arb, ctx, fmpq
 
 from privcov.errors import InternalError
-from privcov.exact import (
+from privcov.noise.exact import (
     discrete,
     discrete_gaussian,
     discrete_laplace,
@@ -17,10 +17,10 @@ from privcov.exact import (
     reals,
     trials,
 )
-from privcov.exact.reals import _half_normal_survival
-from privcov.exact.trials import exp_trials, exponential_survival, whole_numbers
-from privcov.exact.uniforms import LazyUniforms
-from privcov.randomness import Randomness, rehearsal
+from privcov.noise.exact.reals import _half_normal_survival
+from privcov.noise.exact.trials import exp_trials, exponential_survival, whole_numbers
+from privcov.noise.exact.uniforms import LazyUniforms
+from privcov.noise.randomness import Randomness, rehearsal
 
 ONES = 2**64 - 1
 

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from flint import arb, ctx
 
-from privcov.exact.uniforms import LazyUniforms, fair_signs
-from privcov.randomness import rehearsal
+from privcov.noise.exact.uniforms import LazyUniforms, fair_signs
+from privcov.noise.randomness import rehearsal
 
 
 def test_revealing_more_words_of_one_real_keeps_those_it_had():

@@ -16,8 +16,8 @@ import pytest
 
 import privcov
 from privcov.errors import PrivcovError
-from privcov.experiments.gibbs import gibbs_subspace
-from privcov.randomness import rehearsal
+from privcov.noise.randomness import rehearsal
+from privcov_lab.experiments.gibbs import gibbs_subspace
 
 SOURCE = Path(privcov.__file__).parent
 VALUES = np.array([3.0, 1.0, 0.5, 0.0])
@@ -66,7 +66,7 @@ def imported(path):
 
 
 def reaches_experiments(path):
-    return any(name.startswith("privcov.experiments") for name in imported(path))
+    return any(name.startswith("privcov_lab.experiments") for name in imported(path))
 
 
 CAN_RELEASE = [
@@ -91,7 +91,7 @@ def test_nothing_that_makes_a_release_imports_an_experiment(part):
 def test_an_import_of_an_experiment_would_be_seen(tmp_path):
     """Canary: both ways to write it, inside a function too."""
     for number, line in enumerate(
-        ["from privcov.experiments.gibbs import gibbs_subspace", "from privcov import experiments"]
+        ["from privcov_lab.experiments.gibbs import gibbs_subspace", "from privcov import experiments"]
     ):
         path = tmp_path / f"{number}.py"
         path.write_text(f"def hidden():\n    {line}\n")

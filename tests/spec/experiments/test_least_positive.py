@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from privcov.experiments.least_positive import least_positive
+from privcov_lab.experiments.least_positive import least_positive
 
 
 def symmetric(values, seed=1):

@@ -15,17 +15,17 @@ import numpy as np
 import pytest
 
 from privcov.errors import PrivcovError
-from privcov.experiments.gibbs import gibbs_subspace
-from privcov.experiments.gibbs_columns import gibbs_columns
-from privcov.experiments.published_power import (
+from privcov.mechanisms import MECHANISMS
+from privcov.noise.randomness import rehearsal
+from privcov_lab.experiments.gibbs import gibbs_subspace
+from privcov_lab.experiments.gibbs_columns import gibbs_columns
+from privcov_lab.experiments.published_power import (
     power_iterates,
     published_iterations,
     published_multiplier,
     row_multiplier,
 )
-from privcov.experiments.withdrawn_wishart import WITHDRAWN, betrays, withdrawn_noise
-from privcov.mechanisms import MECHANISMS
-from privcov.randomness import rehearsal
+from privcov_lab.experiments.withdrawn_wishart import WITHDRAWN, betrays, withdrawn_noise
 
 VALUES = np.array([3.0, 1.0, 0.5, 0.0])
 

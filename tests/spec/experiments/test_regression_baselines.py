@@ -17,10 +17,10 @@ import pytest
 import privcov
 from privcov.accounting import gaussian_delta
 from privcov.errors import PrivcovError
-from privcov.experiments.adassp import _largest_noise, adassp, noise_multiplier
-from privcov.experiments.output_perturbation import answer_sensitivity, output_perturbation, unit_rows
+from privcov.noise.randomness import rehearsal
 from privcov.privacy import ApproxDP, PureDP
-from privcov.randomness import rehearsal
+from privcov_lab.experiments.adassp import _largest_noise, adassp, noise_multiplier
+from privcov_lab.experiments.output_perturbation import answer_sensitivity, output_perturbation, unit_rows
 
 LOSS = ApproxDP(epsilon=1, delta="1e-6", neighbours="add-remove")
 TRUE = np.array([0.5, -0.3, 0.1])
@@ -170,4 +170,4 @@ def test_nothing_that_makes_a_release_imports_an_experiment():
                 else [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
             )
         }  # fmt: skip
-        assert not [name for name in names if name.startswith("privcov.experiments")]
+        assert not [name for name in names if name.startswith("privcov_lab.experiments")]

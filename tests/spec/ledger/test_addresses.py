@@ -13,11 +13,11 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import privcov as pc
-from privcov.bench.attacks import PIECES, SPELLINGS
 from privcov.cli import main
 from privcov.errors import BudgetError, PrivcovError
 from privcov.ledger import Ledger, Request
 from privcov.ledger.addresses import is_elsewhere, server_words, shown
+from privcov_lab.bench.attacks import PIECES, SPELLINGS
 
 ONE = "replace-one"
 BUDGET = pc.PureDP(epsilon=1, neighbours=ONE)

@@ -10,14 +10,14 @@ import numpy as np
 import pytest
 
 import privcov as pc
-from privcov.bounding import Bounding
 from privcov.errors import BudgetError, InputError, InternalError, OutputError, PrivcovError, RandomnessError
-from privcov.gram import Gram
-from privcov.grid import Grid
 from privcov.ledger import Ledger
 from privcov.mechanisms import MECHANISMS
 from privcov.mechanisms.base import AdditiveMechanism
-from privcov.randomness import FirstBit, NoBits, kernel, rehearsal
+from privcov.noise.randomness import FirstBit, NoBits, kernel, rehearsal
+from privcov.schema.grid import Grid
+from privcov.summing.bounding import Bounding
+from privcov.summing.gram import Gram
 
 ONE = "replace-one"
 LOSSES = {

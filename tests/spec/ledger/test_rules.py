@@ -12,7 +12,7 @@ from privcov.errors import BudgetError, PrivcovError
 from privcov.ledger import Request
 from privcov.ledger.rules import Account, short
 from privcov.mechanisms import MECHANISMS, find
-from privcov.sensitivity import sqrt_up
+from privcov.mechanisms.sensitivity import sqrt_up
 
 ONE, OUT = "replace-one", "add-remove"
 
@@ -216,8 +216,8 @@ def rho_of(name, loss):
 
 @pytest.mark.parametrize("options", [{"noise": "discrete"}, {"constants": "published"}])
 def test_every_gaussian_knows_the_rho_of_the_noise_it_draws(options):
-    from privcov.grid import Grid
-    from privcov.sensitivity import Sensitivity
+    from privcov.mechanisms.sensitivity import Sensitivity
+    from privcov.schema.grid import Grid
 
     loss = pc.ApproxDP(epsilon="0.5", delta="1e-6", neighbours=ONE)
     grid = Grid(dimension=3, exponent=18, squared_norm_bound=2**38)

@@ -16,13 +16,13 @@ from contextlib import suppress
 from racers import LOSS, fork
 
 import privcov as pc
-import privcov.publish as publish
-from privcov import files
+import privcov.publish.release as publish
 from privcov.cli import main
 from privcov.errors import BudgetError
 from privcov.ledger import Ledger, Request
 from privcov.ledger.store import Session
-from privcov.randomness import FirstBit, NoBits
+from privcov.noise.randomness import FirstBit, NoBits
+from privcov.text import files
 
 WORDS = [
     "--schema",

@@ -15,15 +15,15 @@ import pytest
 
 import privcov as pc
 from privcov.accounting import gaussian_delta
-from privcov.consistency import disagreements
-from privcov.gram import Gram
-from privcov.grid import Grid
+from privcov.frame.choice import NormChoice
 from privcov.mechanisms import adaptive, find
 from privcov.mechanisms.adaptive import Adaptive, Parts, PrivateTrace
 from privcov.mechanisms.gaussian import Gaussian
 from privcov.mechanisms.separate import Separate
-from privcov.randomness import kernel, rehearsal
-from privcov.row_norm.choice import NormChoice
+from privcov.noise.randomness import kernel, rehearsal
+from privcov.schema.grid import Grid
+from privcov.summing.gram import Gram
+from privcov.verification.consistency import disagreements
 
 ADD = pc.ApproxDP(epsilon=1, delta="1e-6", neighbours="add-remove")
 EIGHTH = Fraction(1, 8)

@@ -10,17 +10,17 @@ import pytest
 
 import privcov as pc
 from privcov.errors import PrivcovError
-from privcov.gram import Gram
-from privcov.grid import Grid
 from privcov.mechanisms import MECHANISMS, find, splits
 from privcov.mechanisms.budget import Budget
 from privcov.mechanisms.eigenvectors import Eigenvectors
 from privcov.mechanisms.kapralov_talwar import KapralovTalwar
+from privcov.mechanisms.sensitivity import Sensitivity
 from privcov.mechanisms.spectral import ExactSpectral, FloatSpectral
+from privcov.noise.randomness import rehearsal
 from privcov.privacy import Neighbours
-from privcov.randomness import rehearsal
 from privcov.schema import Schema
-from privcov.sensitivity import Sensitivity
+from privcov.schema.grid import Grid
+from privcov.summing.gram import Gram
 
 PURE = pc.PureDP(epsilon=1, neighbours="replace-one")
 ZCDP = pc.ZCDP(rho="0.5", neighbours="add-remove")

@@ -6,10 +6,10 @@ import numpy as np
 from scipy.stats import gamma, ks_1samp
 
 import privcov as pc
-from privcov.grid import Grid
 from privcov.mechanisms.frobenius import Frobenius
-from privcov.randomness import rehearsal
+from privcov.noise.randomness import rehearsal
 from privcov.schema import Schema
+from privcov.schema.grid import Grid
 
 
 def test_the_length_of_the_noise_is_gamma():

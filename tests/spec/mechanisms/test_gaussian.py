@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 import privcov as pc
-from privcov.grid import Grid
 from privcov.mechanisms.gaussian import Gaussian
-from privcov.randomness import rehearsal
+from privcov.noise.randomness import rehearsal
 from privcov.schema import Schema
+from privcov.schema.grid import Grid
 
 
 def grid_of(d):

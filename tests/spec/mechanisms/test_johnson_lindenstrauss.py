@@ -15,15 +15,15 @@ import pytest
 
 import privcov as pc
 from privcov.errors import PrivcovError
-from privcov.gram import Gram
-from privcov.grid import Grid
 from privcov.mechanisms import find
 from privcov.mechanisms.base import SketchDraw, answer
 from privcov.mechanisms.johnson_lindenstrauss import LEAST_RIDGE, JohnsonLindenstrauss
 from privcov.mechanisms.sketch_loss import sketch_delta
-from privcov.randomness import rehearsal
+from privcov.noise.randomness import rehearsal
+from privcov.releases.sketch import estimate, mean_square, ridge_of
 from privcov.schema import Schema
-from privcov.sketch import estimate, mean_square, ridge_of
+from privcov.schema.grid import Grid
+from privcov.summing.gram import Gram
 
 LOSS = pc.ApproxDP(epsilon=1, delta="1e-6", neighbours="add-remove")
 REPLACE = replace(LOSS, neighbours="replace-one")

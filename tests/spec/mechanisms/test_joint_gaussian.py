@@ -15,16 +15,16 @@ import pytest
 
 import privcov as pc
 from privcov.accounting import gaussian_delta
-from privcov.bounding import Bounding
-from privcov.gram import Gram
-from privcov.grid import Grid
 from privcov.mechanisms import find
 from privcov.mechanisms.gaussian import Gaussian
 from privcov.mechanisms.joint_gaussian import JointGaussian
+from privcov.mechanisms.sensitivity import Sensitivity
+from privcov.noise.randomness import kernel, rehearsal
 from privcov.privacy import Neighbours
-from privcov.randomness import kernel, rehearsal
 from privcov.schema import Schema
-from privcov.sensitivity import Sensitivity
+from privcov.schema.grid import Grid
+from privcov.summing.bounding import Bounding
+from privcov.summing.gram import Gram
 
 RADII = (0.3, 1.0, 7.0)
 WEIGHTS = (0.1, 0.5, 1.0, 2.0, 9.0, 300.0)

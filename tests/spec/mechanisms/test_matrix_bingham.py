@@ -18,20 +18,20 @@ from flint import fmpz_mat
 
 import privcov as pc
 from privcov.errors import PrivcovError
-from privcov.exact.chain import exact_chain
-from privcov.exact.subspaces import subspace
-from privcov.gram import Gram
-from privcov.grid import Grid
 from privcov.mechanisms import find, matrix_bingham
 from privcov.mechanisms.budget import EXCESS
 from privcov.mechanisms.frames import OPENED
 from privcov.mechanisms.matrix_bingham import MatrixBingham
+from privcov.mechanisms.sensitivity import Sensitivity
+from privcov.noise.exact.chain import exact_chain
+from privcov.noise.exact.subspaces import subspace
+from privcov.noise.idealized import subspaces
+from privcov.noise.idealized.subspaces import acceptance_floor, sample_subspace
+from privcov.noise.randomness import rehearsal
 from privcov.privacy import Neighbours
-from privcov.randomness import rehearsal
 from privcov.schema import Schema
-from privcov.sensitivity import Sensitivity
-from privcov.sphere import subspaces
-from privcov.sphere.subspaces import acceptance_floor, sample_subspace
+from privcov.schema.grid import Grid
+from privcov.summing.gram import Gram
 
 ADD, REPLACE = Neighbours.ADD_REMOVE, Neighbours.REPLACE_ONE
 PURE = pc.PureDP(epsilon=1, neighbours="replace-one")

@@ -17,15 +17,15 @@ import pytest
 import privcov as pc
 from privcov.accounting import gaussian_delta
 from privcov.errors import PrivcovError
-from privcov.gram import Gram
-from privcov.grid import Grid
 from privcov.mechanisms import find
 from privcov.mechanisms.budget import EXCESS
 from privcov.mechanisms.power_method import OPENED, PowerMethod, noise_size
+from privcov.mechanisms.sensitivity import Sensitivity
+from privcov.noise.randomness import Rehearsal, rehearsal
 from privcov.privacy import Neighbours
-from privcov.randomness import Rehearsal, rehearsal
 from privcov.schema import Schema
-from privcov.sensitivity import Sensitivity
+from privcov.schema.grid import Grid
+from privcov.summing.gram import Gram
 
 ADD, REPLACE = Neighbours.ADD_REMOVE, Neighbours.REPLACE_ONE
 PURE = pc.PureDP(epsilon=1, neighbours="replace-one")

@@ -13,14 +13,14 @@ import numpy as np
 import pytest
 
 import privcov as pc
-from privcov.gram import Gram
-from privcov.grid import Grid
 from privcov.mechanisms import MECHANISMS
 from privcov.mechanisms.matrix_bingham import MatrixBingham
 from privcov.mechanisms.power_method import PowerMethod
 from privcov.mechanisms.rehearse import rehearsed_error
 from privcov.mechanisms.separate import Separate
-from privcov.randomness import rehearsal
+from privcov.noise.randomness import rehearsal
+from privcov.schema.grid import Grid
+from privcov.summing.gram import Gram
 
 SLOW = pytest.mark.slow
 ZCDP = pc.ZCDP(rho="0.5", neighbours="replace-one")

@@ -15,14 +15,14 @@ import pytest
 from scipy.stats import beta, norm
 
 import privcov as pc
-from privcov.gram import Gram
-from privcov.grid import Grid
 from privcov.mechanisms import find
+from privcov.mechanisms.sensitivity import Sensitivity
 from privcov.mechanisms.separate import Separate, put_together
+from privcov.noise.randomness import kernel, rehearsal
 from privcov.privacy import Neighbours
-from privcov.randomness import kernel, rehearsal
 from privcov.schema import Schema
-from privcov.sensitivity import Sensitivity
+from privcov.schema.grid import Grid
+from privcov.summing.gram import Gram
 
 
 def grid_of(d, radius=1):

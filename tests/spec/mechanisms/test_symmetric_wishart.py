@@ -9,10 +9,10 @@ import pytest
 from scipy.stats import ks_1samp, laplace
 
 import privcov as pc
-from privcov.grid import Grid
 from privcov.mechanisms import MECHANISMS
-from privcov.randomness import rehearsal
+from privcov.noise.randomness import rehearsal
 from privcov.schema import Schema
+from privcov.schema.grid import Grid
 
 AXIS = np.arange(-12, 12, 0.05)
 PLANE = np.meshgrid(AXIS, AXIS)

@@ -17,15 +17,15 @@ from scipy.integrate import quad
 from scipy.stats import chi2
 
 import privcov as pc
-from privcov.exact import normals, rounded_normals, wishart
-from privcov.grid import Grid
 from privcov.mechanisms import find
 from privcov.mechanisms.wishart import Wishart
 from privcov.mechanisms.wishart_accounting import cheapest_delta, largest_shift, wishart_delta
-from privcov.noise import centred_wishart
+from privcov.noise.exact import normals, rounded_normals, wishart
+from privcov.noise.laws import centred_wishart
+from privcov.noise.randomness import kernel, rehearsal
 from privcov.privacy import Neighbours
-from privcov.randomness import kernel, rehearsal
 from privcov.schema import Schema
+from privcov.schema.grid import Grid
 
 ADD, REPLACE = Neighbours.ADD_REMOVE, Neighbours.REPLACE_ONE
 

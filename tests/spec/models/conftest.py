@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 import privcov as pc
-from privcov.certificate import Certificate
-from privcov.grid import Grid
-from privcov.noise import GaussianEnsemble
+from privcov.noise.laws import GaussianEnsemble
+from privcov.releases.certificate import Certificate
+from privcov.schema.grid import Grid
 
 _DEFAULT = object()
 

@@ -10,7 +10,7 @@ import pytest
 import privcov as pc
 from privcov.models import association, interop
 from privcov.models.association import correlation, mahalanobis, partial_correlation, precision
-from privcov.noise import GaussianEnsemble
+from privcov.noise.laws import GaussianEnsemble
 
 
 @pytest.fixture(scope="module")

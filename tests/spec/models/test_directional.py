@@ -13,13 +13,13 @@ import pytest
 from scipy.stats import binomtest
 
 import privcov as pc
-from privcov.gram import Gram
-from privcov.grid import Grid
 from privcov.mechanisms.base import answer
 from privcov.mechanisms.johnson_lindenstrauss import JohnsonLindenstrauss
 from privcov.models.directional import directional_variance
-from privcov.randomness import rehearsal
-from privcov.sketch import estimate
+from privcov.noise.randomness import rehearsal
+from privcov.releases.sketch import estimate
+from privcov.schema.grid import Grid
+from privcov.summing.gram import Gram
 
 LOSS = pc.ApproxDP(epsilon=1, delta="1e-6", neighbours="replace-one")
 SCHEMA = pc.Schema.from_dict(

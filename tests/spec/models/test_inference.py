@@ -10,10 +10,9 @@ import pytest
 from scipy import optimize, stats
 
 import privcov as pc
-from privcov.bench.inference import LOSSES, TRUTH, simulated_release
 from privcov.models.inference import score_interval
 from privcov.models.moments import EntryNoise
-from privcov.noise import (
+from privcov.noise.laws import (
     FrobeniusBall,
     GaussianEnsemble,
     GaussianFreeTrace,
@@ -22,7 +21,8 @@ from privcov.noise import (
     WishartDifference,
     joint_gaussian,
 )
-from privcov.randomness import Randomness, rehearsal
+from privcov.noise.randomness import Randomness, rehearsal
+from privcov_lab.bench.inference import LOSSES, TRUTH, simulated_release
 
 PLAIN = pc.Schema.from_dict({"columns": {n: {"lower": -1, "upper": 1} for n in ("x1", "x2", "y")}})
 

@@ -10,8 +10,8 @@ from scipy.stats import binom
 
 import privcov as pc
 from privcov.models.pca import principal_angles
-from privcov.noise import GaussianEnsemble, WishartDifference
-from privcov.randomness import rehearsal
+from privcov.noise.laws import GaussianEnsemble, WishartDifference
+from privcov.noise.randomness import rehearsal
 
 TINY = 1e-9
 NAMES = "abcdef"

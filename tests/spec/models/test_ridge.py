@@ -10,12 +10,12 @@ import pytest
 from scipy.stats import binom
 
 import privcov as pc
-from privcov.bench import ridge as bench
 from privcov.errors import ParameterError
 from privcov.models import penalty as choosing
 from privcov.models.ridge_problem import solve
-from privcov.noise import GaussianEnsemble, WishartDifference
-from privcov.randomness import rehearsal
+from privcov.noise.laws import GaussianEnsemble, WishartDifference
+from privcov.noise.randomness import rehearsal
+from privcov_lab.bench import ridge as bench
 
 TINY = 1e-9  # a scale of noise that no float64 answer can show
 

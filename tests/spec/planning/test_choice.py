@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 
 import privcov as pc
-from privcov.bench import choice as bench
 from privcov.errors import ParameterError
-from privcov.grid import Grid
+from privcov.noise.randomness import rehearsal
 from privcov.planning.candidates import candidate, candidates, choose
 from privcov.planning.purpose import Purpose
-from privcov.randomness import rehearsal
+from privcov.schema.grid import Grid
+from privcov_lab.bench import choice as bench
 
 RELATIONS = ["replace-one", "add-remove"]
 

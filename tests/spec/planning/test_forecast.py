@@ -12,11 +12,10 @@ import numpy as np
 import pytest
 
 import privcov as pc
-from privcov.bench.forecast import kept
 from privcov.errors import ParameterError
-from privcov.grid import Grid
 from privcov.mechanisms import MECHANISMS
 from privcov.mechanisms.rehearse import rehearsed_differences
+from privcov.noise.randomness import rehearsal
 from privcov.planning.cache import remembered
 from privcov.planning.candidates import candidates
 from privcov.planning.forecast import (
@@ -26,7 +25,8 @@ from privcov.planning.forecast import (
     unit_norms,
     worst_spectra,
 )
-from privcov.randomness import rehearsal
+from privcov.schema.grid import Grid
+from privcov_lab.bench.forecast import kept
 
 SAMPLE = float(os.environ.get("PRIVCOV_SAMPLE", 1))
 ROWS = 5000

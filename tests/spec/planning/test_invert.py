@@ -8,11 +8,11 @@ import pytest
 
 import privcov as pc
 from privcov.errors import ParameterError
-from privcov.grid import Grid
 from privcov.planning.invert import answer_loss, answer_rows
 from privcov.planning.moments import PublicMoments
 from privcov.planning.splitting import split
 from privcov.planning.targets import Target
+from privcov.schema.grid import Grid
 
 GUESSES = {
     "columns": {
@@ -120,7 +120,7 @@ def test_a_standard_error_is_that_of_the_model_on_the_real_thing(schema, moments
     to about 2 %, so a privacy part that is forgotten (half of the variance here) or doubled is caught."""
     import numpy as np
 
-    from privcov.randomness import rehearsal
+    from privcov.noise.randomness import rehearsal
 
     rng = np.random.default_rng(4)
     loss, n = pc.PureDP(epsilon="0.5", neighbours="replace-one"), 4000

@@ -13,11 +13,11 @@ import pytest
 
 import privcov as pc
 from privcov.errors import OutputError
-from privcov.grid import Grid
+from privcov.noise.randomness import rehearsal
 from privcov.planning.candidates import candidates
 from privcov.planning.figure import curves, draw
 from privcov.planning.signal import SignalRange
-from privcov.randomness import rehearsal
+from privcov.schema.grid import Grid
 
 SCHEMA = pc.Schema.from_dict(
     {

@@ -16,8 +16,8 @@ import pytest
 from scipy.stats import binom
 
 import privcov as pc
-from privcov.noise import LAWS, NoiseLaw, centred_wishart, joint_gaussian
-from privcov.randomness import rehearsal
+from privcov.noise.laws import LAWS, NoiseLaw, centred_wishart, joint_gaussian
+from privcov.noise.randomness import rehearsal
 from privcov.report.doubts import ODDS, can_doubt, doubts
 from privcov.report.doubts.evidence import Evidence, Form
 

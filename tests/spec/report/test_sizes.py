@@ -7,7 +7,7 @@ import pytest
 
 import privcov as pc
 from privcov.models.perturbation import rehearsed_noise
-from privcov.randomness import rehearsal
+from privcov.noise.randomness import rehearsal
 from privcov.report.view import View
 
 COLUMNS = {"a": {"lower": 0, "upper": 100}, "b": {"lower": -50, "upper": 250}, "c": {"levels": ["x", "y"]}}
@@ -103,7 +103,7 @@ def test_a_wide_release_shows_its_corner_as_released(monkeypatch):
     numbers, _ = table()
     schema = pc.Schema.from_dict({"columns": {name: COLUMNS["b"] for name in "pqrstu"}})
     rows = np.tile(numbers[:, 1:], (1, 6))
-    monkeypatch.setattr("privcov.triangle.WIDE", 10)
+    monkeypatch.setattr("privcov.linalg.triangle.WIDE", 10)
     wide = pc.release(rows, schema=schema, loss=loss)
     monkeypatch.setattr("privcov.report.view.CORNER", 3)
     view = View.of(wide)

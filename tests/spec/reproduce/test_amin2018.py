@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from privcov.accounting import gaussian_delta
-from privcov.randomness import rehearsal
-from privcov.reproduce import running
-from privcov.reproduce.datasets import Dataset, Datasets
-from privcov.reproduce.papers.amin2018 import (
+from privcov.noise.randomness import rehearsal
+from privcov_lab.reproduce import running
+from privcov_lab.reproduce.datasets import Dataset, Datasets
+from privcov_lab.reproduce.papers.amin2018 import (
     OURS,
     PUBLISHED,
     STUDY,
@@ -21,9 +21,9 @@ from privcov.reproduce.papers.amin2018 import (
     facts,
     promise,
 )
-from privcov.reproduce.papers.amin2019.figures import ROUNDED
-from privcov.reproduce.papers.amin2019.place import Place
-from privcov.reproduce.study import Effort, Results
+from privcov_lab.reproduce.papers.amin2019.figures import ROUNDED
+from privcov_lab.reproduce.papers.amin2019.place import Place
+from privcov_lab.reproduce.study import Effort, Results
 
 BETTER = {"Iterative": 0.1, "Laplace": 0.3, "Gaussian": 0.2, "Exponential": 0.4}
 

@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 
 from privcov.models.ridge_problem import solve
-from privcov.randomness import rehearsal
-from privcov.reproduce import running
-from privcov.reproduce.datasets import Dataset, Datasets
-from privcov.reproduce.papers import amin2019
-from privcov.reproduce.papers.amin2019 import STUDY
-from privcov.reproduce.papers.amin2019.authors import (
+from privcov.noise.randomness import rehearsal
+from privcov_lab.reproduce import running
+from privcov_lab.reproduce.datasets import Dataset, Datasets
+from privcov_lab.reproduce.papers import amin2019
+from privcov_lab.reproduce.papers.amin2019 import STUDY
+from privcov_lab.reproduce.papers.amin2019.authors import (
     by_public_code,
     code_split,
     falling_weights,
@@ -21,11 +21,11 @@ from privcov.reproduce.papers.amin2019.authors import (
     value_share,
     weights_of_one,
 )
-from privcov.reproduce.papers.amin2019.claims import claims
-from privcov.reproduce.papers.amin2019.measuring import TABLES, answered, cells, errors, facts
-from privcov.reproduce.papers.amin2019.methods import METHODS, OURS, PAPER
-from privcov.reproduce.papers.amin2019.place import Place, place, ridge_residuals
-from privcov.reproduce.study import Effort, Results
+from privcov_lab.reproduce.papers.amin2019.claims import claims
+from privcov_lab.reproduce.papers.amin2019.measuring import TABLES, answered, cells, errors, facts
+from privcov_lab.reproduce.papers.amin2019.methods import METHODS, OURS, PAPER
+from privcov_lab.reproduce.papers.amin2019.place import Place, place, ridge_residuals
+from privcov_lab.reproduce.study import Effort, Results
 
 AGREES = {"AD": 0.1, "IT-U": 0.1, "KT": 0.3, "L": 0.4, "G-16": 0.5, "G-10": 0.4, "G-3": 0.2}
 

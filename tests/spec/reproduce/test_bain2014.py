@@ -14,13 +14,13 @@ import pytest
 from privcov.accounting import gaussian_delta
 from privcov.models.ols import ols
 from privcov.models.sweep import sweep
-from privcov.randomness import rehearsal
-from privcov.reproduce import running, study
-from privcov.reproduce.datasets import Datasets
-from privcov.reproduce.papers.bain2014 import privacy as cell_of_privacy
-from privcov.reproduce.papers.bain2014.ours import Ours, centred, in_units_of
-from privcov.reproduce.papers.bain2014.privacy import delivered, distance, needed, real_epsilon
-from privcov.reproduce.papers.bain2014.published import (
+from privcov.noise.randomness import rehearsal
+from privcov_lab.reproduce import running, study
+from privcov_lab.reproduce.datasets import Datasets
+from privcov_lab.reproduce.papers.bain2014 import privacy as cell_of_privacy
+from privcov_lab.reproduce.papers.bain2014.ours import Ours, centred, in_units_of
+from privcov_lab.reproduce.papers.bain2014.privacy import delivered, distance, needed, real_epsilon
+from privcov_lab.reproduce.papers.bain2014.published import (
     DELTA,
     EPSILON,
     Scaled,
@@ -29,8 +29,8 @@ from privcov.reproduce.papers.bain2014.published import (
     multiplier,
     regression,
 )
-from privcov.reproduce.papers.bain2014.pums import REPORT_ROWS, people
-from privcov.reproduce.study import Effort, Results
+from privcov_lab.reproduce.papers.bain2014.pums import REPORT_ROWS, people
+from privcov_lab.reproduce.study import Effort, Results
 
 STUDY = study("bain2014")
 

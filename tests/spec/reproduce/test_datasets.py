@@ -15,8 +15,8 @@ import numpy as np
 import pytest
 
 from privcov.errors import InputError
-from privcov.reproduce import datasets, homes
-from privcov.reproduce.datasets import Datasets, scaled
+from privcov_lab.reproduce import datasets, homes
+from privcov_lab.reproduce.datasets import Datasets, scaled
 
 SMALL = ("wine", "airfoil", "adult", "pums")
 

@@ -12,17 +12,24 @@ import numpy as np
 import pytest
 
 from privcov.errors import PrivcovError
-from privcov.experiments.withdrawn_wishart import WITHDRAWN
 from privcov.mechanisms.matrix_bingham import MatrixBingham
+from privcov.noise.randomness import rehearsal
 from privcov.privacy import PureDP
-from privcov.randomness import rehearsal
-from privcov.reproduce import running, writing
-from privcov.reproduce.datasets import Datasets
-from privcov.reproduce.papers.imtiaz2016 import STUDY, cells, classified
-from privcov.reproduce.papers.imtiaz2016.claims import PAPER_ERRORS, claims
-from privcov.reproduce.papers.imtiaz2016.methods import METHODS, OURS, PROMISES, PUBLISHED, RANDOM, Problem
-from privcov.reproduce.papers.imtiaz2016.tables import RANKS, SPECTRUM, rows_of, split_of
-from privcov.reproduce.study import Effort, Results
+from privcov_lab.experiments.withdrawn_wishart import WITHDRAWN
+from privcov_lab.reproduce import running, writing
+from privcov_lab.reproduce.datasets import Datasets
+from privcov_lab.reproduce.papers.imtiaz2016 import STUDY, cells, classified
+from privcov_lab.reproduce.papers.imtiaz2016.claims import PAPER_ERRORS, claims
+from privcov_lab.reproduce.papers.imtiaz2016.methods import (
+    METHODS,
+    OURS,
+    PROMISES,
+    PUBLISHED,
+    RANDOM,
+    Problem,
+)
+from privcov_lab.reproduce.papers.imtiaz2016.tables import RANKS, SPECTRUM, rows_of, split_of
+from privcov_lab.reproduce.study import Effort, Results
 
 NO_DATA = Datasets("nowhere", online=False)
 

@@ -7,14 +7,14 @@ import math
 import numpy as np
 import pytest
 
-from privcov.randomness import rehearsal
-from privcov.reproduce import running
-from privcov.reproduce.datasets import Datasets
-from privcov.reproduce.papers.klsu2018 import STUDY, conditioning, errors
-from privcov.reproduce.papers.klsu2018.claims import claims
-from privcov.reproduce.papers.klsu2018.measuring import cells, rounds
-from privcov.reproduce.papers.klsu2018.reading import rows_needed
-from privcov.reproduce.study import Effort, Results
+from privcov.noise.randomness import rehearsal
+from privcov_lab.reproduce import running
+from privcov_lab.reproduce.datasets import Datasets
+from privcov_lab.reproduce.papers.klsu2018 import STUDY, conditioning, errors
+from privcov_lab.reproduce.papers.klsu2018.claims import claims
+from privcov_lab.reproduce.papers.klsu2018.measuring import cells, rounds
+from privcov_lab.reproduce.papers.klsu2018.reading import rows_needed
+from privcov_lab.reproduce.study import Effort, Results
 
 
 def test_a_smoke_run_measures_every_cell_and_finds_every_figure_table_and_claim(tmp_path):

@@ -8,9 +8,9 @@ from types import ModuleType
 
 import pytest
 
-from privcov.reproduce import running
-from privcov.reproduce.datasets import Datasets
-from privcov.reproduce.study import Cell, Effort, Findings, Study
+from privcov_lab.reproduce import running
+from privcov_lab.reproduce.datasets import Datasets
+from privcov_lab.reproduce.study import Cell, Effort, Findings, Study
 
 CALLS = []
 
@@ -33,7 +33,7 @@ def cells(effort):
 
 @pytest.fixture
 def toy(monkeypatch):
-    module = ModuleType("privcov.reproduce.papers.toy")
+    module = ModuleType("privcov_lab.reproduce.papers.toy")
     module.normal, module.failing = normal, failing
     monkeypatch.setitem(sys.modules, module.__name__, module)
     CALLS.clear()
@@ -129,7 +129,7 @@ def test_what_is_kept_says_what_was_measured(toy, tmp_path):
 
 def test_not_a_number_is_no_result(toy, tmp_path, monkeypatch):
     monkeypatch.setattr(
-        sys.modules["privcov.reproduce.papers.toy"], "normal", lambda *a, **k: {"value": float("nan")}
+        sys.modules["privcov_lab.reproduce.papers.toy"], "normal", lambda *a, **k: {"value": float("nan")}
     )
     with pytest.raises(ValueError, match="not JSON compliant"):
         run(toy, tmp_path)

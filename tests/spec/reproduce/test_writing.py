@@ -9,9 +9,9 @@ from html.parser import HTMLParser
 import pytest
 
 from privcov.errors import ParameterError
-from privcov.reproduce.charts import Histogram, Line, Mark, Panel, draw
-from privcov.reproduce.study import Claim, Effort, Figure, Findings, Results, Study, Table
-from privcov.reproduce.writing import as_csv, write
+from privcov_lab.reproduce.charts import Histogram, Line, Mark, Panel, draw
+from privcov_lab.reproduce.study import Claim, Effort, Figure, Findings, Results, Study, Table
+from privcov_lab.reproduce.writing import as_csv, write
 
 PANELS = [
     Panel(

@@ -11,11 +11,11 @@ import pytest
 
 import privcov as pc
 from privcov.errors import PrivcovError
-from privcov.grid import Grid
+from privcov.frame.choice import NormChoice, choose_row_norm, permute_and_flip
+from privcov.frame.radii import candidates, cut_off
 from privcov.mechanisms import DEFAULTS, find
-from privcov.randomness import rehearsal
-from privcov.row_norm.choice import NormChoice, choose_row_norm, permute_and_flip
-from privcov.row_norm.radii import candidates, cut_off
+from privcov.noise.randomness import rehearsal
+from privcov.schema.grid import Grid
 
 PURE = pc.PureDP(epsilon=1, neighbours="replace-one")
 

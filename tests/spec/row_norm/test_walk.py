@@ -15,14 +15,14 @@ import numpy as np
 import pytest
 
 import privcov as pc
-from privcov.bounding import Bounding
-from privcov.grid import Grid
+from privcov.frame.radii import cut_off
+from privcov.frame.walk import first_above, radii, walk_noise
 from privcov.mechanisms.adaptive import Adaptive
+from privcov.mechanisms.sensitivity import Sensitivity
+from privcov.noise.randomness import rehearsal
 from privcov.privacy import Neighbours
-from privcov.randomness import rehearsal
-from privcov.row_norm.radii import cut_off
-from privcov.row_norm.walk import first_above, radii, walk_noise
-from privcov.sensitivity import Sensitivity
+from privcov.schema.grid import Grid
+from privcov.summing.bounding import Bounding
 
 LOSS = pc.ZCDP(rho="0.5", neighbours="replace-one")
 ADD, REPLACE = Neighbours.ADD_REMOVE, Neighbours.REPLACE_ONE

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from scipy.linalg import null_space
 
-from privcov.randomness import rehearsal
-from privcov.sphere.blocks import Block
-from privcov.sphere.envelopes import UnsafeError, make_envelope
+from privcov.noise.idealized.blocks import Block
+from privcov.noise.idealized.envelopes import UnsafeError, make_envelope
+from privcov.noise.randomness import rehearsal
 
 VALUES = 100 * np.logspace(0, -2, 40)
 

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from privcov.errors import ParameterError
-from privcov.randomness import kernel, rehearsal
-from privcov.sphere import sample_bingham
-from privcov.sphere.bingham import log_acceptance, tuned_envelope
+from privcov.noise.idealized import sample_bingham
+from privcov.noise.idealized.bingham import log_acceptance, tuned_envelope
+from privcov.noise.randomness import kernel, rehearsal
 
 INDEFINITE = np.diag([4.0, 1.0, 1.0, 0.0, -7.0])
 

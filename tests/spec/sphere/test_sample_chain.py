@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from privcov.errors import ParameterError
-from privcov.randomness import rehearsal
-from privcov.sphere import sample_chain
+from privcov.noise.idealized import sample_chain
+from privcov.noise.randomness import rehearsal
 
 
 def symmetric(values, seed=3):

@@ -11,9 +11,9 @@ from itertools import product
 import numpy as np
 import pytest
 
-from privcov.gram import Gram
+from privcov.mechanisms.sensitivity import Sensitivity, bounded_sum, changed_bins
 from privcov.privacy import Neighbours
-from privcov.sensitivity import Sensitivity, bounded_sum, changed_bins
+from privcov.summing.gram import Gram
 from privcov.unbounded.ball import EXPONENT, Ball, integer_blocks, transformed
 
 RADII = (0.3, 1.0, 7.0)

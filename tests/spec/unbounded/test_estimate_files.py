@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 import privcov as pc
-from privcov.documents import to_text
 from privcov.errors import OutputError, ReleaseError
-from privcov.randomness import rehearsal
+from privcov.noise.randomness import rehearsal
+from privcov.releases.documents import to_text
 from privcov.unbounded import load
 
 ROWS = np.random.default_rng(1).normal(size=(60, 2))

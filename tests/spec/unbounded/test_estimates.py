@@ -16,7 +16,7 @@ import pytest
 
 import privcov as pc
 from privcov.errors import InputError, ParameterError
-from privcov.randomness import rehearsal
+from privcov.noise.randomness import rehearsal
 from privcov.unbounded import covariance, estimate_mean, estimate_scale, mahalanobis_error
 
 HALF = pc.ZCDP(rho="0.5", neighbours="replace-one")

@@ -14,7 +14,7 @@ import pytest
 import privcov as pc
 from privcov.errors import ParameterError
 from privcov.mechanisms.gaussian import Gaussian
-from privcov.randomness import rehearsal
+from privcov.noise.randomness import rehearsal
 from privcov.unbounded import covariance, expected_error, mahalanobis_error
 from privcov.unbounded.ball import Ball
 from privcov.unbounded.moments import noisy_second_moment

@@ -16,7 +16,7 @@ from scipy.stats import binom
 
 import privcov as pc
 from privcov.errors import ParameterError
-from privcov.randomness import rehearsal
+from privcov.noise.randomness import rehearsal
 from privcov.unbounded.histogram import Noise, finite_counts, fullest, stable_counts, threshold
 
 NOTHING = None

@@ -14,7 +14,7 @@ import pytest
 from scipy.stats import chi2
 
 import privcov as pc
-from privcov.randomness import rehearsal
+from privcov.noise.randomness import rehearsal
 from privcov.unbounded import covariance, entry, mean
 from privcov.unbounded.ball import Ball
 from privcov.unbounded.moments import mean_variance, noisy_mean, noisy_second_moment, projected

@@ -9,9 +9,9 @@ from contextlib import ExitStack, suppress
 
 import pytest
 
-from privcov.bench.paid import HALF, HELD, OWN, UNFINISHED, held
-from privcov.bench.serving import Page
 from privcov.web.connections import LONGEST, MOST
+from privcov_lab.bench.paid import HALF, HELD, OWN, UNFINISHED, held
+from privcov_lab.bench.serving import Page
 
 
 @pytest.fixture(scope="module")

@@ -10,9 +10,9 @@ import pytest
 
 import privcov as pc
 from privcov.cli import main
-from privcov.documents import to_text
 from privcov.privacy import ZCDP, PureDP
-from privcov.signing import keygen
+from privcov.releases.documents import to_text
+from privcov.releases.signing import keygen
 
 KEY = keygen()
 

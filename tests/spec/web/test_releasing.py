@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 
 import privcov as pc
-from privcov import files
-from privcov.codec import FORM
-from privcov.documents import to_text
 from privcov.errors import InputError
-from privcov.signing import keygen
+from privcov.releases.codec import FORM
+from privcov.releases.documents import to_text
+from privcov.releases.signing import keygen
 from privcov.table.fragments import Fragment
+from privcov.text import files
 from privcov.web.answers import Given
 from privcov.web.places import Directory
 from privcov.web.simulating import Simulator

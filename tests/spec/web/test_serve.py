@@ -17,10 +17,10 @@ from urllib.parse import unquote, urlparse
 import pytest
 
 import privcov as pc
-from privcov.bench.serving import Page
 from privcov.cli import main
 from privcov.errors import OutputError
 from privcov.web.server import _listening, _token
+from privcov_lab.bench.serving import Page
 
 
 @pytest.mark.parametrize(

@@ -10,14 +10,14 @@ A new kind is a class (``question.py``) and its name in ``QUESTIONS``.
 
 from __future__ import annotations
 
-from privcov.released import Release
+from privcov.releases.release import Release
+from privcov.releases.triangle import Triangle
 from privcov.report.doubts.evidence import Evidence
 from privcov.report.doubts.levels import OneLevel, Uncovered
 from privcov.report.doubts.numbers import AtBound, Constant, NothingRead, Unread
 from privcov.report.doubts.pairs import Same
 from privcov.report.doubts.question import Doubt, Question
 from privcov.report.doubts.rows import Impossible, LostRows
-from privcov.triangle import Triangle
 
 __all__ = ["Doubt", "ODDS", "QUESTIONS", "can_doubt", "doubts"]
 

@@ -14,16 +14,14 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
-from privcov.grid import Grid
+from privcov.linalg.arrays import Floats
 from privcov.models.moments import EntryNoise
 from privcov.models.perturbation import known_law
-from privcov.noise import NoiseLaw
-from privcov.released import Release
+from privcov.noise.laws import NoiseLaw
+from privcov.releases.release import Release
 from privcov.schema import Categorical, Feature, Numeric, Schema
-
-Floats = NDArray[np.float64]
+from privcov.schema.grid import Grid
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,8 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from privcov.report.doubts.evidence import Evidence, Floats
+from privcov.linalg.arrays import Floats
+from privcov.report.doubts.evidence import Evidence
 from privcov.report.doubts.numbers import about_mean
 from privcov.report.doubts.question import Doubt, Question, percent, within
 

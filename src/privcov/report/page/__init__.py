@@ -13,7 +13,7 @@ import hashlib
 from collections.abc import Sequence
 
 from privcov.models.ols import Fit, ols
-from privcov.released import Release
+from privcov.releases.release import Release
 from privcov.report.page import using
 from privcov.report.page.columns import columns
 from privcov.report.page.components import components as spectrum

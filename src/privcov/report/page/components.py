@@ -6,7 +6,7 @@ import numpy as np
 
 from privcov.errors import ParameterError
 from privcov.models.pca import PCAFit, pca
-from privcov.released import Release
+from privcov.releases.release import Release
 from privcov.report.drawing import Markup, heat_map, join, spectrum, tag
 from privcov.report.page.elements import Section, figure, number, paragraphs, share, side_by_side, table
 

@@ -5,11 +5,10 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from privcov.linalg.arrays import Floats
 from privcov.report.drawing import Markup, heat_map, join, tag
 from privcov.report.page.elements import Section, figure, folded, number, plus_minus, side_by_side, table
 from privcov.report.view import View
-
-Floats = NDArray[np.float64]
 
 _PAIRS = 15
 _FOLDED = 300

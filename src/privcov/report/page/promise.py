@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from privcov.privacy import Loss, display
-from privcov.released import Release
+from privcov.releases.release import Release
 from privcov.report import words
 from privcov.report.doubts import doubts
 from privcov.report.drawing import Markup, join, tag

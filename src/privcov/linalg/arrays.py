@@ -1,0 +1,11 @@
+"""The words for arrays that every module shares."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+"""Float64 numbers of any shape."""
+Matrix = NDArray[np.float64]
+"""Float64 numbers in two dimensions: said for readers, the checker cannot tell."""

@@ -1,0 +1,300 @@
+"""Releases as files: canonical JSON of format ``privcov/release/1``, read back with suspicion.
+
+The format is a closed whitelist: a field that is not listed here can neither be written nor read, so nothing
+about the data can slip into a release beside the matrix. Matrix integers are decimal strings; no float is
+ever written. A wide matrix is a body of machine words after this document, which names their digest; the size of a file
+follows from public facts either way. See docs/explain/wide.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from privcov.errors import ReleaseError, VerificationError
+from privcov.linalg.triangle import entries, is_wide
+from privcov.noise.laws import LAWS, NoiseLaw
+from privcov.privacy import ZCDP, ApproxDP, Loss, PureDP, decimal_text, exact
+from privcov.releases.certificate import Certificate
+from privcov.releases.documents import Form
+from privcov.releases.signing import PrivateKey, PublicKey
+from privcov.releases.sketch import Sketch, ridge_of
+from privcov.releases.triangle import Triangle, word_bytes
+from privcov.schema import MAX_DIMENSION, Categorical, Column, Feature, Level, Numeric, Schema
+from privcov.schema.grid import Grid
+from privcov.text.grammar import INTEGER, double
+
+FORM = Form("release", "privcov/release/1")
+_KINDS: dict[str, type[Loss]] = {"pure": PureDP, "approximate": ApproxDP, "zcdp": ZCDP}
+_SIZES = {"mechanism": 64, "proof": 200, "timing": 400, "version": 64, "created": 32}
+"""Characters of the texts of a certificate."""
+_OPTION = 400
+_MOST_ROWS = 10**15
+_SCALES = (1e-100, 1e100)
+"""Of noise: with the amounts that a loss may have, none is beyond, and its fourth power is a double."""
+_TAIL = 1_000
+"""Root mean square norms of the whole noise matrix that no entry exceeds, but for odds below e^-700."""
+
+Upper = tuple[int, ...] | Triangle
+Parts = tuple[Schema, int | None, Upper, Sketch | None, Certificate]
+"""Schema, rows (None when private), the upper triangle in grid units, sketched rows if any, certificate."""
+
+
+def encode(
+    schema: Schema,
+    rows: int | None,
+    upper: Upper,
+    sketch: Sketch | None,
+    certificate: Certificate,
+    *,
+    key: PrivateKey | None = None,
+) -> dict[str, Any]:
+    """The release as plain JSON values, sealed: with a digest, or with a signature where a key is given."""
+    return FORM.sealed(_body(schema, rows, upper, sketch, certificate), key)
+
+
+def _body(
+    schema: Schema,
+    rows: int | None,
+    upper: Upper,
+    sketch: Sketch | None,
+    certificate: Certificate,
+) -> dict[str, Any]:
+    loss = certificate.loss
+    return {
+        "columns": [feature.name for feature in schema.features],
+        "scaling": [_scaling(feature) for feature in schema.features],
+        "rows": {"kind": "private" if rows is None else "public", "count": rows},
+        "matrix": {
+            "grid": _grid_text(schema),
+            **_entries(upper),
+            "sketch": None if sketch is None else _sketch(schema, sketch),
+        },
+        "certificate": {
+            "mechanism": certificate.mechanism,
+            "options": dict(certificate.options),
+            "guarantee": {
+                "kind": loss.kind,
+                **{word: None for word in ("epsilon", "delta", "rho")},
+                **{word: decimal_text(amount) for word, amount in loss.amounts.items()},
+            },
+            "neighbours": str(loss.neighbours),
+            "row_norm_bound": _norm_text(schema),
+            "bounds": {
+                "columns": [_bounds(column) for column in schema.columns],
+                "intercept": schema.intercept,
+                "missing": schema.missing,
+                "max_rows_per_person": schema.max_rows_per_person,
+            },
+            "noise": _noise(certificate.law),
+            "arithmetic": certificate.arithmetic,
+            "randomness": certificate.randomness,
+            "proof": certificate.proof,
+            "timing": certificate.timing,
+            "version": certificate.version,
+            "created": certificate.created,
+        },
+    }
+
+
+def decode(document: object, body: BinaryIO | None = None) -> Parts:
+    """The parts of a release from JSON values and the body they name, if any; anything unexpected is refused."""
+    FORM.signer(document)
+    return FORM.decoded(document, unsealed, body)
+
+
+def unsealed(document: object, body: BinaryIO | None = None) -> Parts:
+    """The parts of a release whose seal is known to hold; for those who ask ``FORM.signer`` themselves."""
+    given = FORM.inside(document, "columns scaling rows matrix certificate")
+    promise = FORM.fields(
+        given["certificate"],
+        "mechanism options guarantee neighbours row_norm_bound bounds noise arithmetic randomness proof "
+        "timing version created",
+    )
+    schema = _read_schema(promise)
+    guarantee = FORM.fields(promise["guarantee"], "kind epsilon delta rho")
+    amounts = {word: text for word, text in guarantee.items() if word != "kind" and text is not None}
+    loss = _KINDS[guarantee["kind"]](**amounts, neighbours=promise["neighbours"])
+    noise = FORM.fields(promise["noise"], "law scale")
+    law = None
+    if noise["law"] is not None:
+        law = LAWS[noise["law"]](dimension=schema.dimension, scale=_scale(noise["scale"]))
+    rows = FORM.fields(given["rows"], "kind count")
+    count = rows["count"]
+    # A public count that may not be public can be read, so that ``verify`` can say so.
+    private = not loss.neighbours.count_is_public(schema.max_rows_per_person)
+    if not (private if rows["kind"] == "private" else loss.neighbours == "replace-one"):
+        raise ValueError("rows")
+    if not (count is None if rows["kind"] == "private" else type(count) is int and 0 < count <= _MOST_ROWS):
+        raise ValueError("rows")
+    named = "upper" if body is None else "body"
+    matrix = FORM.fields(given["matrix"], f"grid {named} sketch")
+    if matrix["grid"] != _grid_text(schema):
+        raise ValueError("grid")
+    if body is None:
+        integers: Upper = _read_text(matrix["upper"], schema.dimension)
+        _plausible(integers, grid=Grid.of(schema), rows=count, law=law)
+    else:
+        word = word_bytes(grid=Grid.of(schema), rows=count, law=law)
+        integers = _read_body(matrix["body"], body, schema.dimension, word=word)
+    sketch = _read_sketch(matrix["sketch"], schema.dimension, integers)
+    if promise["arithmetic"] not in ("exact", "idealized") or promise["randomness"] not in (
+        "kernel",
+        "rehearsal",
+    ):
+        raise ValueError("certificate")
+    certificate = Certificate(
+        **{word: FORM.text(promise[word], most=most) for word, most in _SIZES.items()},
+        options=FORM.texts(promise["options"], most=_OPTION),
+        loss=loss,
+        law=law,
+        arithmetic=promise["arithmetic"],
+        randomness=promise["randomness"],
+    )
+    parts = (schema, count, integers, sketch, certificate)
+    if _body(*parts) != given:  # whatever is said twice must agree, and nothing may be said otherwise
+        raise ValueError("fields disagree")
+    return parts
+
+
+def read(path: str | Path, *, signed_by: PublicKey | None = None) -> tuple[Parts, PublicKey | None]:
+    """A release file, validated, and the key that signed it."""
+    return FORM.read(path, unsealed, signed_by=signed_by)
+
+
+def _entries(upper: Upper) -> dict[str, Any]:
+    if isinstance(upper, Triangle):
+        about = {"encoding": upper.encoding, "bytes": len(upper) * upper.word, "sha256": upper.digest}
+        return {"body": about}
+    return {"upper": [str(value) for value in upper]}
+
+
+def _read_text(upper: Any, dimension: int) -> tuple[int, ...]:
+    if type(upper) is not list or len(upper) != entries(dimension):
+        raise ReleaseError("E601", "the matrix does not have the size its columns call for.")
+    if not all(type(text) is str and INTEGER.fullmatch(text) for text in upper):
+        raise ReleaseError("E601", "the matrix holds something that is not an integer.")
+    return tuple(int(text) for text in upper)
+
+
+def _plausible(upper: Upper, *, grid: Grid, rows: int | None, law: NoiseLaw | None) -> None:
+    """Refuse entries that no rows and no noise make: what repairs a matrix need not cope with them."""
+    if law is None:
+        return
+    most = (rows or _MOST_ROWS) * 4.0**grid.exponent + _TAIL * law.rms_frobenius / float(grid.unit)
+    if max(map(abs, upper)) > most:
+        raise ReleaseError(
+            "E601", "an entry of the matrix is larger than its rows and its noise can make it."
+        )
+
+
+def _read_body(about: Any, body: BinaryIO, dimension: int, *, word: int) -> Triangle:
+    """The words after the head. How many there are is known from the columns: no room is made for what a head says."""
+    given = FORM.fields(about, "encoding bytes sha256")
+    if not is_wide(dimension) or given["bytes"] != entries(dimension) * word:
+        raise ReleaseError("E601", "the matrix does not have the size its columns call for.")
+    upper = Triangle.read(body, count=entries(dimension), word=word)
+    if given["sha256"] != upper.digest:
+        raise VerificationError(
+            "E611",
+            "the matrix was changed after the release was made: its digest does not match.",
+            "Ask for the original.",
+        )
+    return upper
+
+
+def _scaling(feature: Feature) -> dict[str, str]:
+    if feature.kind == "intercept":
+        return {"kind": "intercept"}
+    if feature.kind == "level":
+        return {"kind": "level", "column": feature.column, "level": str(feature.level)}
+    if feature.kind == "missing":
+        return {"kind": "missing", "column": feature.column}
+    return {"kind": "numeric", "middle": repr(feature.middle), "half_width": repr(feature.half_width)}
+
+
+def _sketch(schema: Schema, sketch: Sketch) -> dict[str, Any]:
+    rows = [[str(value) for value in row] for row in sketch]
+    return {"grid": f"2^-{Grid.of(schema).exponent}", "rows": rows}
+
+
+def _read_sketch(given: object, dimension: int, upper: Upper) -> Sketch | None:
+    """Sketched rows that give the matrix beside them; the grid is compared where all that is said twice is."""
+    if given is None:
+        return None
+    rows = FORM.fields(given, "grid rows")["rows"]
+    if type(rows) is not list or not rows:
+        raise ReleaseError("E601", "the sketch has no rows.")
+    if not all(type(row) is list and len(row) == dimension for row in rows):
+        raise ReleaseError("E601", "a sketched row does not have the size its columns call for.")
+    if not all(type(text) is str and INTEGER.fullmatch(text) for row in rows for text in row):
+        raise ReleaseError("E601", "the sketch holds something that is not an integer.")
+    sketch = tuple(tuple(int(text) for text in row) for row in rows)
+    ridge_of(sketch, upper)
+    return sketch
+
+
+def _noise(law: NoiseLaw | None) -> dict[str, str | None]:
+    return {"law": None if law is None else law.name, "scale": None if law is None else repr(law.scale)}
+
+
+def _bounds(column: Column) -> dict[str, Any]:
+    own: dict[str, str] = {}
+    if column.missing is not None:
+        own["missing"] = column.missing
+    if column.fill is not None:
+        own["fill"] = str(column.fill)
+    if isinstance(column, Numeric):
+        return {"name": column.name, "lower": repr(column.lower), "upper": repr(column.upper), **own}
+    word = "numbers" if column.numeric_levels else "levels"
+    return {"name": column.name, word: [str(level) for level in column.levels], **own}
+
+
+def _read_column(given: Mapping[str, Any]) -> Column:
+    name, rule, fill = given["name"], given.get("missing"), given.get("fill")
+    if "levels" not in given and "numbers" not in given:
+        filled = None if fill is None else double(fill)
+        lower, upper = double(given["lower"]), double(given["upper"])
+        return Numeric(name=name, lower=lower, upper=upper, missing=rule, fill=filled)
+    levels: tuple[Level, ...] = tuple(given["levels"] if "levels" in given else map(_level, given["numbers"]))
+    if fill is not None:
+        fill = {str(level): level for level in levels}[fill]
+    return Categorical(name=name, levels=levels, missing=rule, fill=fill)
+
+
+def _level(text: str) -> int | float:
+    return int(text) if INTEGER.fullmatch(text) else double(text)
+
+
+def _read_schema(promise: Mapping[str, Any]) -> Schema:
+    bounds = FORM.fields(promise["bounds"], "columns intercept missing max_rows_per_person")
+    text = promise["row_norm_bound"]
+    if len(bounds["columns"]) > MAX_DIMENSION:
+        raise ValueError("columns")
+    schema = Schema(
+        columns=tuple(_read_column(column) for column in bounds["columns"]),
+        intercept=bounds["intercept"],
+        row_norm_bound=None if text.startswith("sqrt") else exact(text),
+        missing=bounds["missing"],
+        max_rows_per_person=bounds["max_rows_per_person"],
+    )
+    if _norm_text(schema) != text:
+        raise ValueError("row norm bound")
+    return schema
+
+
+def _norm_text(schema: Schema) -> str:
+    bound = schema.row_norm_bound
+    return f"sqrt({schema.squared_norm_bound})" if bound is None else decimal_text(bound)
+
+
+def _grid_text(schema: Schema) -> str:
+    return f"2^-{2 * Grid.of(schema).exponent}"
+
+
+def _scale(text: object) -> float:
+    value = double(text)
+    if not _SCALES[0] <= value <= _SCALES[1]:
+        raise ValueError("scale")
+    return value

@@ -1,0 +1,275 @@
+"""The columns of a table as the schema declares them, and the features they become in the matrix."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Literal
+
+from privcov.errors import InputError, ParameterError
+from privcov.schema.names import check_name
+from privcov.schema.numerals import meaning, number
+from privcov.text.grammar import brief, printable
+
+FeatureKind = Literal["intercept", "numeric", "level", "missing"]
+Level = str | int | float
+Code = str | int | float
+"""A value that means "missing" in a table, such as ``"NA"`` or -999."""
+ColumnRule = Literal["midpoint", "zero-row", "indicator"]
+RULES: tuple[ColumnRule, ...] = ("midpoint", "zero-row", "indicator")
+
+_PADDED = re.compile(r"[+-]?0[0-9]")
+_LARGEST_LEVEL = 10**100
+"""Beyond it no level is: files have whole numbers of at most a hundred digits."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Declared:
+    """What every column has: a name, and what is missing in it and then counts as what."""
+
+    name: str
+    missing: ColumnRule | None = None
+    """What a missing cell counts as; None: what the table says, or a fill."""
+    missing_values: tuple[Code, ...] | None = None
+    """Values that are missing, beside what always is; None: those of the table, which a schema fills in."""
+
+    @property
+    def indicator(self) -> bool:
+        """Whether one more feature says which cells are missing."""
+        return self.missing == "indicator"
+
+    @cached_property
+    def missing_numbers(self) -> tuple[float, ...]:
+        """The missing values that are numbers, however they are written."""
+        found = (self._number_of(code) for code in self.missing_values or ())
+        return tuple(dict.fromkeys(value for value in found if value is not None))
+
+    def _number_of(self, code: Code) -> float | None:
+        return number(code) if isinstance(code, str) else float(code)
+
+    def _check_rules(self, fill: object) -> None:
+        object.__setattr__(self, "name", check_name(self.name))
+        if self.missing_values is not None:
+            codes = missing_codes(self.missing_values, f"column {self.name}")
+            object.__setattr__(self, "missing_values", codes)
+        if self.missing is not None and self.missing not in RULES:
+            raise InputError(
+                "E145",
+                f"column {self.name}: missing must be one of {', '.join(RULES)}; got {self.missing!r}.",
+                "For a value of your own write fill = VALUE instead.",
+            )
+        if self.missing is not None and fill is not None:
+            raise InputError(
+                "E145",
+                f"column {self.name} has both missing = {self.missing!r} and a fill.",
+                "A missing cell counts as one thing: keep one of the two.",
+            )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Numeric(_Declared):
+    """A numeric column with public bounds; values are clipped to them and scaled to [-1, 1]."""
+
+    lower: float
+    upper: float
+    fill: float | None = None
+    """What a missing cell counts as, in the column's own units; within the bounds."""
+
+    def __post_init__(self) -> None:
+        self._check_rules(self.fill)
+        for word in ("lower", "upper"):
+            object.__setattr__(self, word, _finite(getattr(self, word), f"{word} bound of {self.name}"))
+        # The lower limit keeps half_width an ordinary number, also after division by a power of the grid.
+        if not 2.0**-900 < self.upper - self.lower < math.inf:
+            raise ParameterError(
+                "E206",
+                f"column {self.name}: lower must be below upper, got {self.lower:g} and {self.upper:g}.",
+            )
+        if self.fill is not None:
+            self._check_fill()
+
+    def _check_fill(self) -> None:
+        fill = _finite(self.fill, f"fill of {self.name}")
+        object.__setattr__(self, "fill", fill)
+        if not self.lower <= fill <= self.upper:
+            raise InputError(
+                "E144",
+                f"column {self.name}: the fill {fill:g} is outside [{self.lower:g}, {self.upper:g}].",
+                "A missing cell counts as a value that a cell can have.",
+            )
+        if fill in self.missing_numbers:
+            raise InputError(
+                "E144",
+                f"column {self.name}: the fill {fill:g} is also one of its missing values.",
+                "Choose another fill, or take that value off missing_values.",
+            )
+
+    @property
+    def width(self) -> int:
+        """How many features it becomes."""
+        return 1 + self.indicator
+
+    @property
+    def middle(self) -> float:
+        return self.lower + (self.upper - self.lower) / 2
+
+    @property
+    def half_width(self) -> float:
+        return (self.upper - self.lower) / 2
+
+
+@dataclass(frozen=True, kw_only=True)
+class Categorical(_Declared):
+    """A column with declared levels, one indicator each; any other value becomes all zeros.
+
+    >>> Categorical(name="smoker", levels=(True, False)).numbers
+    (1.0, 0.0)
+    >>> Categorical(name="town", levels=("01234", "12345")).numbers is None
+    True
+    """
+
+    levels: tuple[Level, ...]
+    fill: Level | None = None
+    """The level that a missing cell counts as."""
+
+    def __post_init__(self) -> None:
+        self._check_rules(self.fill)
+        object.__setattr__(self, "levels", tuple(_worded(level) for level in self.levels))
+        if not self.levels or len(set(self.levels)) != len(self.levels):
+            raise InputError("E122", f"column {self.name}: levels must be a list of different values.")
+        if len({isinstance(level, str) for level in self.levels}) != 1:
+            raise InputError("E122", f"column {self.name}: levels are either all texts or all numbers.")
+        for level in self.levels:
+            fine = (
+                0 < len(level) <= 128 and printable(level) and level == level.strip()
+                if isinstance(level, str)
+                else isinstance(level, int | float) and abs(level) < _LARGEST_LEVEL
+            )
+            if not fine:
+                raise InputError(
+                    "E121", f"column {self.name}: a level is a short printable text or a number."
+                )
+
+        self._check_missing()
+        if self.fill is not None:
+            object.__setattr__(self, "fill", self._level_of(_worded(self.fill)))
+
+    def _check_missing(self) -> None:
+        for level in self.levels:
+            if level in (self.missing_values or ()) or self._number_of(level) in self.missing_numbers:
+                raise InputError(
+                    "E142",
+                    f"column {self.name}: {level!r} is a level and also a missing value.",
+                    "Take it off one of the two lists; a missing_values of the column replaces the table's.",
+                )
+        if self.indicator and "missing" in self.levels:
+            raise InputError(
+                "E146",
+                f"column {self.name}: {self.name}[missing] is a level and also the indicator of missing cells.",
+                "Rename the level in the table, or choose another rule.",
+            )
+
+    def _level_of(self, fill: Level) -> Level:
+        for level in self.levels:
+            if level == fill or (
+                self.numbers is not None and self._number_of(fill) == self._number_of(level)
+            ):
+                return level
+        raise InputError(
+            "E144", f"column {self.name}: the fill {fill!r} is not one of its levels.", "Fill with a level."
+        )
+
+    @property
+    def numeric_levels(self) -> bool:
+        """Whether the levels were declared as numbers."""
+        return not isinstance(self.levels[0], str)
+
+    @cached_property
+    def numbers(self) -> tuple[float, ...] | None:
+        """The numbers that cells are compared with; None where cells are compared with the levels as texts.
+
+        Levels compare as numbers if all of them stand for numbers (true and false for 1 and 0), no two for the same,
+        and none is written with a zero in front of other digits, as a postal code is.
+        """
+        found = [meaning(level) if isinstance(level, str) else float(level) for level in self.levels]
+        numbers = tuple(value for value in found if value is not None)
+        same = len(set(numbers)) < len(numbers) and not self.numeric_levels
+        return None if self.padded or same or len(numbers) < len(found) else numbers
+
+    @property
+    def padded(self) -> bool:
+        """Whether a level is written with a zero in front of other digits."""
+        return any(isinstance(level, str) and _PADDED.match(level) for level in self.levels)
+
+    @property
+    def width(self) -> int:
+        """How many features it becomes."""
+        return len(self.levels) + self.indicator
+
+    def _number_of(self, code: Code) -> float | None:
+        return (
+            meaning(code) if isinstance(code, str) and self.numbers is not None else super()._number_of(code)
+        )
+
+
+Column = Numeric | Categorical
+
+
+@dataclass(frozen=True, kw_only=True)
+class Feature:
+    """One row and column of the released matrix: the constant, a numeric column, or an indicator.
+
+    An indicator is 1 where a cell has its level, or where the cell is missing.
+    """
+
+    name: str
+    kind: FeatureKind
+    column: str = ""
+    level: Level | None = None
+    middle: float = 0.0
+    half_width: float = 1.0
+
+
+def missing_codes(given: object, where: str) -> tuple[Code, ...]:
+    """A list of values that mean "missing", checked."""
+    if not isinstance(given, Sequence) or isinstance(given, str):
+        raise InputError(
+            "E141", f"{where}: missing_values must be a list.", 'Write it as ["", "NA", "-999"].'
+        )
+    for code in given:
+        if isinstance(code, str):
+            fine = len(code) <= 128 and printable(code) and code == code.strip()
+        else:
+            fine = isinstance(code, int | float) and not isinstance(code, bool) and _is_finite(code)
+        if not fine:
+            raise InputError(
+                "E141",
+                f"{where}: a missing value is a short printable text or a finite number, got {ascii(code)[:80]}.",
+                "White space around a cell is no part of it.",
+            )
+    return tuple(given)
+
+
+def _worded(level: Level) -> Level:
+    """true and false of a schema as texts, which is how a release writes them."""
+    return str(level).lower() if isinstance(level, bool) else level
+
+
+def _is_finite(value: float) -> bool:
+    try:
+        return math.isfinite(value)
+    except OverflowError:
+        return False
+
+
+def _finite(value: Any, what: str) -> float:
+    try:
+        number = math.nan if isinstance(value, bool | str) else float(value)
+    except (TypeError, ValueError, OverflowError):
+        number = math.nan
+    if not math.isfinite(number):
+        raise ParameterError("E206", f"the {what} must be a finite number, got {brief(value)}.")
+    return number

@@ -1,0 +1,379 @@
+"""What is public about a table before anyone looks at it: columns, bounds, levels, and row-local rules.
+
+A schema is written by a person from public knowledge. Nothing in it is ever guessed from data: a bound read
+off the data is a statistic of the data, and publishing it would void every guarantee.
+
+>>> schema = Schema.from_dict({"columns": {"age": {"lower": 0, "upper": 100}, "sex": {"levels": ["F", "M"]}}})
+>>> [feature.name for feature in schema.features]
+['(Intercept)', 'age', 'sex[F]', 'sex[M]']
+>>> schema.squared_norm_bound
+Fraction(3, 1)
+"""
+
+from __future__ import annotations
+
+import math
+import re
+import tomllib
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Literal
+
+from privcov.errors import InputError, ParameterError
+from privcov.privacy import decimal_text, exact
+from privcov.schema import numerals
+from privcov.schema.columns import (
+    Categorical,
+    Code,
+    Column,
+    ColumnRule,
+    Feature,
+    Level,
+    Numeric,
+    missing_codes,
+)
+from privcov.schema.dialect import RFC_4180, Dialect
+from privcov.schema.names import INTERCEPT, toml_key, toml_text
+from privcov.text import files
+from privcov.text.grammar import brief
+
+__all__ = ["Categorical", "Column", "Feature", "Level", "MissingRule", "Numeric", "Schema"]
+
+MAX_DIMENSION = 20_000
+"""What a release of 200 million entries has; some mechanisms stop earlier (``Mechanism.most_columns``)."""
+_MOST_BYTES = 16 * 2**20
+"""Of a schema file: 20,000 levels of 128 characters fit."""
+MissingRule = Literal["midpoint", "zero-row"]
+
+_BLANK = re.compile(r"^\s*(lower|upper|levels)\s*=\s*(#.*)?$")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Schema:
+    """Columns in order, and the public rules that turn any row into a bounded one."""
+
+    columns: tuple[Column, ...]
+    intercept: bool = True
+    row_norm_bound: Fraction | None = None
+    missing: MissingRule = "midpoint"
+    """What a missing cell counts as, in columns that have no rule of their own."""
+    missing_values: tuple[Code, ...] = ()
+    """Values that are missing, in columns that have no list of their own; what is no number or level stays so too."""
+    max_rows_per_person: int = 1
+    ignore_extra: bool = False
+    file: Dialect = RFC_4180
+    """How a file of lines is read; no frame and no release depends on it."""
+
+    @property
+    def person_words(self) -> str:
+        """How many rows a person may have, and what that means for their number, as a sentence or two."""
+        most = self.max_rows_per_person
+        private = (
+            " Another person may have more or fewer, so the number of rows is private." if most > 1 else ""
+        )
+        return f"Rows per person: at most {most}.{private}"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "missing_values", missing_codes(self.missing_values, "the schema"))
+        object.__setattr__(self, "columns", tuple(self._settled(column) for column in self.columns))
+        names = [column.name for column in self.columns]
+        if not names:
+            raise InputError("E122", "the schema declares no column.", "Add a [columns.NAME] table.")
+        if twice := [name for name, times in Counter(names).items() if times > 1]:
+            raise InputError("E103", f"column {twice[0]} is declared twice.")
+        if self.row_norm_bound is not None:
+            bound = _norm_bound(self.row_norm_bound)
+            no_row_exceeds_it = bound**2 >= self._largest_squared_norm
+            object.__setattr__(self, "row_norm_bound", None if no_row_exceeds_it else bound)
+        if self.missing not in ("midpoint", "zero-row"):
+            raise InputError("E122", f"missing must be 'midpoint' or 'zero-row', got {brief(self.missing)}.")
+        for word in ("intercept", "ignore_extra"):
+            if not isinstance(getattr(self, word), bool):
+                raise InputError("E122", f"{word} must be true or false, got {brief(getattr(self, word))}.")
+        rows = self.max_rows_per_person
+        if isinstance(rows, bool) or not isinstance(rows, int) or not 1 <= rows <= 10**6:
+            raise ParameterError(
+                "E205", f"max_rows_per_person must be a whole number from 1, got {brief(rows)}."
+            )
+        if self.dimension > MAX_DIMENSION:
+            raise InputError(
+                "E113",
+                f"the schema has {self.dimension} columns after one-hot coding; at most {MAX_DIMENSION:,} fit.",
+            )
+        if not self.file.plain_numbers:
+            for column in self.columns:
+                self._check_marks(column)
+        self._check_features()
+
+    def _settled(self, column: Column) -> Column:
+        """The column with the missing values it has, its own or the table's, and a rule only where it is its own."""
+        codes = self.missing_values if column.missing_values is None else column.missing_values
+        kept = codes or (() if self.missing_values else None)
+        rule = None if column.missing == self.missing else column.missing
+        if (kept, rule) == (column.missing_values, column.missing):
+            return column
+        return replace(column, missing_values=kept, missing=rule)
+
+    def _check_marks(self, column: Column) -> None:
+        """Refuse a text that is one number in this schema and another, or none, in the file it describes."""
+        levels = column.levels if isinstance(column, Categorical) and column.numbers is not None else ()
+        for text in (*levels, *(column.missing_values or ())):
+            if isinstance(text, str) and numerals.number(text) != numerals.number(text, self.file):
+                raise InputError(
+                    "E143",
+                    f"column {column.name}: {text!r} is not the same number with the marks that [file] declares.",
+                    "Write it as a number, without quotes and with a decimal point.",
+                )
+
+    def _check_features(self) -> None:
+        """Refuse columns that a name typed by an analyst could not tell apart: ``sex[F]``, and level F of ``sex``."""
+        grouped = [column.name for column in self.columns if isinstance(column, Categorical)]
+        names = Counter([*(feature.name for feature in self.features), *grouped])
+        if twice := [name for name, times in names.items() if times > 1]:
+            raise InputError(
+                "E160",
+                f"two things would be named {twice[0]}: a column, and a level of another.",
+                "Rename the column.",
+            )
+
+    @cached_property
+    def features(self) -> tuple[Feature, ...]:
+        """The columns of the released matrix: intercept first, then declared order, a level at a time."""
+        made = [Feature(name=INTERCEPT, kind="intercept")] if self.intercept else []
+        for column in self.columns:
+            if isinstance(column, Numeric):
+                made.append(
+                    Feature(
+                        name=column.name,
+                        kind="numeric",
+                        column=column.name,
+                        middle=column.middle,
+                        half_width=column.half_width,
+                    )
+                )
+            else:
+                made += [
+                    Feature(name=f"{column.name}[{level}]", kind="level", column=column.name, level=level)
+                    for level in column.levels
+                ]
+            if column.indicator:
+                made.append(Feature(name=f"{column.name}[missing]", kind="missing", column=column.name))
+        return tuple(made)
+
+    @cached_property
+    def number_indicators(self) -> tuple[int, ...]:
+        """The features that say where a numeric column is missing; the column stands before each, and is 0 there."""
+        numeric = {column.name for column in self.columns if isinstance(column, Numeric)}
+        return tuple(
+            place
+            for place, feature in enumerate(self.features)
+            if feature.kind == "missing" and feature.column in numeric
+        )
+
+    def rule(self, column: Column) -> ColumnRule | Literal["fill"]:
+        """What a missing cell of a column counts as."""
+        return "fill" if column.fill is not None else column.missing or self.missing
+
+    @cached_property
+    def empties_rows(self) -> bool:
+        """Whether some cell, where it is missing, makes its whole row count as zeros."""
+        return any(self.rule(column) == "zero-row" for column in self.columns)
+
+    @property
+    def missing_words(self) -> str:
+        """What missing cells count as: the rule of the table, then the columns that have their own."""
+        own = [
+            f"{column.name}: {column.missing or f'counts as {_toml(column.fill or 0)}'}"
+            for column in self.columns
+            if column.missing is not None or column.fill is not None
+        ]
+        more = f", and {len(own) - 8} more" if len(own) > 8 else ""
+        return self.missing + (f" ({', '.join(own[:8])}{more})" if own else "")
+
+    @property
+    def dimension(self) -> int:
+        return self.intercept + sum(column.width for column in self.columns)
+
+    @property
+    def fixed_squared_norm(self) -> int:
+        """What the intercept and the indicators of one row contribute at most: one, and one per column."""
+        return self.intercept + sum(
+            isinstance(column, Categorical) or column.indicator for column in self.columns
+        )
+
+    @property
+    def squared_norm_bound(self) -> Fraction:
+        """R², exact. Without a declared bound it is the largest norm a row can have."""
+        bound = self.row_norm_bound
+        return Fraction(self._largest_squared_norm) if bound is None else bound**2
+
+    @property
+    def _largest_squared_norm(self) -> int:
+        """Every declared column contributes at most one, and so does the intercept.
+
+        A categorical column has one indicator at most; a numeric one is zero where its indicator is not.
+        """
+        return self.intercept + len(self.columns)
+
+    @property
+    def keeps_indicators(self) -> bool:
+        """Whether clipping spares the intercept and the indicators, so that their public structure holds."""
+        return self.squared_norm_bound >= self.fixed_squared_norm
+
+    def published(self) -> Schema:
+        """What of it belongs to a release: all but how a file was read."""
+        columns = self.columns
+        if any(column.missing_values for column in columns):
+            columns = tuple(replace(column, missing_values=None) for column in columns)
+        return replace(self, columns=columns, missing_values=(), ignore_extra=False, file=RFC_4180)
+
+    @classmethod
+    def from_dict(cls, given: Mapping[str, Any]) -> Schema:
+        """A schema from the structure of the TOML file."""
+        if not isinstance(given, Mapping):
+            raise InputError("E122", f"a schema is a mapping, got {type(given).__name__}.")
+        own = {
+            "intercept",
+            "row_norm_bound",
+            "missing",
+            "missing_values",
+            "max_rows_per_person",
+            "ignore_extra",
+        }
+        _only(given, {"columns", "planning", "file"} | own, "the schema")
+        columns = given.get("columns", {})
+        if not isinstance(columns, Mapping):
+            raise InputError("E122", "columns must be tables named [columns.NAME].")
+        # What [planning] says is for privcov.planning.moments, which reads it itself; no release depends on it.
+        rest = {word: value for word, value in given.items() if word in own}
+        if "missing_values" in rest:
+            rest["missing_values"] = _floats(rest["missing_values"])
+        return cls(
+            columns=tuple(_column(name, about) for name, about in columns.items()),
+            file=Dialect.from_dict(given.get("file", {})),
+            **rest,
+        )
+
+    @classmethod
+    def read(cls, path: str | Path) -> Schema:
+        """A schema from a TOML file."""
+        try:
+            with files.opened(path) as file:
+                content = file.read(_MOST_BYTES + 1)
+            if len(content) > _MOST_BYTES:
+                raise InputError("E122", f"the schema {path} is larger than any schema.")
+            text = content.decode("utf-8-sig")
+        except OSError as reason:
+            raise InputError("E119", f"cannot read the schema {path}: {reason.strerror}.") from None
+        except UnicodeDecodeError:
+            raise InputError("E105", f"the schema {path} is not UTF-8 text.") from None
+        for number, line in enumerate(text.splitlines(), 1):
+            if blank := _BLANK.match(line):
+                raise ParameterError(
+                    "E206",
+                    f"{path}, line {number}: {blank[1]} is still blank.",
+                    "Fill it from public knowledge, never from the data.",
+                )
+        try:
+            return cls.from_dict(tomllib.loads(text, parse_float=_decimal))
+        except (tomllib.TOMLDecodeError, ValueError, RecursionError) as reason:
+            if isinstance(reason, ParameterError):
+                raise
+            raise InputError("E122", f"the schema {path} is not valid TOML: {reason}.") from None
+
+    def to_toml(self) -> str:
+        """The TOML text that ``read`` turns back into this schema."""
+        lines = [f"intercept = {str(self.intercept).lower()}"]
+        if self.row_norm_bound is not None:
+            lines.append(f"row_norm_bound = {_toml(self.row_norm_bound)}")
+        lines += [f'missing = "{self.missing}"']
+        if self.missing_values:
+            lines.append(f"missing_values = {_toml_list(self.missing_values)}")
+        lines.append(f"max_rows_per_person = {self.max_rows_per_person}")
+        if self.ignore_extra:
+            lines.append("ignore_extra = true")
+        if words := self.file.words():
+            lines += ["", "[file]", *(f"{word} = {_toml(mark)}" for word, mark in words.items())]
+        for column in self.columns:
+            lines += ["", f"[columns.{toml_key(column.name)}]"]
+            if isinstance(column, Numeric):
+                lines += [f"lower = {_toml(column.lower)}", f"upper = {_toml(column.upper)}"]
+            else:
+                lines.append(f"levels = {_toml_list(column.levels)}")
+            if column.missing is not None:
+                lines.append(f'missing = "{column.missing}"')
+            if column.fill is not None:
+                lines.append(f"fill = {_toml(column.fill)}")
+            if (column.missing_values or ()) != self.missing_values:
+                lines.append(f"missing_values = {_toml_list(column.missing_values or ())}")
+        return "\n".join(lines) + "\n"
+
+
+def _column(name: str, about: object) -> Column:
+    where = f"column {brief(name)}"
+    if not isinstance(about, Mapping):
+        raise InputError("E122", f"{where}: expected lower and upper, or levels.")
+    rules = {"missing", "fill", "missing_values"}
+    _only(about, {"lower", "upper", "levels"} | rules, where)
+    own = {word: _floats(value) for word, value in about.items() if word in rules}
+    if "levels" in about and not {"lower", "upper"} & about.keys():
+        levels = about["levels"]
+        if not isinstance(levels, list | tuple):
+            raise InputError("E122", f"{where}: levels must be a list.")
+        return Categorical(name=name, levels=tuple(_floats(levels)), **own)
+    if "levels" not in about and {"lower", "upper"} <= about.keys():
+        return Numeric(name=name, lower=about["lower"], upper=about["upper"], **own)
+    raise InputError("E122", f"{where}: give lower and upper, or levels, and not both.")
+
+
+def _floats(given: Any) -> Any:
+    """Exact decimals of the file as floats, also within a list."""
+    if isinstance(given, list | tuple):
+        return [_floats(value) for value in given]
+    try:
+        return float(given) if isinstance(given, Fraction) else given
+    except OverflowError:
+        return math.inf  # to be refused
+
+
+def _only(given: Mapping[str, Any], allowed: set[str], where: str) -> None:
+    for word in given:
+        if word not in allowed:
+            known = ", ".join(sorted(allowed))
+            raise InputError("E122", f"{where} has an unknown word {brief(word)!r}.", f"Known: {known}.")
+
+
+def _decimal(text: str) -> Fraction | float:
+    """A decimal of the file as the exact number it says; ``nan`` and ``inf`` stay floats, to be refused."""
+    plain = text.replace("_", "")  # which TOML allows between digits
+    try:
+        return exact(plain)
+    except ValueError:
+        return float(plain)
+
+
+def _norm_bound(value: Any) -> Fraction:
+    try:
+        number = exact(value)
+    except (ValueError, TypeError):
+        number = Fraction(0)
+    if not 0 < number < 2**500:
+        raise ParameterError("E205", f"row_norm_bound must be a finite number above 0, got {brief(value)}.")
+    return number
+
+
+def _toml_list(values: Sequence[Level]) -> str:
+    return f"[{', '.join(map(_toml, values))}]"
+
+
+def _toml(value: Level | Fraction) -> str:
+    if isinstance(value, str):
+        return toml_text(value)
+    if isinstance(value, Fraction):
+        text = decimal_text(value)
+        return f'"{text}"' if "/" in text else text
+    return repr(int(value)) if float(value).is_integer() and abs(value) < 1e15 else repr(value)

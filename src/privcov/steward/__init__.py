@@ -1,0 +1,1 @@
+"""For the keeper of the data alone: how a file would be read, and strict conversion. Nothing here is published."""

@@ -1,0 +1,222 @@
+"""How a file would be read, counted cell by cell: ``privcov inspect`` and ``privcov convert``.
+
+**Everything here is sensitive.** A count of unreadable cells is a statistic of the data that nobody paid for. It goes
+to the terminal of the data's keeper, marked, and nowhere else: no release, ledger, log or saved state may hold it,
+and nothing that leads to one may import this module (``.importlinter``).
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from privcov.errors import InputError
+from privcov.schema import Categorical, Column, Numeric, Schema
+from privcov.schema.dialect import RFC_4180, Dialect
+from privcov.steward.strict import StrictReader
+from privcov.table import open_table
+from privcov.table.cells import UNKNOWN, absent, apply_missing_codes, cells
+from privcov.table.csv import CsvTable
+from privcov.text.files import check_writable, whole
+
+PRIVATE = (
+    "PRIVATE: counts of the data, for the eyes of its keeper only. Publish, mail or log nothing of this."
+)
+
+
+@dataclass(kw_only=True)
+class ColumnReading:
+    """What became of the cells of one column; those of records of the wrong width are in none of the counts."""
+
+    name: str
+    kind: str
+    read: int = 0
+    unreadable: int = 0
+    """Cells that are there and are no number where one is declared."""
+    missing: int = 0
+    """Empty cells and declared missing values."""
+    undeclared: int = 0
+    """Cells that are no level of a categorical column."""
+
+
+@dataclass(kw_only=True)
+class Reading:
+    """A reading report. It has counts and no value."""
+
+    file: str
+    records: int = 0
+    wrong_width: int = 0
+    """Records that are not of the header's width, or whose quotes are out of place: all their cells are missing."""
+    blank: int = 0
+    """Blank lines in a file of several columns. ``inspect`` counts them among the records of the wrong width too, as a
+    release would; ``convert`` leaves them out."""
+    strict_records: int | None = None
+    """Records by RFC 4180, where lines that are not blank are another number; None where that is the same or cannot
+    be told."""
+    columns: list[ColumnReading] = field(default_factory=list)
+
+    def to_dict(self) -> dict[str, Any]:
+        return {"private": PRIVATE, **asdict(self)}
+
+    def render(self) -> str:
+        """The report as a page of text."""
+        from privcov.report.tables import table
+
+        def shown(count: int) -> str:
+            share = f" ({count / self.records:.1%})" if count and self.records else ""
+            return f"{count:,}{share}" if count else "–"
+
+        count = f"{self.records:,} records, {self.wrong_width:,} of them of the wrong width."
+        lines = [PRIVATE, "", f"{self.file}: {count}"]
+        if self.blank:
+            lines.append(
+                f"Blank lines: {self.blank:,}. A release counts them as records; privcov convert leaves them out."
+            )
+        if self.strict_records is not None:
+            lines.append(
+                f"A release takes each line for a record. By RFC 4180 there are {self.strict_records:,}: cells hold\n"
+                "line breaks. Convert the file first: privcov convert."
+            )
+        rows = [
+            [column.name, column.kind, f"{column.read:,}"]
+            + [shown(count) for count in (column.unreadable, column.missing, column.undeclared)]
+            for column in self.columns
+        ]
+        headings = ["column", "declared", "read", "unreadable", "missing", "undeclared level"]
+        return "\n".join([*lines, "", table(headings, rows, left=2)])
+
+
+def inspect(path: str | Path, *, schema: Schema) -> Reading:
+    """How a release would read a file of lines or Parquet, as counts. Nothing is released or kept.
+
+    ``path`` is a CSV, TSV or Parquet file that fits ``schema``. What comes back is for the data's keeper only.
+    """
+    given = Path(path)
+    table = open_table(given, replace(schema, file=replace(schema.file, timing="constant")))
+    if not isinstance(table, CsvTable):
+        return _inspect_parquet(given, schema)
+    report = _report(given, schema)
+    for batch, good in table.texts():
+        report.records += len(good)
+        report.wrong_width += int(np.count_nonzero(~good))
+        _tally(report, schema.columns, batch, good, dialect=schema.file)
+    strict = _strictly(given, schema)
+    if strict is not None:
+        report.blank = strict.blank
+        report.strict_records = strict.records if strict.records != report.records - strict.blank else None
+    return report
+
+
+def convert(path: str | Path, output: str | Path, *, schema: Schema, force: bool = False) -> Reading:
+    """A file of lines as Parquet: strict RFC 4180, line breaks in cells included, in the schema's dialect.
+
+    The declared columns are written, numbers as doubles and levels as texts; what is missing or unreadable is null. A
+    record of the wrong width is a row of nulls in its place. The output is as sensitive as the input and readable by
+    its owner only. Raises ``InputError`` where the file is not well formed, and then writes nothing.
+    """
+    given, target = Path(path), Path(output)
+    if target.suffix.lower() not in (".parquet", ".pq"):
+        raise InputError(
+            "E118", f"convert writes Parquet; {target.name} is not so named.", "Name it .parquet."
+        )
+    check_writable(target, force=force)
+    if given.suffix.lower() in (".parquet", ".pq"):
+        raise InputError("E118", f"{given.name} is Parquet already.", "Release it as it is.")
+    reader = StrictReader(given, schema)
+    report = _report(given, schema)
+    kinds = pa.schema(
+        [
+            (column.name, pa.float64() if isinstance(column, Numeric) else pa.string())
+            for column in schema.columns
+        ]
+    )
+    with whole(target, force=force, mode=0o600) as made, pq.ParquetWriter(made, kinds) as file:
+        for batch in reader.batches():
+            good = ~np.asarray(batch.column(0).is_null().to_numpy(zero_copy_only=False))
+            _tally(report, schema.columns, batch, good, dialect=reader.dialect)
+            file.write_batch(_typed(batch, schema.columns, kinds, reader.dialect))
+    report.records, report.wrong_width, report.blank = reader.records, reader.wrong_width, reader.blank
+    return report
+
+
+def _typed(
+    batch: pa.RecordBatch, columns: Sequence[Column], kinds: pa.Schema, dialect: Dialect
+) -> pa.RecordBatch:
+    made = []
+    for place, column in enumerate(columns):
+        values = batch.column(place)
+        gone = absent(column, values, dialect=dialect)
+        if isinstance(column, Numeric):
+            numbers = cells(column, values, dialect=dialect)
+            made.append(pa.array(numbers, mask=gone | ~np.isfinite(numbers)))
+        else:
+            made.append(pc.if_else(pa.array(gone), pa.scalar(None, pa.string()), _decoded(values, dialect)))
+    return pa.RecordBatch.from_arrays(made, schema=kinds)
+
+
+def _decoded(values: pa.Array, dialect: Dialect) -> pa.Array:
+    if dialect.cell_encoding == "utf-8":
+        try:
+            return values.cast(pa.string())
+        except pa.ArrowInvalid:  # a cell that is not UTF-8
+            pass
+    decoded = (
+        None if cell is None else cell.decode(dialect.cell_encoding, "replace") for cell in values.to_pylist()
+    )
+    return pa.array(decoded, pa.string())
+
+
+def _tally(
+    report: Reading, columns: Sequence[Column], batch: pa.RecordBatch, good: Any, *, dialect: Dialect
+) -> None:
+    for place, column in enumerate(columns):
+        values = batch.column(place)
+        found = cells(column, values, dialect=dialect)
+        if isinstance(column, Numeric):
+            found = apply_missing_codes(column, found)
+        gone = absent(column, values, dialect=dialect) & good
+        unread = ~np.isfinite(found) & ~gone & good
+        unknown = (found == UNKNOWN) & good if isinstance(column, Categorical) else np.zeros(len(good), bool)
+        made = report.columns[place]
+        made.missing += int(np.count_nonzero(gone))
+        made.unreadable += int(np.count_nonzero(unread))
+        made.undeclared += int(np.count_nonzero(unknown))
+        made.read += int(np.count_nonzero(good & ~gone & ~unread & ~unknown))
+
+
+def _inspect_parquet(path: Path, schema: Schema) -> Reading:
+    report = _report(path, schema)
+    names = [column.name for column in schema.columns]
+    with pq.ParquetFile(os.fspath(path)) as file:
+        for batch in file.iter_batches(columns=names):
+            report.records += batch.num_rows
+            _tally(
+                report, schema.columns, batch.select(names), np.ones(batch.num_rows, bool), dialect=RFC_4180
+            )
+    return report
+
+
+def _strictly(path: Path, schema: Schema) -> StrictReader | None:
+    reader = StrictReader(path, schema)
+    try:
+        for _ in reader.batches():
+            pass
+    except InputError:
+        return None
+    return reader
+
+
+def _report(path: Path, schema: Schema) -> Reading:
+    columns = [
+        ColumnReading(name=column.name, kind="number" if isinstance(column, Numeric) else "levels")
+        for column in schema.columns
+    ]
+    return Reading(file=path.name, columns=columns)

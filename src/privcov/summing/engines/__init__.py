@@ -1,0 +1,88 @@
+"""Where the rows of a table are read and summed: this process, Spark, or Dask. The sum is the same bits in each.
+
+>>> engine_named("local", workers=2).name
+'local'
+"""
+
+from __future__ import annotations
+
+from privcov.errors import ParameterError
+from privcov.linalg.devices import CPU, Device
+from privcov.summing.engines.base import (
+    AnyFragment,
+    Engine,
+    Progress,
+    Report,
+    Result,
+    Work,
+    attempt,
+    gather,
+    once_each,
+)
+from privcov.summing.engines.dask import Dask
+from privcov.summing.engines.local import Local
+from privcov.summing.engines.spark import Spark
+from privcov.table import Table
+
+ENGINES: dict[str, type[Local] | type[Spark] | type[Dask]] = {"local": Local, "spark": Spark, "dask": Dask}
+
+__all__ = [
+    "ENGINES",
+    "AnyFragment",
+    "Dask",
+    "Engine",
+    "Local",
+    "Progress",
+    "Report",
+    "Result",
+    "Spark",
+    "Work",
+    "attempt",
+    "engine_for",
+    "engine_named",
+    "gather",
+    "once_each",
+]
+
+
+def engine_named(
+    name: str,
+    *,
+    workers: int | None = None,
+    master: str | None = None,
+    scheduler: str | None = None,
+    device: Device = CPU,
+    verify: float = 0,
+) -> Engine:
+    """An engine in words: ``master`` is Spark's address, ``scheduler`` Dask's; nothing is started yet.
+
+    ``verify`` is the share of what workers of either sent that this process reads again, to compare.
+    """
+    if name not in ENGINES:
+        raise ParameterError("E213", f"engine must be {', '.join(ENGINES)}, got {name!r}.")
+    if master is not None and name != "spark":
+        raise ParameterError("E213", f"master belongs to the engine spark, not to {name}.")
+    if scheduler is not None and name != "dask":
+        raise ParameterError("E213", f"scheduler belongs to the engine dask, not to {name}.")
+    if device != CPU and name != "local":
+        raise ParameterError("E213", f"the device {device.name} belongs to the engine local, not to {name}.")
+    if verify and name == "local":
+        raise ParameterError(
+            "E213", "verify belongs to the engines spark and dask: local reads everything here."
+        )
+    if name == "spark":
+        return Spark(master=master, workers=workers, verify=verify)
+    if name == "dask":
+        return Dask(scheduler=scheduler, workers=workers, verify=verify)
+    return Local(workers=workers, device=device)
+
+
+def engine_for(engine: str | Engine, table: Table) -> Engine:
+    """The engine for a table, as given or by its name; refuses one that is not installed or cannot read the table."""
+    chosen = engine_named(engine) if isinstance(engine, str) else engine
+    if not isinstance(chosen, Engine):
+        raise ParameterError(
+            "E213", f"engine must be {', '.join(ENGINES)}, or one of privcov.summing.engines."
+        )
+    chosen.check(table)
+    return chosen

@@ -1,0 +1,1 @@
+"""The Gram matrix summed on a GPU: the same integers, through pinned staging buffers."""

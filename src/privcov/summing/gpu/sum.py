@@ -1,0 +1,185 @@
+"""Bounded rows and their Gram matrix on a device: the same integers as ``Bounding`` and ``Gram``, bit for bit.
+
+Every operation is the one ``Bounding`` does, on one element, rounded once; products are of whole numbers that float64
+holds exactly, whatever the order; sums of products are int64. PyTorch turns a division by a number, or of a number,
+into a product with a reciprocal, which rounds twice: here both sides of a division are tensors. Freivalds' check
+confirms the sum. Proof: docs/proofs/exact-gram.md.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from privcov.errors import InternalError
+from privcov.linalg.devices import Device
+from privcov.schema import Schema
+from privcov.schema.grid import BLOCK_ROWS, Grid
+from privcov.summing.bounding import Bounding, Clip
+from privcov.summing.check import Check, exactness_probe
+from privcov.summing.gpu.staging import Sender
+from privcov.summing.gram import WORD, Gram
+from privcov.table.blocks import Block, part_of
+
+_HALF = 2**16
+"""Freivalds' numbers of 32 bits go in halves, whose products with rows float64 holds exactly."""
+
+
+class DeviceSum:
+    """A running sum of qqᵀ that stays on its device until it is asked for."""
+
+    def __init__(self, schema: Schema, grid: Grid, device: Device) -> None:
+        check_device(device)
+        self._torch, self._place = device.torch, device.place
+        self._bounding, self._grid = Bounding.of(schema, grid), grid
+        self._numbers = [
+            (numbers, self._sent(numbers.middles), self._sent(numbers.steps))
+            for numbers in self._bounding.numbers
+        ]
+        clip = self._bounding.clip
+        self._rooms = () if clip is None else tuple(map(self._sent, clip.rooms))
+        self._total: Gram | None = None
+        self._rows = self._reach = 0
+        shape = (grid.dimension, grid.dimension)
+        self._low = self._torch.zeros(shape, dtype=self._torch.int64, device=self._place)
+        self._check = Check(grid.dimension)
+        weights = self._check.weights.view(np.uint32).astype(np.int64)
+        self._halves = self._sent(np.stack([weights % _HALF, weights // _HALF], axis=1).astype(np.float64))
+        self._expected = self._torch.zeros(grid.dimension, dtype=self._torch.int64, device=self._place)
+        self._sender = Sender(device)
+        self._gathered: Any = None
+        self._waiting = 0
+
+    def add(self, block: Block) -> None:
+        """Bound the rows of a block and add them."""
+        for start in range(0, len(block[0]), BLOCK_ROWS):
+            part = part_of(block, start, start + BLOCK_ROWS)
+            if isinstance(part, np.ndarray) and abs(part.strides[0]) < abs(part.strides[1]):
+                self.add_cells(self._sender.send(part.T).T)  # a table whose rows lie one after the other
+            else:
+                self.add_cells(self._sender.send(part))
+
+    def add_cells(self, cells: Any) -> None:
+        """The same for at most ``BLOCK_ROWS`` rows whose cells are a tensor, one row of it for each column.
+
+        Rows wait until there are enough for a product: one of few rows costs more in adding than in multiplying.
+        """
+        rows = self.bounded(cells)
+        if not self._waiting and rows.shape[1] == BLOCK_ROWS:
+            self._multiply(rows)
+            return
+        if self._gathered is None:
+            self._gathered = rows.new_empty((len(rows), BLOCK_ROWS))
+        for part in rows.tensor_split([BLOCK_ROWS - self._waiting], dim=1):
+            self._gathered[:, self._waiting : self._waiting + part.shape[1]] = part
+            self._waiting += part.shape[1]
+            if self._waiting == BLOCK_ROWS:
+                self._multiply_waiting()
+
+    def _multiply_waiting(self) -> None:
+        if self._waiting:
+            self._multiply(self._gathered[:, : self._waiting])
+        self._waiting = 0
+
+    def _multiply(self, rows: Any) -> None:
+        reach = rows.shape[1] * self._grid.squared_norm_bound
+        if self._reach + reach > WORD:
+            self._carry()
+        self._reach += reach
+        self._rows += rows.shape[1]
+        self._low += (rows @ rows.T).to(self._torch.int64)
+        self._see(rows)
+
+    def bounded(self, cells: Any) -> Any:
+        """Whole-number rows, one for each column of the result: ``Bounding.rows``, step by step."""
+        torch, bounding, schema = self._torch, self._bounding, self._bounding.schema
+        one = bounding.one
+        made = torch.empty((self._grid.dimension, cells.shape[1]), dtype=torch.float64, device=self._place)
+        missing = ~torch.isfinite(cells)
+        for numbers, middles, steps in self._numbers:
+            scaled = torch.sub(cells[numbers.run], middles, out=made[numbers.features])
+            scaled.div_(steps).clamp_(-one, one).round_().masked_fill_(missing[numbers.run], 0.0)
+            for row, fill in enumerate(numbers.fills.tolist()):
+                if fill:
+                    scaled[row].masked_fill_(missing[numbers.places[row]], fill)
+        made[: int(schema.intercept)] = one
+        for at, place, column in bounding.levels:
+            found = cells[place]
+            if column.fill is not None:
+                found = found.masked_fill(missing[place], float(column.levels.index(column.fill)))
+            for position in range(len(column.levels)):
+                torch.mul(found == position, one, out=made[at + position])
+        for place, feature in bounding.indicators:
+            torch.mul(missing[place], one, out=made[feature])
+        if bounding.emptying:
+            made.masked_fill_(missing[sorted(bounding.emptying)].any(dim=0), 0.0)
+        if bounding.clip is not None:
+            self._shrink(made, bounding.clip)
+        # Unreachable, and cheap to check on every row, as in ``Bounding``.
+        return made.masked_fill_(~(_squares(made) <= self._grid.squared_norm_bound), 0.0)
+
+    def gram(self) -> Gram:
+        """The sum, back in this process, if Freivalds' check confirms it."""
+        self._multiply_waiting()
+        total = self._carry()
+        self._check.expect(self._expected.cpu().numpy())
+        if not self._check.passes(total):
+            raise InternalError()
+        return total
+
+    def _see(self, rows: Any) -> None:
+        """Add Σ q(q·v) modulo 2^32, in halves of 16 bits: sums below 2^20 · 2^16 · max(rows, columns) < 2^53."""
+        low, high = (rows.T @ self._halves).to(self._torch.int64).unbind(dim=1)
+        seen = (low + (high % _HALF) * _HALF) % _HALF**2
+        halves = self._torch.stack([seen % _HALF, seen // _HALF], dim=1).to(self._torch.float64)
+        low, high = (rows @ halves).to(self._torch.int64).unbind(dim=1)
+        self._expected += low + (high % _HALF) * _HALF
+
+    def _carry(self) -> Gram:
+        """Hand what is summed so far to the process, whose sum never overflows; returns that one."""
+        words = self._low.cpu().numpy()
+        if self._place.type == "cpu":
+            words = words.copy()
+        part = Gram.from_transport(self._grid, words, None, rows=self._rows, reach=self._reach)
+        if self._total is None:
+            self._total = part
+        else:
+            self._total.merge(part)
+        self._low.zero_()
+        self._reach = self._rows = 0
+        return self._total
+
+    def _shrink(self, made: Any, clip: Clip) -> None:
+        torch = self._torch
+        squared = sum(_squares(made[run]) for run in clip.features)
+        available, radius = self._rooms
+        if clip.indicators:
+            taken = (made[list(clip.indicators)] != 0).sum(dim=0)
+            available, radius = available[taken], radius[taken]
+        factor = torch.where(squared > available, radius / torch.sqrt(squared), torch.ones_like(squared))
+        for run in clip.features:
+            made[run].mul_(factor).round_()
+
+    def _sent(self, values: Any) -> Any:
+        return self._torch.from_numpy(np.array(values)).to(self._place)
+
+
+def _squares(rows: Any) -> Any:
+    """Σ q² over the first axis: whole numbers up to 2^52, exact in any order."""
+    return (rows * rows).sum(dim=0)
+
+
+@cache
+def check_device(device: Device) -> None:
+    """Once for every device: a product at the bound of exactness, compared with integers.
+
+    A library may compute float64 products from smaller ones; one that loses a bit anywhere is refused here.
+    """
+    rows, expected = exactness_probe()
+    torch = device.torch
+    sent = torch.from_numpy(rows).to(device.place)
+    made = (sent.T @ sent).to(torch.int64).cpu().numpy()
+    if made[np.triu_indices(rows.shape[1])].tolist() != expected:
+        raise InternalError()

@@ -1,0 +1,181 @@
+"""The exact integer Gram matrix Σ qqᵀ of bounded rows: sensitive, so it never prints, copies or compares.
+
+Blocks are multiplied in float64, where every partial sum is a whole number below 2^53 and therefore exact in
+any order; blocks are added in int64, and carried into a second int64 word before that could overflow. The
+sum is the same bits for every order, batching, thread and engine. Proof: docs/proofs/exact-gram.md.
+"""
+
+from __future__ import annotations
+
+import hmac
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privcov.linalg.arrays import Floats
+from privcov.linalg.triangle import is_wide, symmetric, upper_of
+from privcov.schema.grid import BLOCK_ROWS, Grid
+from privcov.summing.sealed import Sealed
+
+_LOW_BITS = 32
+WORD = 2**62  # two words of this size still fit one int64
+MOST_ROWS = 2**50
+"""More than any cluster holds; the sum of so many fits two words."""
+_BAND = 2**24
+"""Entries of a product that are turned into integers at once: all of them, but for wide matrices."""
+_LINES = 2**20
+
+
+def _bands(dimension: int) -> Iterator[slice]:
+    step = max(1, _BAND // dimension)
+    return (slice(start, start + step) for start in range(0, dimension, step))
+
+
+class Gram(Sealed):
+    """A running sum of qqᵀ over rows of one grid. Add rows, merge partial sums, hand it to a mechanism.
+
+    >>> gram = Gram(Grid(dimension=2, exponent=20, squared_norm_bound=2**40))
+    >>> gram.add(np.array([[3.0, 4.0], [0.0, 1.0]]))
+    >>> gram.reveal_to_mechanism().tolist()
+    [9, 12, 17]
+    >>> print(gram)
+    Traceback (most recent call last):
+    TypeError: a Gram matrix is sensitive: only a mechanism may read it
+    """
+
+    __slots__ = ("__weakref__", "_high", "_low", "_reach", "_rows", "grid")
+    _refusal = "a Gram matrix is sensitive: only a mechanism may read it"
+
+    _word = WORD
+    """The magnitude at which int64 entries are carried; tests lower it to watch the carry."""
+
+    def __init__(self, grid: Grid) -> None:
+        self.grid = grid
+        self._rows = 0
+        self._reach = 0
+        """A bound on the magnitude of every entry of ``_low``."""
+        self._low: NDArray[Any] = np.zeros((grid.dimension, grid.dimension), dtype=np.int64)
+        self._high: NDArray[np.int64] | None = None
+        """Multiples of 2^32, once there are more rows than one int64 word surely holds."""
+
+    @classmethod
+    def of_public(cls, grid: Grid, upper: NDArray[Any], *, rows: int) -> Gram:
+        """An invented matrix of a public upper triangle, for simulation alone: no row was ever read for it."""
+        made = cls(grid)
+        made._rows = rows
+        made._low = np.zeros((grid.dimension, grid.dimension), dtype=object)
+        made._low[np.triu_indices(grid.dimension)] = upper
+        return made
+
+    @property
+    def rows(self) -> int:
+        """How many rows were added: public under replace-one, sensitive under add-remove."""
+        return self._rows
+
+    def add(self, rows: Floats) -> None:
+        """Add the rows of a block that ``Bounding.rows`` made."""
+        for start in range(0, len(rows), BLOCK_ROWS):
+            part = rows[start : start + BLOCK_ROWS]
+            self._make_room(len(part) * self.grid.squared_norm_bound)
+            product = np.dot(part.T, part)  # unlike @, it lets other threads of Python run
+            for some in _bands(self.grid.dimension):
+                self._low[some] += product[some].astype(np.int64)
+            self._rows += len(part)
+
+    def merge(self, other: Gram) -> None:
+        """Add another partial sum over other rows of the same grid."""
+        if other.grid != self.grid:
+            raise ValueError("partial sums of two different grids do not add")
+        self._make_room(other._reach)
+        self._low += other._low
+        self._rows += other._rows
+        if other._high is not None:
+            self._high = other._high.copy() if self._high is None else self._high + other._high
+
+    def reveal_to_mechanism(self) -> NDArray[Any]:
+        """The exact upper triangle in ``numpy.triu_indices`` order: Python integers, or int64 where it is wide.
+
+        A wide one that int64 does not hold is Python integers all the same; one that it does is below 2^62 + 2^32.
+        For a mechanism's ``answer`` and nothing else: what leaves a mechanism is private, this is not.
+        """
+        exact = upper_of(self._low)
+        if self._high is not None:
+            return exact.astype(object) + upper_of(self._high).astype(object) * 2**_LOW_BITS
+        return exact if is_wide(self.grid.dimension) else exact.astype(object)
+
+    def is_possible(self) -> bool:
+        """Whether rows of the grid, as many as were counted, can have this sum: asked of one that another process made.
+
+        The trace is at most rows times the bound, the intercept's entry is what the rows say, no diagonal entry is
+        negative and none off it is larger than the two on it allow. Necessary, not sufficient: some other rows have it.
+        """
+        diagonal = [int(value) for value in self._low.diagonal()]
+        if self._high is not None:
+            diagonal = [
+                low + int(high) * 2**_LOW_BITS
+                for low, high in zip(diagonal, self._high.diagonal(), strict=True)
+            ]
+        most = self._rows * self.grid.squared_norm_bound
+        if not 0 <= self._rows <= MOST_ROWS or min(diagonal) < 0 or sum(diagonal) > most:
+            return False
+        if self.grid.intercept and diagonal[0] != self._rows * 4**self.grid.exponent:
+            return False
+        if (
+            max(int(self._low.max()), -int(self._low.min())) > self._reach
+            or self._reach > WORD + 2**_LOW_BITS
+        ):
+            return False
+        lengths = np.sqrt(np.array(diagonal, dtype=np.float64)) * (1 + 2**-40)  # floats err by far less
+        for some in _bands(self.grid.dimension):
+            entries = self._low[some].astype(np.float64)
+            if self._high is not None:
+                entries += self._high[some] * 2.0**_LOW_BITS
+            if (np.abs(entries) > np.multiply.outer(lengths[some], lengths)).any():
+                return False
+        return True
+
+    def agrees_with(self, weights: NDArray[np.int32], expected: NDArray[np.int32]) -> bool:
+        """Whether the sum times ``weights`` is ``expected`` modulo 2^32: Freivalds' check, which says no more."""
+        low = self._low.astype(np.uint32).view(np.int32)  # what was carried is a multiple of 2^32
+        return bool(np.array_equal(np.einsum("ij,j->i", low, weights), expected))
+
+    def words_for_transport(self) -> tuple[NDArray[np.int64], NDArray[np.int64] | None, int]:
+        """The upper triangle in words, and their reach: for ``partial.py``, which sends it to another process."""
+        return upper_of(self._low), None if self._high is None else upper_of(self._high), self._reach
+
+    @classmethod
+    def from_transport(
+        cls, grid: Grid, low: NDArray[np.int64], high: NDArray[np.int64] | None, *, rows: int, reach: int
+    ) -> Gram:
+        """What ``words_for_transport`` took apart, or a whole matrix of words that nobody else keeps."""
+        made = cls(grid)
+        made._low = symmetric(low, grid.dimension) if low.ndim == 1 else low
+        made._high = None if high is None else symmetric(high, grid.dimension)
+        made._rows, made._reach = rows, reach
+        return made
+
+    def fingerprint(self, key: bytes, about: str) -> str:
+        """Tells to the holder of the key, and to nobody else, whether two sums are the same: for a private ledger.
+
+        An HMAC of the exact sum, its grid, its number of rows and ``about``; the same for every order and engine.
+        """
+        facts = (self.grid.dimension, self.grid.exponent, self._rows)
+        made, exact = (
+            hmac.new(key, "\n".join(map(str, facts)).encode("ascii"), "sha256"),
+            self.reveal_to_mechanism(),
+        )
+        for start in range(0, len(exact), _LINES):
+            made.update(("\n" + "\n".join(map(str, exact[start : start + _LINES].tolist()))).encode("ascii"))
+        made.update(f"\n{about}".encode())
+        return made.hexdigest()
+
+    def _make_room(self, reach: int) -> None:
+        """Carry, if entries ``reach`` larger might not fit one word; then expect them."""
+        if self._reach + reach > self._word:
+            carried = self._low >> _LOW_BITS
+            self._high = carried if self._high is None else self._high + carried
+            self._low &= 2**_LOW_BITS - 1
+            self._reach = 2**_LOW_BITS
+        self._reach += reach

@@ -1,0 +1,147 @@
+"""Whether a file is what it says, as far as anyone can tell without the data.
+
+Every check is a sentence that holds or does not. Nothing here opens a table: what is recomputed follows from
+the file alone. What no check can tell is in docs/explain/signing.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from privcov.errors import VerificationError
+from privcov.privacy import display
+from privcov.releases import codec, documents
+from privcov.releases.release import Release, assembled
+from privcov.releases.signing import PublicKey
+from privcov.unbounded import codec as estimates
+from privcov.unbounded.estimate import GaussianEstimate
+from privcov.verification.consistency import confirmed, disagreements
+
+
+@dataclass(frozen=True, kw_only=True)
+class Check:
+    """One thing that was looked at, whether it holds, and what was found."""
+
+    name: str
+    holds: bool
+    words: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Verdict:
+    """Everything that was looked at. Where the seal fails nothing else is: no field could be believed; nor is it where
+    a key was given and the file is not, byte for byte, what this key signed."""
+
+    what: str
+    checks: tuple[Check, ...]
+    signer: PublicKey | None
+    """The key whose signature holds, whoever has its private half."""
+
+    @property
+    def holds(self) -> bool:
+        """Whether every check holds."""
+        return all(check.holds for check in self.checks)
+
+    def insist(self, path: str | Path) -> None:
+        """Refuse the file at this path if something of it does not hold."""
+        if not self.holds:
+            failed = ", ".join(check.name for check in self.checks if not check.holds)
+            raise VerificationError(
+                "E609", f"{path} is not verified: {failed}.", "Do not use it; ask its steward."
+            )
+
+
+def verify(path: str | Path, *, key: PublicKey | None = None) -> Verdict:
+    """Look at a release or an estimate as its reader should before using it.
+
+    Guarantee: a verdict that holds for a ``key`` means that the owner of its private half signed exactly these
+    bytes, and that the certificate follows from itself. Without a key, it means only that the file is whole
+    and agrees with itself. A file that cannot be read as either raises ``ReleaseError``.
+    """
+    with documents.opened(path, what="release") as (text, body):
+        document = documents.parse(text, what="release")
+        family = document["format"].rpartition("/")[0]
+        form = estimates.FORM if family == estimates.FORM.family else codec.FORM
+        form.of_this_version(document)
+        try:
+            signer = form.signer(document)
+            canonical = documents.to_text(document) == text
+            told = (
+                Check(name="bytes", holds=canonical, words=_CANONICAL if canonical else _REWRITTEN),
+                _origin(signer, key),
+            )
+            if key is not None and not all(check.holds for check in told):
+                return Verdict(what=form.what, checks=told, signer=signer)
+            if form is estimates.FORM:
+                about = tuple(_about_estimate(form.decoded(document, estimates.unsealed)))
+            else:
+                about = tuple(_about_release(assembled(form.decoded(document, codec.unsealed, body))))
+        except VerificationError as failure:
+            broken = Check(
+                name="seal", holds=False, words=f"{failure.sentence[0].upper()}{failure.sentence[1:]}"
+            )
+            return Verdict(what=form.what, checks=(broken,), signer=None)
+    known = Check(name="form", holds=True, words=_FORM.format(form.format))
+    return Verdict(what=form.what, checks=(known, *told, *about), signer=signer)
+
+
+_FORM = "The format is {}: every field is known, every number exact, sizes fit, what is said twice agrees."
+_CANONICAL = "The file is byte for byte as privcov writes it."
+_REWRITTEN = "The file was rewritten: its bytes are not those that privcov writes."
+
+
+def _origin(signer: PublicKey | None, key: PublicKey | None) -> Check:
+    if signer is None:
+        words = "NOT SIGNED. The digest matches, which finds accidents; anyone could have written this file."
+        if key is not None:
+            words += f" You asked for the key {key.fingerprint}."
+        return Check(name="origin", holds=key is None, words=words)
+    if key is None:
+        words = (
+            f"The signature holds, by the key {signer.fingerprint}. Anyone can make a key: trust comes from "
+            "comparing these words with the steward's, or from --key with the steward's public key."
+        )
+        return Check(name="origin", holds=True, words=words)
+    if signer == key:
+        return Check(name="origin", holds=True, words=f"Signed with the key you gave: {key.fingerprint}.")
+    words = f"Signed with ANOTHER KEY, {signer.fingerprint}; you gave {key.fingerprint}."
+    return Check(name="origin", holds=False, words=words)
+
+
+def _about_release(release: Release) -> Iterator[Check]:
+    certificate = release.certificate
+    yield _randomness(certificate.randomness, certificate.arithmetic)
+    against = disagreements(release)
+    if against:
+        words = f"The certificate contradicts itself: {'; '.join(against)}."
+    else:
+        words = f"The certificate follows from itself: {confirmed(release)}."
+    yield Check(name="certificate", holds=not against, words=words)
+
+
+def _about_estimate(estimate: GaussianEstimate) -> Iterator[Check]:
+    made = estimate.certificate
+    yield _randomness(made.randomness, made.arithmetic)
+    words = (
+        f"The shares of {len(made.budget)} rounds add up to rho = {display(made.loss.rho)} exactly; "
+        "the size of their noise is not in the file and cannot be checked."
+    )
+    yield Check(
+        name="certificate", holds=True, words=words
+    )  # shares that do not add up are refused by the reader
+
+
+def _randomness(source: str, arithmetic: str) -> Check:
+    if source != "kernel":
+        return Check(
+            name="randomness",
+            holds=False,
+            words="A REHEARSAL: its noise can be repeated, so it protects nobody.",
+        )
+    words = {
+        "exact": "By its certificate, noise is exact and from the kernel's randomness.",
+        "idealized": "By its certificate, noise is from the kernel's randomness but IDEALIZED, in floating point.",
+    }[arithmetic]
+    return Check(name="randomness", holds=True, words=words)
