@@ -18,7 +18,8 @@ import privcov as pc
 from privcov.mechanisms.sensitivity import Sensitivity
 from privcov.privacy import Neighbours
 from privcov.schema.grid import Grid
-from privcov.summing.sum import bounding, sum_rows
+from privcov.summing import bounding
+from privcov.summing.sum import sum_rows
 from privcov.table import open_table
 
 D = 3
@@ -119,7 +120,7 @@ def test_noise_is_drawn_before_the_table_is_read(monkeypatch, people, schema):
     """A12: the time a draw takes can then say nothing about a person."""
     order = []
     from privcov.mechanisms.symmetric_wishart import SymmetricWishart
-    from privcov.publish.release import release as publish
+    from privcov.publish import release as publish
 
     draw, read = SymmetricWishart.draw, publish.sum_rows
     monkeypatch.setattr(SymmetricWishart, "draw", lambda *a, **k: (order.append("draw"), draw(*a, **k))[1])
@@ -130,7 +131,7 @@ def test_noise_is_drawn_before_the_table_is_read(monkeypatch, people, schema):
 
 def test_an_internal_error_remembers_nothing_of_its_cause(monkeypatch, people, schema):
     """Neither the message nor the chained exceptions may carry a value: loggers print both."""
-    from privcov.publish.release import release as publish
+    from privcov.publish import release as publish
 
     def fail(*_, **__):
         raise ValueError("salary 123456 of Ann")

@@ -16,7 +16,7 @@ from broken_readers import quoted_line_breaks
 from privcov.cli import main
 from privcov.ledger import holding
 from privcov.mechanisms.base import Draw
-from privcov.publish.release import release as publish
+from privcov.publish import release as publish
 from privcov_lab.bench import attacks, reliability
 from privcov_lab.bench.hostile import Shell
 

@@ -6,10 +6,8 @@ import warnings
 
 import numpy as np
 import pytest
-from privcov.summing.sum.gpu import staging as sending
 
 import privcov as pc
-from privcov.engines import Local, engine_named
 from privcov.errors import InternalError, ParameterError
 from privcov.linalg import devices
 from privcov.linalg.devices import Device
@@ -17,6 +15,8 @@ from privcov.noise.idealized.chain import sample_chain
 from privcov.noise.randomness import rehearsal
 from privcov.repair import METHODS
 from privcov.schema.grid import Grid
+from privcov.summing.engines import Local, engine_named
+from privcov.summing.gpu import staging as sending
 from privcov.summing.sum import HostSum, sum_rows
 from privcov.table import open_table
 from privcov_lab.bench import device as bench

@@ -23,12 +23,23 @@ import pytest
 
 import privcov as pc
 import privcov.table.csv as csv_module
-from privcov.engines import AnyFragment, Dask, Engine, Local, Spark, Work, attempt, base, engine_named, gather
 from privcov.errors import InputError, InternalError, ParameterError
 from privcov.frame.radii import candidates, cut_off
 from privcov.schema import Schema
 from privcov.schema.grid import Grid
 from privcov.summing.check import Check, check_arithmetic
+from privcov.summing.engines import (
+    AnyFragment,
+    Dask,
+    Engine,
+    Local,
+    Spark,
+    Work,
+    attempt,
+    base,
+    engine_named,
+    gather,
+)
 from privcov.summing.gram import Gram
 from privcov.summing.sum import sum_fragment, sum_rows
 from privcov.summing.wire import decode_sensitive_sum, encode_sensitive_sum

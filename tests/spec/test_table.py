@@ -26,11 +26,11 @@ import scipy.sparse
 
 import privcov.table.records as records_module
 import privcov.table.sources as sources_module
-from privcov.engines import Local
 from privcov.errors import InputError, InternalError
 from privcov.schema import Schema
 from privcov.schema.dialect import RFC_4180
 from privcov.schema.grid import Grid
+from privcov.summing.engines import Local
 from privcov.summing.sum import sum_rows
 from privcov.table import headers, open_table
 from privcov.table.cells import UNKNOWN

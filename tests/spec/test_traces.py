@@ -29,18 +29,18 @@ import pytest
 import privcov as pc
 from privcov import errors
 from privcov import ledger as ledger_module
-from privcov.engines import AnyFragment, Engine, Local, Work, attempt
 from privcov.errors import InputError, InternalError, without_frames, without_reasons
 from privcov.frame import choice, walk
 from privcov.ledger import Request
 from privcov.mechanisms import MECHANISMS
 from privcov.mechanisms.adaptive import PrivateTrace
 from privcov.mechanisms.base import Draw
-from privcov.noise.laws import randomness
+from privcov.noise import randomness
 from privcov.noise.randomness import rehearsal
-from privcov.publish.release import paying
+from privcov.publish import paying
 from privcov.releases import certificate
 from privcov.schema.grid import Grid
+from privcov.summing.engines import AnyFragment, Engine, Local, Work, attempt
 from privcov.summing.gram import Gram
 from privcov.summing.sealed import Sealed
 from privcov.table import Table, open_table

@@ -12,10 +12,10 @@ import pyarrow as pa
 import pytest
 
 import privcov as pc
-from privcov.engines import Local
 from privcov.estimators import PrivateCovariance
 from privcov.schema import Schema
 from privcov.schema.grid import Grid
+from privcov.summing.engines import Local
 from privcov.summing.sum import sum_rows
 from privcov.table import open_table
 from privcov.unbounded.rows import open_rows, read_rows

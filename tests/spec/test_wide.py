@@ -22,6 +22,7 @@ from privcov.noise.exact import products, uniforms
 from privcov.noise.laws import LAWS
 from privcov.noise.randomness import rehearsal
 from privcov.planning.candidates import decide
+from privcov.releases import triangle as words
 from privcov.releases.codec import FORM
 from privcov.releases.documents import to_text
 from privcov.releases.signing import keygen
@@ -47,7 +48,7 @@ def numeric(dimension):
 def wide(monkeypatch):
     """Fifteen entries are wide, and four are a piece."""
     monkeypatch.setattr(triangle, "WIDE", 5)
-    monkeypatch.setattr(triangle, "_PIECE", 4)
+    monkeypatch.setattr(words, "_PIECE", 4)
     monkeypatch.setattr(uniforms, "PIECE", 4)
     monkeypatch.setattr(products, "PIECE", 4)
 

@@ -20,9 +20,9 @@ import pyarrow.parquet as pq
 import pytest
 
 import privcov.table.csv as csv_module
-from privcov.engines import AnyFragment, Engine, Local, gather
 from privcov.schema import Schema
 from privcov.schema.grid import Grid
+from privcov.summing.engines import AnyFragment, Engine, Local, gather
 from privcov.summing.gram import Gram
 from privcov.summing.sum import sum_fragment, sum_rows
 from privcov.summing.wire import decode_sensitive_sum

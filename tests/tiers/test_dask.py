@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from privcov.engines import Dask, Local
 from privcov.errors import InputError, InternalError, ParameterError
 from privcov.frame.radii import candidates, cut_off
+from privcov.summing.engines import Dask, Local
 from privcov.table import open_table
 
 distributed = pytest.importorskip("distributed", reason="needs pip install 'privcov[dask]'")

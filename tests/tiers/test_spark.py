@@ -15,8 +15,8 @@ from typing import Any
 
 import pytest
 
-from privcov.engines import Spark
 from privcov.errors import InputError, ParameterError
+from privcov.summing.engines import Spark
 from privcov.table import open_table
 
 pyspark = pytest.importorskip("pyspark", reason="needs pip install 'privcov[spark]'")
@@ -192,7 +192,7 @@ BARE = """
 import sys
 import tomllib
 from pyspark.sql import SparkSession
-from privcov.engines import Spark
+from privcov.summing.engines import Spark
 from privcov.errors import InputError
 from privcov.schema import Schema
 from privcov.table import open_table
