@@ -151,7 +151,7 @@ def test_every_error_code_in_the_source_is_one_code_for_one_kind():
         "VerificationError": "6",
     }
     found = 0
-    for path in (ROOT / "src").rglob("*.py"):
+    for path in [*(ROOT / "src").rglob("*.py"), *(ROOT / "lab/src").rglob("*.py")]:
         for kind, code in re.findall(r"(\w+Error)\(\s*\"E(\d{3})\"", path.read_text()):
             assert code[0] == digit[kind], f"{path.name}: {kind} E{code}"
             found += 1

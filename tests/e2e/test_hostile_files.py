@@ -241,8 +241,12 @@ def test_no_command_prints_but_through_the_place_that_escapes():
     from pathlib import Path
 
     import privcov.cli
+    import privcov_lab.cli
 
-    for path in Path(privcov.cli.__file__).parent.glob("*.py"):
+    for path in [
+        *Path(privcov.cli.__file__).parent.glob("*.py"),
+        *Path(privcov_lab.cli.__file__).parent.glob("*.py"),
+    ]:
         text = path.read_text()
         if path.name != "output.py":
             assert " print(" not in text, path.name

@@ -66,32 +66,19 @@ def imported(path):
 
 
 def reaches_experiments(path):
-    return any(name.startswith("privcov_lab.experiments") for name in imported(path))
+    return any(name.startswith("privcov_lab") for name in imported(path))
 
 
-CAN_RELEASE = [
-    "mechanisms",
-    "exact",
-    "sphere",
-    "publish.py",
-    "gram.py",
-    "released.py",
-    "certificate.py",
-    "codec.py",
-]
-
-
-@pytest.mark.parametrize("part", CAN_RELEASE)
-def test_nothing_that_makes_a_release_imports_an_experiment(part):
-    files = [SOURCE / part] if part.endswith(".py") else sorted((SOURCE / part).rglob("*.py"))
-    assert files
+def test_nothing_of_the_library_imports_an_experiment():
+    files = sorted(SOURCE.rglob("*.py"))
+    assert len(files) > 200
     assert not [path.name for path in files if reaches_experiments(path)]
 
 
 def test_an_import_of_an_experiment_would_be_seen(tmp_path):
     """Canary: both ways to write it, inside a function too."""
     for number, line in enumerate(
-        ["from privcov_lab.experiments.gibbs import gibbs_subspace", "from privcov import experiments"]
+        ["from privcov_lab.experiments.gibbs import gibbs_subspace", "from privcov_lab import experiments"]
     ):
         path = tmp_path / f"{number}.py"
         path.write_text(f"def hidden():\n    {line}\n")

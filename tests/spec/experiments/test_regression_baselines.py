@@ -6,15 +6,12 @@ file); with 4 000 draws they find noise wrong by 10 %, and the canary is noise o
 
 from __future__ import annotations
 
-import ast
 import math
 from fractions import Fraction
-from pathlib import Path
 
 import numpy as np
 import pytest
 
-import privcov
 from privcov.accounting import gaussian_delta
 from privcov.errors import PrivcovError
 from privcov.noise.randomness import rehearsal
@@ -151,23 +148,3 @@ def test_the_largest_noise_eigenvalue_is_below_its_bound_at_the_stated_rate():
         largest = np.linalg.eigvalsh((noise + noise.transpose(0, 2, 1)) / 2)[:, -1]
         assert (largest > _largest_noise(d, 0.05)).mean() <= 0.05
         assert np.quantile(largest, 0.95) > 0.4 * _largest_noise(d, 0.05)
-
-
-def test_nothing_that_makes_a_release_imports_an_experiment():
-    home = Path(privcov.__file__).parent
-    for path in [
-        home / "publish.py",
-        home / "preparing.py",
-        *home.glob("mechanisms/*.py"),
-        *home.glob("exact/*.py"),
-        *home.glob("row_norm/*.py"),
-    ]:
-        names = {
-            name
-            for node in ast.walk(ast.parse(path.read_text()))
-            for name in (
-                [node.module or ""] if isinstance(node, ast.ImportFrom)
-                else [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
-            )
-        }  # fmt: skip
-        assert not [name for name in names if name.startswith("privcov_lab.experiments")]
