@@ -16,7 +16,7 @@ from broken_readers import quoted_line_breaks
 from privcov.cli import main
 from privcov.ledger import holding
 from privcov.mechanisms.base import Draw
-from privcov.publish import release as publish
+from privcov.publish import sequence
 from privcov_lab.bench import attacks, reliability
 from privcov_lab.bench.hostile import Shell
 
@@ -26,9 +26,9 @@ def attacked(part: str, *, most: int, commands: Any = main) -> dict[str, Any]:
     return reliability.attacked(part, what, cases, most=most)
 
 
-def keeping(work: Any, draw: Draw) -> Any:
+def keeping(work: Any, bill: Any, draw: Draw, frame: Any) -> Any:
     work.draw = draw
-    return work(draw)
+    return work(bill, draw, frame)
 
 
 def repeating(words: list[str]) -> int:
@@ -45,7 +45,7 @@ result: dict[str, Any] = {
 result["fine"] = {part: attacked(part, most=2) for part in ("second names", "tracebacks", "addresses")}
 holding.Held.check = lambda self: None  # type: ignore[method-assign]
 Draw.taken = lambda draw: draw  # type: ignore[method-assign, assignment, misc, return-value]
-publish.without_reasons = keeping  # type: ignore[assignment]
+sequence.without_reasons = keeping  # type: ignore[assignment]
 attacks.ROUTES = {"with line breaks": quoted_line_breaks}
 result["broken"] = {part: attacked(part, most=1) for part in ("second names", "tracebacks", "records")}
 result["broken"]["addresses"] = attacked("addresses", most=1, commands=repeating)

@@ -48,7 +48,19 @@ from privcov.unbounded import entry, estimate, moments
 from privcov_lab.bench import recording
 
 HOME = str(Path(pc.__file__).parent)
-BRIDGES = ("publish/release.py", "entry.py", "paying.py", "errors.py", "choice.py", "walk.py")
+BRIDGES = (
+    *("publish/release.py", "sequence.py", "row_norm.py", "entry.py"),
+    *("paying.py", "errors.py", "choice.py", "walk.py"),
+)
+    "publish/release.py",
+    "sequence.py",
+    "row_norm.py",
+    "entry.py",
+    "paying.py",
+    "errors.py",
+    "choice.py",
+    "walk.py",
+)
 """The files whose frames a failure can leave once something secret is known."""
 MARK = (37.28125, 61.40625)
 """A person's two cells, which no other number in this file equals."""
@@ -340,12 +352,12 @@ def test_partial_sums_of_other_processes_are_in_no_frame(table: str, secrets: Se
 def test_the_recorder_sees_a_draw_that_outlives_its_answer(
     table: str, secrets: Secrets, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def keeping(work: Any, draw: Draw) -> Any:
+    def keeping(work: Any, bill: Any, draw: Draw, frame: Any) -> Any:
         work.draw = draw
-        return work(draw)
+        return work(bill, draw, frame)
 
     monkeypatch.setattr(Draw, "taken", lambda draw: draw)
-    monkeypatch.setattr("privcov.publish.release.without_reasons", keeping)
+    monkeypatch.setattr("privcov.publish.sequence.without_reasons", keeping)
     caught = failure(lambda: SPENDERS["gaussian"](table, deliver=full_disk))
     assert caught is not None
     assert set(Seen(caught).leaks(secrets)) == {"noise and noisy sum"}

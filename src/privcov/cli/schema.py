@@ -175,25 +175,15 @@ def explain(
 def _private_norm(
     data: str, schema: Schema, loss: Loss | None, share: str, ledger: str | None
 ) -> dict[str, Any]:
-    from functools import partial
-
-    from privcov.frame.choice import NormChoice, choose_row_norm
-    from privcov.noise.randomness import kernel
-    from privcov.planning.candidates import choose
-    from privcov.publish.paying import order_for_norm, pay
-    from privcov.schema.grid import Grid
+    from privcov.publish.row_norm import private_row_norm
 
     if loss is None:
         raise click.UsageError("--data spends a share of a loss: give --epsilon or --rho.")
-    taken = choose(loss=loss, grid=Grid.of(schema))
-    choice, mechanism = NormChoice.of(taken.loss, share=share), taken.mechanism
-    source = kernel()
-    bill = pay(ledger, partial(order_for_norm, data, schema=schema, choice=choice), randomness=source)
-    picked = choose_row_norm(data, schema=schema, choice=choice, mechanism=mechanism, randomness=source)
-    bill.delivered(lambda: {"squared_row_norm_bound": str(picked.squared_norm_bound)})
+    chosen = private_row_norm(data, schema=schema, loss=loss, share=share, ledger=ledger)
+    squared = chosen.schema.squared_norm_bound
     return {
-        "row_norm_bound": float(picked.squared_norm_bound) ** 0.5,
-        "noise": float(picked.squared_norm_bound / schema.squared_norm_bound),
-        "price": str(choice.price),
-        "rest": str(choice.rest),
+        "row_norm_bound": float(squared) ** 0.5,
+        "noise": float(squared / schema.squared_norm_bound),
+        "price": str(chosen.price),
+        "rest": str(chosen.rest),
     }

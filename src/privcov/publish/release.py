@@ -1,25 +1,27 @@
-"""The only bridge from sensitive rows to a public release: check, pay, draw, read, sum, certify.
+"""A release: check, then the guarded sequence of pay, draw, read, sum, certify, deliver (``sequence.py``).
 
-Nothing else in privcov sees both the data and the outside. Everything that can be refused is refused from
-public facts before the first value is read; after that there are no data-dependent errors. Noise and rows are known
-to ``read`` alone, and an exception that leaves it takes none of its variables along.
+Everything that can be refused is refused from public facts before the first value is read; after that there are no
+data-dependent errors.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
 
-from privcov.errors import InputError, without_reasons
+from privcov.errors import InputError
 from privcov.ledger import Ledger
 from privcov.linalg.devices import using
 from privcov.mechanisms.base import Draw, Mechanism, Upper, answer
 from privcov.noise.randomness import Randomness, kernel
 from privcov.privacy import Amount, Loss
 from privcov.publish.check import prepare
-from privcov.publish.paying import pay
+from privcov.publish.paying import Bill
+from privcov.publish.sequence import guarded
 from privcov.releases.certificate import Certificate
 from privcov.releases.release import Release
 from privcov.releases.sketch import Sketch
@@ -28,7 +30,7 @@ from privcov.schema import Schema
 from privcov.schema.grid import Grid
 from privcov.summing.engines import Engine, Progress
 from privcov.summing.sum import sum_rows
-from privcov.table import open_table
+from privcov.table import Table, open_table
 
 
 def release(
@@ -81,48 +83,71 @@ def release(
         expect_rows=expect_rows,
         options={**options, "as_published": as_published},
     )
-    decided, table, runner, choice = ready.decided, ready.table, ready.engine, ready.choice
-    chosen, loss, rest, extra = decided.mechanism, decided.loss, decided.loss, {}
+    decided, runner, choice = ready.decided, ready.engine, ready.choice
     source = kernel() if randomness is None else randomness
-
-    bill = pay(ledger, ready.order, randomness=source)
-
+    loss, rest, extra = decided.loss, decided.loss, {}
     if choice is not None:
-        schema, chosen = choice.choose(
-            data, schema=schema, mechanism=chosen, randomness=source, engine=runner
-        )
-        table, rest, extra = open_table(data, schema), choice.rest, choice.options
-    grid = Grid.of(schema)
+        rest, extra = choice.rest, choice.options
 
-    def read(draw: Draw) -> tuple[int | None, tuple[Upper, Sketch | None]]:
-        gram = sum_rows(table, schema, grid, engine=runner, progress=progress)
-        bill.saw(lambda key: gram.fingerprint(key, schema.published().to_toml()))
+    def draw() -> tuple[Draw, Frame]:
+        frame = Frame(schema=schema, mechanism=decided.mechanism, table=ready.table)
+        if choice is not None:
+            under, chosen = choice.choose(
+                data, schema=schema, mechanism=frame.mechanism, randomness=source, engine=runner
+            )
+            frame = Frame(schema=under, mechanism=chosen, table=open_table(data, under))
+        return frame.mechanism.draw(loss=rest, grid=frame.grid, randomness=source), frame
+
+    def read(bill: Bill, noise: Draw, frame: Frame) -> tuple[Frame, int | None, tuple[Upper, Sketch | None]]:
+        gram = sum_rows(frame.table, frame.schema, frame.grid, engine=runner, progress=progress)
+        bill.saw(lambda key: gram.fingerprint(key, frame.schema.published().to_toml()))
         with using(runner.device):
-            return _public_rows(gram.rows, loss, schema), answer(draw, gram)
+            return frame, _public_rows(gram.rows, loss, frame.schema), answer(noise, gram)
 
-    rows, (upper, sketch) = without_reasons(read, chosen.draw(loss=rest, grid=grid, randomness=source))
-    law = chosen.law(loss=rest, grid=grid)
-    made = Release(
-        schema=schema.published(),
-        rows=rows,
-        upper=kept(upper, grid=grid, rows=rows, law=law),
-        sketch=sketch,
-        certificate=Certificate(
-            mechanism=chosen.name,
-            options={**chosen.options, **decided.options, **extra},
-            loss=loss,
-            law=law,
-            arithmetic=chosen.arithmetic,
-            randomness=source.kind,
-            proof=chosen.proof,
-            timing=chosen.timing_note,
-            created=bill.created,
-        ),
+    def certify(found: tuple[Frame, int | None, tuple[Upper, Sketch | None]], created: str) -> Release:
+        frame, rows, (upper, sketch) = found
+        law = frame.mechanism.law(loss=rest, grid=frame.grid)
+        return Release(
+            schema=frame.schema.published(),
+            rows=rows,
+            upper=kept(upper, grid=frame.grid, rows=rows, law=law),
+            sketch=sketch,
+            certificate=Certificate(
+                mechanism=frame.mechanism.name,
+                options={**frame.mechanism.options, **decided.options, **extra},
+                loss=loss,
+                law=law,
+                arithmetic=frame.mechanism.arithmetic,
+                randomness=source.kind,
+                proof=frame.mechanism.proof,
+                timing=frame.mechanism.timing_note,
+                created=created,
+            ),
+        )
+
+    return guarded(
+        ready.order,
+        ledger=ledger,
+        randomness=source,
+        draw=draw,
+        read=read,
+        certify=certify,
+        document=Release.to_dict,
+        deliver=deliver,
     )
-    if deliver is not None:
-        deliver(made)
-    bill.delivered(made.to_dict)
-    return made
+
+
+@dataclass(frozen=True, kw_only=True)
+class Frame:
+    """What a release is made under: as declared, or with a bound and a mechanism that were chosen privately."""
+
+    schema: Schema
+    mechanism: Mechanism
+    table: Table
+
+    @cached_property
+    def grid(self) -> Grid:
+        return Grid.of(self.schema)
 
 
 def _public_rows(rows: int, loss: Loss, schema: Schema) -> int | None:

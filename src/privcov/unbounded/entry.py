@@ -13,13 +13,14 @@ from typing import Any
 
 import numpy as np
 
-from privcov.errors import InputError, ParameterError, without_reasons
+from privcov.errors import InputError, ParameterError
 from privcov.ledger import Ledger, Request
 from privcov.linalg.arrays import Floats
 from privcov.mechanisms.gaussian import Gaussian
 from privcov.noise.randomness import Randomness, kernel
 from privcov.privacy import ZCDP, Amount, decimal_text
-from privcov.publish.paying import pay
+from privcov.publish.paying import Bill
+from privcov.publish.sequence import guarded
 from privcov.unbounded.covariance import METHODS, Facts, Found
 from privcov.unbounded.estimate import GaussianCertificate, GaussianEstimate
 from privcov.unbounded.mean import recursive_mean
@@ -90,35 +91,42 @@ def estimate_gaussian(
     order = Request(
         loss=loss, mechanism=method, options=options, grid={"dimension": len(names)}, rho=loss.rho
     )
-    bill = pay(ledger, lambda: order, randomness=source)
 
-    def work() -> tuple[int, Found, Floats | None, tuple[Spent, ...]]:
+    def read(bill: Bill) -> tuple[int, Found, Floats | None, tuple[Spent, ...]]:
         rows = read_rows(table)
         bill.saw(lambda key: fingerprint(rows, names, key))
         _enough(len(rows), paired=mean is None)
         with np.errstate(all="ignore"):  # a warning would tell that a huge value is there
             return len(rows), *_estimate(rows, mean, radius, method, facts, loss, source)
 
-    count, found, made_mean, spent = without_reasons(work)
-    made = GaussianEstimate(
-        columns=names,
-        mean=made_mean,
-        covariance=found.covariance,
-        certificate=GaussianCertificate(
-            mechanism=method,
-            options=options,
-            loss=loss,
-            budget=tuple((share.step, share.rho) for share in spent),
-            rows=count,
-            arithmetic="exact",
-            randomness=source.kind,
-            created=bill.created,
-        ),
+    def certify(done: tuple[int, Found, Floats | None, tuple[Spent, ...]], created: str) -> GaussianEstimate:
+        count, found, made_mean, spent = done
+        return GaussianEstimate(
+            columns=names,
+            mean=made_mean,
+            covariance=found.covariance,
+            certificate=GaussianCertificate(
+                mechanism=method,
+                options=options,
+                loss=loss,
+                budget=tuple((share.step, share.rho) for share in spent),
+                rows=count,
+                arithmetic="exact",
+                randomness=source.kind,
+                created=created,
+            ),
+        )
+
+    return guarded(
+        lambda: order,
+        ledger=ledger,
+        randomness=source,
+        draw=lambda: (),  # each round draws after the last one was read
+        read=read,
+        certify=certify,
+        document=GaussianEstimate.to_dict,
+        deliver=deliver,
     )
-    if deliver is not None:
-        deliver(made)
-    bill.delivered(made.to_dict)
-    return made
 
 
 def _estimate(

@@ -50,12 +50,8 @@ def quote(schema: Schema, loss: Loss, ledger: Ledger, *, mechanism: str, purpose
         "stronger": taken.loss.kind != loss.kind,
     }
     try:
-        request = order_for(taken.mechanism, loss=taken.loss, schema=schema, choice=None)
-        account = ledger.balance().account.ready_for(request)
-        price = account.price(request)
+        price, _ = ledger.quote(order_for(taken.mechanism, loss=taken.loss, schema=schema, choice=None))
         found["price"] = ", ".join(f"{word} {display(amount)}" for word, amount in price.items() if amount)
-        if not account.covers(price):
-            raise account.refusal(request, price)
     except BudgetError as refusal:
         found["refusal"] = _words(refusal)
     return found

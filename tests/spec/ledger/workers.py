@@ -17,6 +17,7 @@ from racers import LOSS, fork
 
 import privcov as pc
 import privcov.publish.release as publish
+import privcov.publish.sequence as sequence
 from privcov.cli import main
 from privcov.errors import BudgetError
 from privcov.ledger import Ledger, Request
@@ -89,7 +90,7 @@ def after(real, call: int = 1):
 
 POINTS = {
     "before-the-payment-is-committed": lambda: setattr(Session, "write", after(Session.write)),
-    "after-the-payment": lambda: setattr(publish, "pay", after(publish.pay)),
+    "after-the-payment": lambda: setattr(sequence, "pay", after(sequence.pay)),
     "before-reading": lambda: setattr(publish, "sum_rows", die),
     "before-the-noise-is-added": lambda: setattr(publish, "answer", die),
     "before-the-file": lambda: setattr(files, "write", die),

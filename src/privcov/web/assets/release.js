@@ -87,8 +87,9 @@ const quoteSoon = later(() => {
   put({ draft: state.draft, loss: loss(), ledger: state.ledger, mechanism: state.mechanism, purpose: state.purpose }, (found) => {
     clear(form);
     bars(found.balance);
+    const price = found.refusal ? "" : ` Price: ${found.price || "none"}.`;
     const stronger = found.stronger ? " It has less noise here, and promises more than asked." : "";
-    find("quote-words").textContent = `${found.mechanism}: ${found.promise}.${stronger} Price: ${found.price || "none"}.`;
+    find("quote-words").textContent = `${found.mechanism}: ${found.promise}.${stronger}${price}`;
     find("refusal").textContent = found.refusal;
     pay.textContent = found.price ? `Pay ${found.price} and release` : "Pay and release";
     pay.disabled = Boolean(found.refusal) || running;
