@@ -49,9 +49,6 @@ from privcov_lab.bench import recording
 
 HOME = str(Path(pc.__file__).parent)
 BRIDGES = (
-    *("publish/release.py", "sequence.py", "row_norm.py", "entry.py"),
-    *("paying.py", "errors.py", "choice.py", "walk.py"),
-)
     "publish/release.py",
     "sequence.py",
     "row_norm.py",
