@@ -175,8 +175,10 @@ def forecast(quick: bool, as_json: bool) -> None:
 @click.option("--seed", default=1, show_default=True, help="Of the damage and the moments of the kills.")
 @json_option
 def reliability(quick: bool, seed: int, as_json: bool) -> int:
-    """Races for a budget, releases killed with SIGKILL, full disks, hostile files, attacks that once succeeded: counts
-    faults, and wants none. The exit code is 4 where there is one. Who attacks: docs/explain/threats.md.
+    """Count faults under attack, and want none.
+
+    The attacks: races for a budget, releases killed with SIGKILL, full disks, hostile files, attacks that once
+    succeeded. The exit code is 4 where there is a fault. Who attacks: docs/explain/threats.md.
 
     Example: privcov bench reliability --quick
     """

@@ -38,8 +38,9 @@ def command(
     no_browser: bool,
     as_json: bool,
 ) -> None:
-    """Open the workbench: draft a schema, see errors before spending, release, read. Ctrl-C ends it, once
-    releases that are paid for are written.
+    """Open the workbench: draft a schema, see errors before spending, release, read.
+
+    Ctrl-C ends it, once releases that are paid for are written.
 
     The page answers on this machine only, and only to whoever has the address that is printed. Of the data
     it shows column names, and what a release shows. Needs the extra web.

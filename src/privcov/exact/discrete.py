@@ -123,6 +123,9 @@ def _empty(scale: int, count: int) -> Integers:
 
 
 def _quotients(numerators: Integers, denominator: int) -> Floats:
-    """Correctly rounded ratios: Python divides big integers to the nearest float64, and so does the machine
-    where both are below 2^53; a magnitude above that is rounded once before, which the margin covers."""
+    """Correctly rounded ratios, but for one rounding more that the margin of the caller covers.
+
+    Python divides big integers to the nearest float64, and so does the machine where both are below 2^53. A
+    magnitude above that is rounded once before.
+    """
     return np.asarray(numerators / denominator, dtype=np.float64)
