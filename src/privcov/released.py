@@ -159,20 +159,9 @@ class Release(Shown):
 
     @property
     def sketch_ridge(self) -> float:
-        """The w² of the sketch, in scaled units: what its rows have more than people, in every direction.
+        """The w² of the sketch, in scaled units. It is what its rows have more than people, in every direction.
 
-        Raises
-        ------
-        ParameterError
-            The mechanism makes no rows (E210).
-
-        Examples
-        --------
-        >>> import numpy as np, privcov as pc
-        >>> schema = pc.Schema.from_dict({"columns": {"age": {"lower": 0, "upper": 100}}})
-        >>> loss = pc.ApproxDP(epsilon=1, delta=1e-6, neighbours="replace-one")
-        >>> pc.release(np.ones((9, 1)), schema=schema, loss=loss, mechanism="johnson-lindenstrauss").sketch_ridge > 0
-        True
+        An error (E210) where the mechanism makes no rows.
         """
         return float(ridge_of(self._sketch, self.upper) * Grid.of(self.schema).unit)
 
@@ -482,7 +471,7 @@ class Release(Shown):
 
     @cached_property
     def structure(self) -> Structure:
-        """What the schema makes certain about the matrix: features that exclude each other, a public count."""
+        """What the schema makes certain about the matrix, such as features that exclude each other."""
         places: dict[str, list[int]] = {}
         for place, feature in enumerate(self.schema.features):
             places.setdefault(feature.column, []).append(place)
@@ -499,12 +488,10 @@ class Release(Shown):
 
     @property
     def units(self) -> Matrix:
-        """The public matrix S that carries a scaled row z to original units: x = Sz, with the intercept's help.
+        """The public matrix S that carries a scaled row z to original units, x = Sz.
 
-        Raises
-        ------
-        ParameterError
-            The release has no intercept, and a column is not centred at zero (E210).
+        The intercept adds the middles of the bounds. An error (E210) where there is none and a column is not
+        centred at zero.
         """
         half_widths, middles = self._scales
         scale = np.diag(half_widths)

@@ -177,7 +177,7 @@ class Schema:
 
     @cached_property
     def features(self) -> tuple[Feature, ...]:
-        """The columns of the released matrix: intercept first, then declared order, a level at a time."""
+        """The columns of the released matrix, intercept first, then in declared order, a level at a time."""
         made = [Feature(name=INTERCEPT, kind="intercept")] if self.intercept else []
         for column in self.columns:
             if isinstance(column, Numeric):
@@ -231,7 +231,7 @@ class Schema:
 
     @property
     def missing_words(self) -> str:
-        """What missing cells count as: the rule of the table, then the columns that have their own."""
+        """What missing cells count as; first the rule of the table, then the columns that have their own."""
         own = [
             f"{column.name}: {column.missing or f'counts as {_toml(column.fill or 0)}'}"
             for column in self.columns
@@ -242,7 +242,7 @@ class Schema:
 
     @property
     def dimension(self) -> int:
-        """The number of columns of the released matrix: intercept, numeric columns, levels and indicators."""
+        """The number of columns of the released matrix, with the intercept, the levels and the indicators."""
         return self.intercept + sum(column.width for column in self.columns)
 
     @property

@@ -49,7 +49,7 @@ class PublicKey:
 
     @property
     def fingerprint(self) -> str:
-        """Eight words to compare by eye or over the telephone: 128 bits of the SHA-256 of the key.
+        """Eight words to compare by eye or over the telephone, made of 128 bits of the SHA-256 of the key.
 
         A word is two bytes, spelt as consonant-vowel-consonant-vowel-consonant (Wilkerson's proquints).
         """

@@ -117,7 +117,7 @@ class AuditReport:
 
     @property
     def verdict(self) -> str:
-        """The outcome in a word: "PASS" or "FAIL"."""
+        """The outcome in a word, "PASS" or "FAIL"."""
         return "PASS" if self.passed else "FAIL"
 
     def to_dict(self) -> dict[str, Any]:

@@ -55,11 +55,11 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PrivateEstim
         What ``fit`` released and paid for; the rest is computed from it.
     n_features_in_ : int
         The number of columns seen by ``fit``.
-    components_ : ndarray of shape (n_components_, d)
+    components_ : ndarray of shape (k, d)
         Orthonormal directions, one per row, the largest variance first.
-    explained_variance_ : ndarray of shape (n_components_,)
+    explained_variance_ : ndarray of shape (k,)
         The variance along each component.
-    explained_variance_ratio_ : ndarray of shape (n_components_,)
+    explained_variance_ratio_ : ndarray of shape (k,)
         Its share of the total variance, from 0 to 1.
     covariance_ : ndarray of shape (d, d)
         The covariance in original units.
@@ -68,7 +68,7 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PrivateEstim
     scale_ : ndarray of shape (d,)
         What columns are divided by, in original units.
     n_components_ : int
-        The number of components that are kept.
+        The number k of components that are kept.
 
     Examples
     --------
@@ -164,7 +164,7 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PrivateEstim
 
         Returns
         -------
-        ndarray of shape (n, n_components_)
+        ndarray of shape (n, k)
             One score per row and component.
 
         Raises
@@ -179,7 +179,7 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PrivateEstim
 
         Parameters
         ----------
-        X : array of shape (n, n_components_)
+        X : array of shape (n, k)
             Scores.
 
         Returns

@@ -381,12 +381,12 @@ class Ledger:
 
     @property
     def spent(self) -> Mapping[str, Fraction]:
-        """What is spent, by the rule in force: exact amounts of "epsilon", "delta" or "rho"."""
+        """What is spent, by the rule in force, as exact amounts of "epsilon", "delta" or "rho"."""
         return self.balance().account.spent
 
     @property
     def left(self) -> Mapping[str, Fraction]:
-        """What is left, by the rule in force: exact amounts of "epsilon", "delta" or "rho"."""
+        """What is left, by the rule in force, as exact amounts of "epsilon", "delta" or "rho"."""
         return self.balance().account.left
 
     @_unseen
@@ -448,7 +448,7 @@ class Ledger:
 
     @property
     def name(self) -> str:
-        """What messages call the ledger: a path, or a host without user, password and database."""
+        """What messages call the ledger. A path, or a host without user, password and database."""
         return self._store.name
 
     def __reduce__(self) -> tuple[Any, ...]:

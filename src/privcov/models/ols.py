@@ -136,7 +136,7 @@ class Fit(Shown):
 
     @cached_property
     def method(self) -> str:
-        """How intervals are made: "wald", "score", "bootstrap", "naive"; or "none", where the noise has no law."""
+        """How intervals are made, "wald", "score", "bootstrap" or "naive"; "none" where the noise has no law."""
         if self.naive:
             return "naive"
         if self.moments.noise is None:

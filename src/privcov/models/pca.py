@@ -196,7 +196,7 @@ class PCAFit(Shown):
 
     @cached_property
     def raw_variance(self) -> Floats:
-        """Descending eigenvalues of the raw matrix: unbiased entries, possibly negative values."""
+        """Descending eigenvalues of the raw matrix, whose entries are unbiased; some may be negative."""
         raw = perturbation.public_raw(self.release, self._everywhere)
         return np.asarray(eigvalsh(self._reduced(raw))[::-1] / self._divisor(self._raw_count))
 

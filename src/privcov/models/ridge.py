@@ -394,7 +394,7 @@ class RidgePath(Shown):
 
     @property
     def coefficients(self) -> Floats:
-        """The coefficients in original units: one row per penalty, in the order of ``columns``."""
+        """The coefficients in original units, one row per penalty, in the order of ``columns``."""
         return np.array([list(fit.coefficients.values()) for fit in self.fits])
 
     @property
