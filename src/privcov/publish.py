@@ -86,7 +86,8 @@ def release(
         raises, the payment stays and no delivery is recorded.
     randomness : Randomness, optional
         Where random bits come from. By default the kernel of the operating system. Any other source, such as
-        ``privcov.randomness.rehearsal(seed)``, makes a rehearsal: it protects nobody and cannot be saved.
+        ``privcov.randomness.rehearsal(seed)``, makes a rehearsal: it protects nobody, cannot be saved,
+        and pays no ledger.
     engine : str or Engine, default "local"
         Where rows are read and summed: "local", "spark", "dask", or an object of ``privcov.engines``. The sum
         is the same in each, to the last bit.

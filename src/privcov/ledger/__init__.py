@@ -154,8 +154,10 @@ class Ledger:
 
         Raises
         ------
+        OutputError
+            There is a file already, or it cannot be written (E401).
         BudgetError
-            There is a ledger already, or it cannot be written (E3xx).
+            The address cannot be used (E3xx).
         ParameterError
             Only an (ε, δ) budget can be concentrated (E204).
 

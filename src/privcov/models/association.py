@@ -108,7 +108,7 @@ def correlation(release: Release, *, repair: str = "auto") -> NamedMatrix:
     Raises
     ------
     ParameterError
-        The release has no intercept (E25x), or there is no such repair (E272).
+        The release has no intercept (E255), or there is no such repair (E272).
 
     Examples
     --------
@@ -145,7 +145,7 @@ def partial_correlation(release: Release, *, floor: float = FLOOR, repair: str =
     Raises
     ------
     ParameterError
-        There is no intercept, a column has no variance (E254), or the floor is out of range (E258).
+        There is no intercept (E255), a column has no variance (E254), or the floor is out of range (E258).
 
     Examples
     --------
@@ -192,7 +192,7 @@ def precision(
     Raises
     ------
     ParameterError
-        There is no intercept, a column has no variance (E254), or the floor is out of range (E258).
+        There is no intercept (E255), a column has no variance (E254), or the floor is out of range (E258).
 
     Examples
     --------
@@ -234,7 +234,7 @@ def mahalanobis(release: Release, rows: Any, *, floor: float = FLOOR, repair: st
     Raises
     ------
     ParameterError
-        There is no intercept, a column has no variance (E254), the floor is out of range (E258), or the rows
+        There is no intercept (E255), a column has no variance (E254), the floor is out of range (E258), or the rows
         do not fit.
 
     Examples

@@ -39,7 +39,7 @@ def to_pandas(release: Release, what: str = "covariance") -> pandas.DataFrame:
     Raises
     ------
     ParameterError
-        There is no such matrix (E258), pandas is not installed (E259), or there is no intercept.
+        There is no such matrix (E258), pandas is not installed (E259), or there is no intercept (E255).
 
     Examples
     --------
@@ -76,7 +76,7 @@ def to_polars(release: Release, what: str = "covariance") -> polars.DataFrame:
     Raises
     ------
     ParameterError
-        There is no such matrix (E258), polars is not installed (E259), or there is no intercept.
+        There is no such matrix (E258), polars is not installed (E259), or there is no intercept (E255).
 
     Examples
     --------
@@ -117,7 +117,7 @@ def to_latex(release: Release, what: str = "covariance", *, digits: int = 4) -> 
     Raises
     ------
     ParameterError
-        There is no such matrix, the digits are out of range (E258), or there is no intercept.
+        There is no such matrix, the digits are out of range (E258), or there is no intercept (E255).
 
     Examples
     --------

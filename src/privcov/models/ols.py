@@ -58,7 +58,8 @@ def ols(release: Release, formula: str, *, method: Method = "auto", naive: bool 
     Raises
     ------
     ParameterError
-        The formula or the method cannot be used (E23x), or the release leaves the design singular.
+        The formula or the method cannot be used, there is no intercept that the model needs, or there are too few rows
+        (E23x).
 
     Examples
     --------

@@ -61,7 +61,7 @@ def pca(
     Raises
     ------
     ParameterError
-        The rank is out of range (E253), no column has variance (E254), or the release has no intercept.
+        The rank is out of range (E253), no column has variance (E254), or the release has no intercept (E255).
 
     Examples
     --------
@@ -225,7 +225,7 @@ class PCAFit(Shown):
         Parameters
         ----------
         level : float, default 0.95
-            The confidence level of all intervals together, from 0.5 to below 1.
+            The confidence level of all intervals together, from 0.5 to 0.999.
 
         Returns
         -------
@@ -235,7 +235,8 @@ class PCAFit(Shown):
         Raises
         ------
         ParameterError
-            The level is out of range, or the noise has no public law (E25x).
+            The level is out of range (E258), the noise has no public law (E256), or the
+            matrix is too wide to simulate (E269).
         """
         level = perturbation.check_level(level)
         law = perturbation.known_law(self.release, "an interval for explained variance")
@@ -332,7 +333,7 @@ class PCAFit(Shown):
         Parameters
         ----------
         level : float, default 0.95
-            The confidence level of the intervals, from 0.5 to below 1.
+            The confidence level of the intervals, from 0.5 to 0.999.
 
         Returns
         -------
@@ -342,7 +343,7 @@ class PCAFit(Shown):
         Raises
         ------
         ParameterError
-            The level is out of range (E25x).
+            The level is out of range (E258).
         """
         ends = self.intervals(level) if perturbation.can_be_rehearsed(self.release) else None
         return {

@@ -257,7 +257,7 @@ class RidgeFit(Shown):
         Parameters
         ----------
         level : float, default 0.95
-            The confidence level, from 0.5 to below 1.
+            The confidence level, from 0.5 to 0.999.
 
         Returns
         -------
@@ -267,7 +267,8 @@ class RidgeFit(Shown):
         Raises
         ------
         ParameterError
-            The level is out of range, or the noise has no public law (E25x).
+            The level is out of range (E258), the noise has no public law (E256), or the
+            matrix is too wide to simulate (E269).
         """
         level, release, problem = perturbation.check_level(level), self.problem.release, self.problem
         law = perturbation.known_law(release, "a bound on the coefficients")
@@ -312,7 +313,7 @@ class RidgeFit(Shown):
         Parameters
         ----------
         level : float, default 0.95
-            The confidence level of the error bound, from 0.5 to below 1.
+            The confidence level of the error bound, from 0.5 to 0.999.
 
         Returns
         -------
@@ -322,7 +323,7 @@ class RidgeFit(Shown):
         Raises
         ------
         ParameterError
-            The level is out of range (E25x).
+            The level is out of range (E258).
         """
         release, limit = self.problem.release, math.inf
         if perturbation.can_be_rehearsed(release):

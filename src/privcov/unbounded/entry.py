@@ -63,7 +63,7 @@ def estimate_gaussian(
     largest_variance : Fraction, int, float or str
         Public: no direction varies more than this, in squared original units. A guess that may be far too large.
     columns : sequence of str, optional
-        The numeric columns to use. By default all; a file needs their names.
+        The numeric columns to use. Required, but for an array: its columns are then x1, x2, ….
     method : {"coinpress", "truncated", "preconditioned"}, default "coinpress"
         How rows are whitened: in rounds that work well in practice, not at all, or in rounds with proven
         constants.
