@@ -26,7 +26,7 @@ SECTIONS = ("learn", "do", "explain", "proofs", "refuted", "reproduced", "refere
 project = "privcov"
 author = "The privcov authors"
 release = version = __version__
-extensions = ["myst_parser", "sphinx.ext.autodoc"]
+extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
 root_doc = "index"
 source_suffix = {".md": "markdown"}
 exclude_patterns = ["_build", "site", "**/.ipynb_checkpoints", "reproduced/*/tables"]

@@ -21,10 +21,30 @@ _PRECISION = 256
 
 
 def gaussian_delta(*, mu: Amount, epsilon: Amount) -> Fraction:
-    """The exact δ(ε) of Gaussian noise whose sensitivity is μ standard deviations, rounded up.
+    """Return the exact δ(ε) of Gaussian noise, rounded up.
 
     δ = Φ(μ/2 − ε/μ) − e^ε Φ(−μ/2 − ε/μ) (Balle and Wang 2018), valid for every ε ≥ 0.
 
+    Parameters
+    ----------
+    mu : Fraction, int, float or str
+        The sensitivity in standard deviations of the noise.
+    epsilon : Fraction, int, float or str
+        The ε, at least 0.
+
+    Returns
+    -------
+    Fraction
+        The δ, never below the true one.
+
+    Raises
+    ------
+    ValueError
+        A number cannot be read.
+
+    Examples
+    --------
+    >>> from privcov.accounting import gaussian_delta
     >>> f"{float(gaussian_delta(mu=1 / 4.2247, epsilon=1)):.2e}"
     '1.00e-06'
     """
@@ -33,14 +53,59 @@ def gaussian_delta(*, mu: Amount, epsilon: Amount) -> Fraction:
 
 
 def gaussian_mu(*, epsilon: Amount, delta: Amount) -> Fraction:
-    """The largest certified μ (sensitivity over standard deviation) that costs at most (ε, δ)."""
+    """Return the largest certified μ (sensitivity over standard deviation) that costs at most (ε, δ).
+
+    Parameters
+    ----------
+    epsilon : Fraction, int, float or str
+        The ε, above 0.
+    delta : Fraction, float or str
+        The δ, between 0 and 1.
+
+    Returns
+    -------
+    Fraction
+        The μ, never above the true one.
+
+    Raises
+    ------
+    ValueError
+        A number cannot be read.
+
+    Examples
+    --------
+    >>> from privcov.accounting import gaussian_mu
+    >>> round(1 / float(gaussian_mu(epsilon=1, delta="1e-6")), 4)
+    4.2247
+    """
     return _gaussian_mu(exact(epsilon), exact(delta))
 
 
 def zcdp_to_approx(loss: ZCDP, *, delta: Amount) -> ApproxDP:
-    """ρ-zCDP implies this (ε, δ): the optimal-order formula of Canonne, Kamath and Steinke 2020.
+    """Return the (ε, δ) that ρ-zCDP implies: the optimal-order formula of Canonne, Kamath and Steinke 2020.
 
-    >>> loss = zcdp_to_approx(ZCDP(rho="0.02436", neighbours="replace-one"), delta=1e-6)
+    Parameters
+    ----------
+    loss : ZCDP
+        The loss to convert.
+    delta : Fraction, float or str
+        The δ to convert to, between 0 and 1.
+
+    Returns
+    -------
+    ApproxDP
+        A loss with this δ, its ε never below the true one; the same neighbours.
+
+    Raises
+    ------
+    ParameterError
+        Delta is not between 0 and 1 (E203).
+
+    Examples
+    --------
+    >>> import privcov as pc
+    >>> from privcov.accounting import zcdp_to_approx
+    >>> loss = zcdp_to_approx(pc.ZCDP(rho="0.02436", neighbours="replace-one"), delta=1e-6)
     >>> round(float(loss.epsilon), 3)
     1.0
     """
@@ -50,15 +115,47 @@ def zcdp_to_approx(loss: ZCDP, *, delta: Amount) -> ApproxDP:
 
 @lru_cache
 def approx_to_zcdp(loss: ApproxDP) -> ZCDP:
-    """The largest certified ρ whose zCDP implies this (ε, δ)."""
+    """Return the largest certified ρ whose zCDP implies this (ε, δ).
+
+    Parameters
+    ----------
+    loss : ApproxDP
+        The loss to convert.
+
+    Returns
+    -------
+    ZCDP
+        A loss that implies the given one; the same neighbours.
+
+    Examples
+    --------
+    >>> import privcov as pc
+    >>> from privcov.accounting import approx_to_zcdp
+    >>> round(float(approx_to_zcdp(pc.ApproxDP(epsilon=1, delta="1e-6", neighbours="replace-one")).rho), 4)
+    0.0244
+    """
     rho = _largest(lambda rho: _zcdp_epsilon(_fraction(rho), loss.delta) <= loss.epsilon)
     return ZCDP(rho=rho, neighbours=loss.neighbours)
 
 
 def pure_to_zcdp(loss: PureDP) -> ZCDP:
-    """Pure ε implies ρ = ε tanh(ε/2), at most ε²/2: what randomized response attains.
+    """Return the zCDP that pure ε implies: ρ = ε tanh(ε/2), at most ε²/2; randomized response attains it.
 
-    >>> float(pure_to_zcdp(PureDP(epsilon=1, neighbours="add-remove")).rho) <= 0.5
+    Parameters
+    ----------
+    loss : PureDP
+        The loss to convert.
+
+    Returns
+    -------
+    ZCDP
+        A loss whose ρ is never below the true one; the same neighbours.
+
+    Examples
+    --------
+    >>> import privcov as pc
+    >>> from privcov.accounting import pure_to_zcdp
+    >>> float(pure_to_zcdp(pc.PureDP(epsilon=1, neighbours="add-remove")).rho) <= 0.5
     True
     """
     with ctx.workprec(_PRECISION):

@@ -24,10 +24,31 @@ Secrets = TypeVarTuple("Secrets")
 
 
 class PrivcovError(Exception):
-    """The root of the tree; ``str`` gives ``E203 delta must be …, got 2. See privcov release --help.``
+    """The root of all errors that privcov raises on purpose: a code, a sentence and a remedy.
 
-    >>> print(ParameterError("E203", "delta must be between 0 and 1, got 2.", "Choose a delta below 1/rows."))
+    Parameters
+    ----------
+    code : str
+        "E" and three digits; the first digit says which kind of error it is.
+    sentence : str
+        What is wrong, and what was given. Public parameters are repeated; data values never are.
+    remedy : str, default ""
+        What to do about it.
+
+    Attributes
+    ----------
+    exit_code : int
+        What the command line exits with: 2 for bad input, 3 for the ledger, 4 for verification, 70 for a fault
+        of ours.
+
+    Examples
+    --------
+    >>> from privcov.errors import ParameterError, PrivcovError
+    >>> error = ParameterError("E203", "delta must be between 0 and 1, got 2.", "Choose a delta below 1/rows.")
+    >>> print(error)
     E203 delta must be between 0 and 1, got 2. Choose a delta below 1/rows.
+    >>> isinstance(error, PrivcovError), error.code, error.exit_code
+    (True, 'E203', 2)
     """
 
     exit_code: ClassVar[int] = 2

@@ -28,18 +28,44 @@ Amount = Fraction | int | float | str | Decimal
 
 
 class Neighbours(StrEnum):
-    """Which two tables must look alike to an observer of the release."""
+    """Which two tables must look alike to an observer of the release.
+
+    Attributes
+    ----------
+    REPLACE_ONE : "replace-one"
+        One person's rows are replaced by another's. With one row per person the number of rows is public.
+    ADD_REMOVE : "add-remove"
+        One person's rows are added or removed. The number of rows is private.
+
+    Examples
+    --------
+    >>> from privcov import Neighbours
+    >>> Neighbours("replace-one") is Neighbours.REPLACE_ONE
+    True
+    """
 
     REPLACE_ONE = "replace-one"
-    """One person's rows are replaced by another's. With one row a person the number of rows n is public."""
     ADD_REMOVE = "add-remove"
-    """One person's rows are added or removed; n is private."""
 
     def count_is_public(self, rows_per_person: int) -> bool:
-        """Whether all neighbours of a table have as many rows as it has, so that n may be published as it is.
+        """Say whether all neighbours of a table have as many rows as it has, so that the number may be published.
 
-        Where a person may have several rows, another may have more or fewer of them, and n moves with the person.
+        Where a person may have several rows, another person may have more or fewer, and the number moves with
+        the person.
 
+        Parameters
+        ----------
+        rows_per_person : int
+            The most rows that one person may have.
+
+        Returns
+        -------
+        bool
+            True for "replace-one" with one row per person.
+
+        Examples
+        --------
+        >>> from privcov import Neighbours
         >>> Neighbours.REPLACE_ONE.count_is_public(1), Neighbours.REPLACE_ONE.count_is_public(3)
         (True, False)
         """
@@ -47,6 +73,29 @@ class Neighbours(StrEnum):
 
     @classmethod
     def parse(cls, value: Neighbours | str | None) -> Neighbours:
+        """Read a neighbouring relation from its name.
+
+        Parameters
+        ----------
+        value : Neighbours, str or None
+            "replace-one" or "add-remove". None is refused: there is no default.
+
+        Returns
+        -------
+        Neighbours
+            The relation.
+
+        Raises
+        ------
+        ParameterError
+            The value is no such name (E207).
+
+        Examples
+        --------
+        >>> from privcov import Neighbours
+        >>> Neighbours.parse("add-remove").value
+        'add-remove'
+        """
         try:
             return cls(value)  # type: ignore[arg-type]
         except ValueError:
@@ -152,11 +201,17 @@ class _Loss:
 
     @property
     def amounts(self) -> dict[str, Fraction]:
-        """The numbers of this loss by name, without the neighbouring relation."""
+        """The numbers of this loss by name ("epsilon", "delta", "rho"), without the neighbouring relation."""
         return {f.name: getattr(self, f.name) for f in fields(self) if f.name != "neighbours"}
 
     def check_asked(self) -> None:
-        """Refuse amounts that no noise can be drawn for, before anything is paid."""
+        """Refuse amounts that no noise can be drawn for, before anything is paid.
+
+        Raises
+        ------
+        ParameterError
+            An epsilon or a rho is below 1e-60 or above 1e60 (E201).
+        """
         for name, amount in self.amounts.items():
             if name != "delta" and not 1 / MOST <= amount <= MOST:
                 raise _out_of_range(name, amount)
@@ -199,7 +254,31 @@ class _Loss:
 
 @dataclass(frozen=True, kw_only=True)
 class PureDP(_Loss):
-    """Pure ε-differential privacy: no observer's odds about a person move by more than a factor e^ε."""
+    """Pure ε-differential privacy: no observer's odds about a person move by more than a factor e^ε.
+
+    Losses of one kind and one relation add and compare; ``2 * loss`` is the loss of two such releases.
+
+    Parameters
+    ----------
+    epsilon : Fraction, int, float, str or Decimal
+        The ε, a number above 0 without unit. Kept exactly: 0.1 and "1/10" are one tenth.
+    neighbours : Neighbours or str
+        "replace-one" or "add-remove". There is no default.
+
+    Raises
+    ------
+    ParameterError
+        Epsilon is not a finite number above 0 (E201), or the relation is not one of the two (E207).
+
+    Examples
+    --------
+    >>> from privcov import PureDP
+    >>> loss = PureDP(epsilon=0.1, neighbours="replace-one")
+    >>> print(loss + loss)
+    pure differential privacy, epsilon = 0.2, replace-one
+    >>> loss.amounts, loss.check_asked()
+    ({'epsilon': Fraction(1, 10)}, None)
+    """
 
     kind = "pure"
     advice = "Convert explicitly with privcov.accounting.pure_to_zcdp."
@@ -212,7 +291,29 @@ class PureDP(_Loss):
 
 @dataclass(frozen=True, kw_only=True)
 class ApproxDP(_Loss):
-    """(ε, δ)-differential privacy: the promise of ε, except with probability δ."""
+    """(ε, δ)-differential privacy: the promise of ε, except with probability δ.
+
+    Parameters
+    ----------
+    epsilon : Fraction, int, float, str or Decimal
+        The ε, a number above 0 without unit. Kept exactly.
+    delta : Fraction, int, float, str or Decimal
+        The δ, a probability between 0 and 1. Choose one well below 1 / rows.
+    neighbours : Neighbours or str
+        "replace-one" or "add-remove". There is no default.
+
+    Raises
+    ------
+    ParameterError
+        Epsilon (E201), delta (E203) or the relation (E207) is out of range.
+
+    Examples
+    --------
+    >>> from privcov import ApproxDP
+    >>> loss = ApproxDP(epsilon=1, delta="1e-6", neighbours="replace-one")
+    >>> loss.amounts["delta"], loss.check_asked()
+    (Fraction(1, 1000000), None)
+    """
 
     kind = "approximate"
     advice = "There is no exact way back from (epsilon, delta): keep the zCDP losses and convert their sum."
@@ -226,7 +327,27 @@ class ApproxDP(_Loss):
 
 @dataclass(frozen=True, kw_only=True)
 class ZCDP(_Loss):
-    """ρ-zero-concentrated differential privacy: the privacy loss is as concentrated as a Gaussian's."""
+    """ρ-zero-concentrated differential privacy: the privacy loss is as concentrated as that of Gaussian noise.
+
+    Parameters
+    ----------
+    rho : Fraction, int, float, str or Decimal
+        The ρ, a number above 0 without unit. Kept exactly.
+    neighbours : Neighbours or str
+        "replace-one" or "add-remove". There is no default.
+
+    Raises
+    ------
+    ParameterError
+        Rho (E201) or the relation (E207) is out of range.
+
+    Examples
+    --------
+    >>> from privcov import ZCDP
+    >>> loss = ZCDP(rho="0.5", neighbours="add-remove")
+    >>> loss.amounts["rho"], loss.check_asked(), loss <= 2 * loss
+    (Fraction(1, 2), None, True)
+    """
 
     kind = "zcdp"
     advice = "Convert explicitly with privcov.accounting.zcdp_to_approx."

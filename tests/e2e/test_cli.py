@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 import privcov as pc
-from privcov.cli import COMMANDS, main
+from privcov.cli import COMMANDS, LABORATORY, main
 
 SCHEMA = """
 [columns.age]
@@ -434,3 +434,21 @@ def test_a_table_without_a_header_gives_no_template_and_no_value(home, capsys):
     code, out, err = run(capsys, "schema", "init", "bare.csv")
     assert (code, "E101" in err) == (2, True)
     assert "73.91" not in out + err
+
+
+@pytest.mark.parametrize("command", LABORATORY)
+def test_without_the_laboratory_its_commands_say_how_to_get_it(monkeypatch, capsys, command):
+    monkeypatch.setattr("importlib.metadata.entry_points", lambda **_: ())
+    assert main([command, "--help"]) == 2
+    assert (
+        capsys.readouterr().err
+        == f"E217 privcov {command} belongs to the laboratory. Install it: pip install privcov-lab.\n"
+    )
+    assert main(["--help"]) == 0
+    assert "Laboratory (pip install privcov-lab)" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("command", LABORATORY)
+def test_the_laboratory_adds_its_commands(capsys, command):
+    assert main([command, "--help"]) == 0
+    assert f"privcov {command}" in capsys.readouterr().out

@@ -53,14 +53,55 @@ def audit(
     source: Source = kernel,
     **options: Any,
 ) -> AuditReport:
-    """Try to refute the promise of a mechanism (a name, or an object of your own) at a loss.
+    """Try to refute the promise of a mechanism at a loss, on made-up neighbouring tables.
 
-    ``runs`` is how often it is run in each setting. ``pipeline`` is a function like ``privcov.release`` to put
-    in its place for the levels that look at whole releases. The second level accuses a sound mechanism with
-    probability at most ``error``, the first with at most 1e-6, the others never by chance. ``progress`` is called
-    with the runs done and the runs planned. ``source`` makes randomness; anything but the kernel's is for tests.
+    To pass proves nothing: see docs/explain/auditing.md.
 
+    Parameters
+    ----------
+    mechanism : str or Mechanism
+        The mechanism, by name or as an object of your own.
+    loss : PureDP, ApproxDP or ZCDP
+        The promise to attack.
+    dimension : int, default 3
+        The number of columns of the made-up tables.
+    runs : int, default 20000
+        How often the mechanism is run in each setting, at least 200.
+    pipeline : callable, optional
+        A function like ``privcov.release``, to put in its place at the levels that look at whole releases.
+    levels : collection of int, default (0, 1, 2, 3)
+        The attacks: 0 replays neighbouring tables, 1 compares noise with its law, 2 bounds from below how well
+        neighbouring tables can be told apart, 3 looks for repeated noise.
+    error : float, default 0.001
+        The probability that level 2 accuses a sound mechanism. Level 1 does so with at most 1e-6, the others
+        never by chance.
+    processes : int, optional
+        How many processes run at once. By default all processors.
+    progress : callable, optional
+        Called as ``progress(runs_done, runs_planned)``.
+    as_published : bool, default False
+        Whether to take the constants of the mechanism's paper.
+    fresh : bool, default True
+        Whether level 3 also starts fresh processes, to see that their noise differs.
+    source : callable, default kernel
+        Makes the source of random bits. Anything but the kernel's is for tests.
+    **options : Any
+        Options of the mechanism itself, by name.
+
+    Returns
+    -------
+    AuditReport
+        The findings of all levels.
+
+    Raises
+    ------
+    ParameterError
+        The runs, the error or a level is out of range (E285), or the mechanism cannot promise this loss (E2xx).
+
+    Examples
+    --------
     >>> import privcov as pc
+    >>> from privcov.audit import audit
     >>> loss = pc.PureDP(epsilon=1, neighbours="replace-one")
     >>> audit("laplace", loss=loss, dimension=2, runs=400, levels=(0, 2)).verdict
     'PASS'

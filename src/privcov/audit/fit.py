@@ -1,4 +1,4 @@
-"""Level 1, goodness of fit: do samplers follow the laws that the proofs speak of?
+"""Level 1, goodness of fit: whether samplers follow the laws that the proofs speak of.
 
 Noise is compared with closed-form laws of its entries, trace and norm; private vectors with a quadrature and with
 a second sampler that shares nothing with the first (uniform directions, thinned). The distance between empirical

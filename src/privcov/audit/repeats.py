@@ -1,4 +1,4 @@
-"""Level 3, end to end: is the noise new every time, in this process, in forked children, in fresh processes?
+"""Level 3, end to end: whether noise is new each time: in this process, in forked children, in fresh processes.
 
 Two releases of one table are the same with probability far below 1e-9 where the noise is new. A seed, a copied
 generator or a cached draw makes them the same.

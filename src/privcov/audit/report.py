@@ -15,7 +15,30 @@ Level = Literal["L0 replay", "L1 fit", "L2 tell apart", "L3 repeats"]
 
 @dataclass(frozen=True, kw_only=True)
 class Finding:
-    """One line: what was looked at, what was found, what would have been allowed."""
+    """One line of an audit: what was looked at, what was found, what would have been allowed.
+
+    Attributes
+    ----------
+    level : {"L0 replay", "L1 fit", "L2 tell apart", "L3 repeats"}
+        The attack that found it.
+    what : str
+        What was looked at.
+    found : str
+        What was found.
+    allowed : str
+        What a sound mechanism may show.
+    failed : bool
+        Whether it refutes the promise.
+    detail : str
+        Why, where it does.
+    setting : str
+        The tables and the loss of the attack.
+
+    Examples
+    --------
+    >>> Finding(level="L1 fit", what="entries", found="p = 0.3", allowed="p > 1e-6", failed=False).failed
+    False
+    """
 
     level: Level
     what: str
@@ -28,7 +51,46 @@ class Finding:
 
 @dataclass(frozen=True, kw_only=True)
 class AuditReport:
-    """The findings of all levels. ``passed`` means that no promise was refuted, not that one was proven."""
+    """The findings of an audit. To pass means that no promise was refuted, not that one was proven.
+
+    Attributes
+    ----------
+    mechanism : str
+        The name of the mechanism.
+    options : dict of str to str
+        The options it was run with.
+    loss : PureDP, ApproxDP or ZCDP
+        The promise under attack.
+    dimension : int
+        The number of columns of the made-up tables.
+    runs : int
+        How often the mechanism was run in each setting.
+    error : float
+        The probability that a sound mechanism is failed by the second level.
+    arithmetic : str
+        "exact" or "idealized".
+    randomness : str
+        "kernel" or "rehearsal".
+    findings : tuple of Finding
+        One for each thing that was looked at, by level.
+    curves : tuple of Curve
+        How well neighbouring tables could be told apart, for figures.
+    claims : tuple of Claim
+        What was promised as asked; the edge that figures draw.
+    cpu_seconds : float
+        What the audit took, in seconds of processor time.
+
+    Examples
+    --------
+    >>> import privcov as pc
+    >>> from privcov.audit import audit
+    >>> loss = pc.PureDP(epsilon=1, neighbours="replace-one")
+    >>> report = audit("laplace", loss=loss, dimension=1, runs=400, levels=(0,))
+    >>> report.passed, report.verdict, report.failures, report.to_dict()["verdict"]
+    (True, 'PASS', (), 'PASS')
+    >>> report.render().endswith(report.conclusion)
+    True
+    """
 
     mechanism: str
     options: dict[str, str]
@@ -36,29 +98,36 @@ class AuditReport:
     dimension: int
     runs: int
     error: float
-    """The probability that a sound mechanism is failed by the second level."""
     arithmetic: str
     randomness: str
     findings: tuple[Finding, ...]
     curves: tuple[Curve, ...] = ()
     claims: tuple[Claim, ...] = ()
-    """What was promised as asked, points of profiles left out: the edge that figures draw."""
     cpu_seconds: float = 0.0
 
     @property
     def passed(self) -> bool:
+        """Whether no finding refutes the promise."""
         return not any(finding.failed for finding in self.findings)
 
     @property
     def failures(self) -> tuple[Finding, ...]:
+        """The findings that refute the promise."""
         return tuple(finding for finding in self.findings if finding.failed)
 
     @property
     def verdict(self) -> str:
+        """The outcome in a word, "PASS" or "FAIL"."""
         return "PASS" if self.passed else "FAIL"
 
     def to_dict(self) -> dict[str, Any]:
-        """Everything but the curves, as JSON values."""
+        """Return everything but the curves, for programs.
+
+        Returns
+        -------
+        dict
+            JSON values.
+        """
         return {
             "mechanism": self.mechanism,
             "options": self.options,
@@ -89,7 +158,13 @@ class AuditReport:
         }
 
     def render(self) -> str:
-        """The table people read."""
+        """Return the report as a table to read.
+
+        Returns
+        -------
+        str
+            Several lines, the conclusion last.
+        """
         lines = [
             f"{self.mechanism}: {self.loss}",
             f"{self.dimension} columns · {self.runs:,} runs a setting · {self.arithmetic} arithmetic · "
@@ -113,7 +188,7 @@ class AuditReport:
 
     @property
     def conclusion(self) -> str:
-        """One sentence, honest about what it does not say."""
+        """The outcome in one sentence, honest about what it does not say."""
         chance = f"A sound mechanism fails by chance at most once in {1 / self.error:,.0f} audits."
         if self.passed:
             return f"PASS: nothing found refutes the promise. That is no proof. {chance}"

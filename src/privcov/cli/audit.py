@@ -36,13 +36,34 @@ QUICK_RUNS, FULL_RUNS = 500, 20_000
 @click.option(
     "--quick", is_flag=True, help=f"{QUICK_RUNS} runs a setting, and no fresh processes: finds gross faults."
 )
-@click.option("--arithmetic", default="exact", show_default=True, help="exact, or idealized (plain float64).")
-@click.option("--option", "options", multiple=True, metavar="NAME=VALUE", help="An option of the mechanism.")
+@click.option(
+    "--arithmetic",
+    default="exact",
+    show_default=True,
+    help="How noise is drawn: exact, or idealized (plain float64).",
+)
+@click.option(
+    "--option",
+    "options",
+    multiple=True,
+    metavar="NAME=VALUE",
+    help="An option of the mechanism; may be repeated.  [default: its own]",
+)
 @click.option("--as-published", is_flag=True, help="The constants of the mechanism's paper.")
-@click.option("--processes", type=click.IntRange(1, 256), help="How many at once; all processors by default.")
-@click.option("--reader", "reader_path", help="Audit how this file is read instead; needs --schema.")
-@click.option("--schema", "schema_path", help="With --reader: the schema of the file (TOML).")
-@click.option("--plot", "plot_path", help="Draw what was found here (.svg, .png or .pdf).")
+@click.option(
+    "--processes",
+    type=click.IntRange(1, 256),
+    help="How many processes run at once.  [default: one per core]",
+)
+@click.option(
+    "--reader", "reader_path", help="Audit how this file is read instead; needs --schema.  [default: none]"
+)
+@click.option(
+    "--schema", "schema_path", help="With --reader: the schema of the file (TOML).  [default: none]"
+)
+@click.option(
+    "--plot", "plot_path", help="Draw what was found here (.svg, .png or .pdf).  [default: no figure]"
+)
 @click.option("--force", is_flag=True, help="Replace a figure that is already there.")
 @json_option
 def command(

@@ -15,7 +15,7 @@ from privcov.cli.output import json_option, print_json, say, say_line
 
 @click.command(name="check")
 @order_options
-@click.option("-o", "--output", help="Also look whether this file could be written.")
+@click.option("-o", "--output", help="Also look whether this file could be written.  [default: none]")
 @click.option("--force", is_flag=True, help="Let an output that is already there be replaced.")
 @json_option
 def command(

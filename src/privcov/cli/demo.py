@@ -10,7 +10,7 @@ from privcov.cli.output import json_option, note, print_json, reading, say
 
 
 @click.command(name="demo")
-@click.option("-o", "--output", help="Keep the release in this file.")
+@click.option("-o", "--output", help="Keep the release in this file.  [default: keep nothing]")
 @click.option("--force", is_flag=True, help="Replace an output that is already there.")
 @json_option
 def command(output: str | None, force: bool, as_json: bool) -> None:

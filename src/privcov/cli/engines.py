@@ -18,26 +18,33 @@ def engine_options(command: Callable[..., None]) -> Callable[..., None]:
             "--engine",
             default="local",
             show_default=True,
-            help="local, spark or dask: see docs/explain/cluster.md.",
+            help="Where rows are read and summed: local, spark or dask. See docs/explain/cluster.md.",
         ),
         click.option(
             "--workers",
             type=click.IntRange(1, 256),
-            help="Threads or processes here; by default one per core.",
+            help="Threads or processes on this machine.  [default: one per core]",
         ),
-        click.option("--master", help="With --engine spark: its address, such as spark://host:7077."),
-        click.option("--scheduler", help="With --engine dask: its address, such as tcp://host:8786."),
+        click.option(
+            "--master",
+            help="With --engine spark: its address, such as spark://host:7077.  [default: started here]",
+        ),
+        click.option(
+            "--scheduler",
+            help="With --engine dask: its address, such as tcp://host:8786.  [default: started here]",
+        ),
         click.option(
             "--verify",
             type=click.FloatRange(0, 1),
             default=0.0,
-            help="With spark or dask: the share of their sums that is computed here again, to compare.",
+            show_default=True,
+            help="With spark or dask: the share of their sums, from 0 to 1, that is computed here again, to compare.",
         ),
         click.option(
             "--device",
             default="cpu",
             show_default=True,
-            help="cuda multiplies wide tables on a GPU, to the same bits.",
+            help="What multiplies rows: cpu, or cuda for wide tables on a GPU, to the same bits.",
         ),
     )
     for option in reversed(options):

@@ -20,24 +20,58 @@ if TYPE_CHECKING:
 @click.option(
     "--columns", required=True, help="The numeric columns to use, separated by commas; `a, b` is one name."
 )
-@click.option("--rho", required=True, help="zero-concentrated privacy, under replace-one.")
-@click.option("--largest-variance", required=True, help="Public: no direction varies more than this.")
 @click.option(
-    "--method", default="coinpress", show_default=True, help="coinpress, truncated or preconditioned."
+    "--rho", required=True, help="The rho of zero-concentrated privacy, above 0, under replace-one."
+)
+@click.option(
+    "--largest-variance",
+    required=True,
+    help="Public: no direction varies more than this, in squared original units.",
+)
+@click.option(
+    "--method",
+    default="coinpress",
+    show_default=True,
+    help="How rows are whitened: coinpress, truncated or preconditioned.",
 )
 @click.option("--rounds", default=5, show_default=True, type=int, help="How often coinpress whitens; public.")
-@click.option("--known-mean", help="Public: the mean, one number for each column, separated by commas.")
-@click.option("--mean-radius", help="Public: the mean is no longer than this; buys a mean for rho/10.")
-@click.option("--smallest-variance", default="1", show_default=True, help="Public; for preconditioned only.")
-@click.option("--tail", default="0.1", show_default=True, help="How much clipping may touch.")
+@click.option(
+    "--known-mean",
+    help="Public: the mean in original units, one number for each column, separated by commas.  [default: unknown]",
+)
+@click.option(
+    "--mean-radius",
+    help="Public: the mean is no longer than this, in original units; buys a mean for rho/10.  [default: no mean]",
+)
+@click.option(
+    "--smallest-variance",
+    default="1",
+    show_default=True,
+    help="Public: no direction varies less than this, in squared original units; for preconditioned only.",
+)
+@click.option(
+    "--tail",
+    default="0.1",
+    show_default=True,
+    help="The share of rows, between 0 and 1, that clipping may touch.",
+)
 @click.option(
     "--as-published", is_flag=True, help="coinpress with the noise of its public code, not the tight one."
 )
-@click.option("--ledger", help="Pay from this budget first; refuse if too little is left (privcov ledger).")
-@click.option("--request-id", help="With --ledger: a name that can be paid for only once.")
-@click.option("--sign", "key_path", help="Sign the estimate with this private key (see privcov keygen).")
+@click.option(
+    "--ledger",
+    help="Pay first from this budget, a file or postgresql://…, or be refused.  [default: no budget]",
+)
+@click.option(
+    "--request-id", help="With --ledger: a name that can be paid for only once.  [default: a random one]"
+)
+@click.option(
+    "--sign",
+    "key_path",
+    help="Sign the estimate with this private key: see privcov keygen.  [default: unsigned]",
+)
 @passphrase_option
-@click.option("-o", "--output", help="Write the estimate here; without it, to stdout.")
+@click.option("-o", "--output", help="Write the estimate here.  [default: stdout]")
 @click.option("--force", is_flag=True, help="Replace an output that is already there.")
 @json_option
 def command(

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from privcov.steward.inspecting import Reading
 
 schema_option = click.option(
-    "--schema", "schema_path", required=True, help="The public facts about the table (TOML)."
+    "--schema", "schema_path", required=True, help="The schema file (TOML): the public facts about the table."
 )
 
 

@@ -38,6 +38,8 @@ def command() -> None:
 def init(where: str, concentrated: bool, as_json: bool, **loss_words: Any) -> None:
     """Open a new ledger with a budget: --epsilon, or --epsilon and --delta, or --rho. It is never replaced.
 
+    WHERE is a new file, or an address (postgresql://…).
+
     Example: privcov ledger init census.ledger --epsilon 3 --neighbours replace-one
     """
     from privcov.ledger import Ledger
@@ -57,6 +59,8 @@ def init(where: str, concentrated: bool, as_json: bool, **loss_words: Any) -> No
 @json_option
 def show(where: str, as_json: bool) -> None:
     """Show a ledger: the budget, what is spent of it, what is left, and what it bought.
+
+    WHERE is the file of the ledger, or its address.
 
     Example: privcov ledger show census.ledger
     """
@@ -89,6 +93,8 @@ def show(where: str, as_json: bool) -> None:
 def log(where: str, as_json: bool) -> None:
     """List what was paid for, in order, and which releases read the same table. Private: do not publish it.
 
+    WHERE is the file of the ledger, or its address.
+
     Example: privcov ledger log census.ledger
     """
     from privcov.ledger import Ledger
@@ -105,10 +111,14 @@ def log(where: str, as_json: bool) -> None:
 
 @command.command(name="verify")
 @click.argument("where")
-@click.option("--head", help="An end of the chain that you kept: finds an old copy put back.")
+@click.option(
+    "--head", help="An end of the chain that you kept: finds an old copy put back.  [default: none]"
+)
 @json_option
 def verify(where: str, head: str | None, as_json: bool) -> None:
     """Check every entry: none changed, removed, added, moved, or paid with less than it costs. Exit code 4 if not.
+
+    WHERE is the file of the ledger, or its address.
 
     Example: privcov ledger verify census.ledger
     """

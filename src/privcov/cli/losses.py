@@ -18,10 +18,22 @@ def loss_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """``--epsilon``, ``--delta``, ``--rho``, ``--neighbours``, ``--i-understand``."""
     for option in reversed(
         [
-            click.option("--epsilon", help="Pure privacy, or (epsilon, delta) with --delta."),
-            click.option("--delta", help="With --epsilon: the probability the promise may fail."),
-            click.option("--rho", help="zero-concentrated privacy."),
-            click.option("--neighbours", help="replace-one (rows public; the default) or add-remove."),
+            click.option(
+                "--epsilon",
+                help="The epsilon, a number above 0: pure privacy, or with --delta (epsilon, delta).  [no default]",
+            ),
+            click.option(
+                "--delta",
+                help="With --epsilon: the probability, between 0 and 1, that the promise may fail.  [default: none]",
+            ),
+            click.option(
+                "--rho",
+                help="In place of --epsilon: the rho of zero-concentrated privacy, above 0.  [no default]",
+            ),
+            click.option(
+                "--neighbours",
+                help="Which tables must look alike: replace-one or add-remove.  [default: replace-one]",
+            ),
             click.option(
                 "--i-understand",
                 "understood",

@@ -13,8 +13,16 @@ METHODS = ["auto", "wald", "score", "bootstrap"]
 @click.argument("path")
 @click.argument("formula")
 @click.option("--naive", is_flag=True, help="Ignore the noise, for comparison; labelled NAIVE.")
-@click.option("--method", type=click.Choice(METHODS), default="auto", show_default=True)
-@click.option("--level", default=0.95, show_default=True, help="Confidence level of the intervals.")
+@click.option(
+    "--method",
+    type=click.Choice(METHODS),
+    default="auto",
+    show_default=True,
+    help="How intervals are made; auto takes wald where the noise is small, else score.",
+)
+@click.option(
+    "--level", default=0.95, show_default=True, help="Confidence level of the intervals, from 0.5 to below 1."
+)
 @click.option("--latex", is_flag=True, help="Print a LaTeX table.")
 @json_option
 def command(
@@ -22,6 +30,7 @@ def command(
 ) -> None:
     """Fit least squares from a release and say how sure each coefficient is.
 
+    PATH is the release file, FORMULA the model; coefficients are in original units.
     Standard errors and intervals count the noise of the release beside sampling; the table says how much of
     each is which. Terms are columns joined by +; "- 1" leaves the intercept out; "." is every other column.
     A name with spaces or marks goes between backticks, and the formula then between single quotes of the shell.

@@ -17,22 +17,37 @@ def order_options(command: Callable[..., Any]) -> Callable[..., Any]:
     options = (
         click.argument("data", nargs=-1, required=True),
         click.option(
-            "--schema", "schema_path", required=True, help="The public facts about the table (TOML)."
+            "--schema",
+            "schema_path",
+            required=True,
+            help="The schema file (TOML): the public facts about the table.",
         ),
         loss_options,
-        click.option("--mechanism", default="auto", show_default=True, help="See privcov mechanisms."),
+        click.option(
+            "--mechanism",
+            default="auto",
+            show_default=True,
+            help="The mechanism that adds noise, by name: see privcov mechanisms.",
+        ),
         click.option(
             "--for",
             "purpose",
             default="covariance",
             show_default=True,
-            help="What auto is to choose for: see plan.",
+            help="What auto chooses for: covariance, regression or pca:K.",
         ),
         click.option(
-            "--arithmetic", default="exact", show_default=True, help="exact, or idealized (plain float64)."
+            "--arithmetic",
+            default="exact",
+            show_default=True,
+            help="How noise is drawn: exact, or idealized (plain float64).",
         ),
         click.option(
-            "--option", "options", multiple=True, metavar="NAME=VALUE", help="An option of the mechanism."
+            "--option",
+            "options",
+            multiple=True,
+            metavar="NAME=VALUE",
+            help="An option of the mechanism; may be repeated.  [default: its own]",
         ),
         click.option(
             "--as-published", is_flag=True, help="The constants of the mechanism's paper, not the tight ones."
@@ -41,31 +56,35 @@ def order_options(command: Callable[..., Any]) -> Callable[..., Any]:
             "--row-norm",
             default="declared",
             show_default=True,
-            help="declared, or private: chosen for a share.",
+            help="The bound on a scaled row: declared in the schema, or private, chosen for a share of the loss.",
         ),
         click.option(
             "--row-norm-share",
             default="0.1",
             show_default=True,
-            help="The share of the loss for that choice.",
+            help="The share of the loss, between 0 and 1, for a private row norm.",
         ),
         click.option(
             "--rows",
             "expect_rows",
             type=click.IntRange(1),
-            help="How many records DATA has: any other number is refused before anything is paid.",
+            help="How many records DATA has: any other number is refused before anything is paid.  [default: any]",
         ),
         click.option(
             "--timing",
             type=click.Choice(["quick", "constant"]),
             default=None,
             help="How lines of a file are read; constant reads all in the careful way, so that time tells less of odd "
-            "ones (default: as the schema says).",
+            "ones.  [default: as the schema says]",
         ),
         click.option(
-            "--ledger", help="Pay from this budget first; refuse if too little is left (privcov ledger)."
+            "--ledger",
+            help="Pay first from this budget, a file or postgresql://…, or be refused.  [default: no budget]",
         ),
-        click.option("--request-id", help="With --ledger: a name that can be paid for only once."),
+        click.option(
+            "--request-id",
+            help="With --ledger: a name that can be paid for only once.  [default: a random one]",
+        ),
         engine_options,
     )
     for option in reversed(options):

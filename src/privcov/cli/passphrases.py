@@ -11,7 +11,8 @@ from privcov.errors import ParameterError
 VARIABLE = "PRIVCOV_KEY_PASSPHRASE"
 
 passphrase_option = click.option(
-    "--passphrase-file", help=f"The file with the passphrase of the private key (or set {VARIABLE})."
+    "--passphrase-file",
+    help=f"The file with the passphrase of the private key.  [default: {VARIABLE}, else none]",
 )
 
 

@@ -19,13 +19,16 @@ _MOST = 6  # components side by side on a terminal
 @click.option("--rank", type=int, help="Components to keep.  [default: those above the noise edge]")
 @click.option("--uncentred", is_flag=True, help="Second moments about zero instead of the covariance.")
 @click.option("--original", is_flag=True, help="Original units instead of [-1, 1] columns.")
-@click.option("--level", default=0.95, show_default=True, help="Confidence level of the intervals.")
+@click.option(
+    "--level", default=0.95, show_default=True, help="Confidence level of the intervals, from 0.5 to 0.999."
+)
 @json_option
 def command(
     path: str, rank: int | None, uncentred: bool, original: bool, level: float, as_json: bool
 ) -> None:
     """Show the principal components of a release and how much of each variance is certain.
 
+    PATH is the release file.
     Without --rank, components are kept whose raw variance is above what noise alone would show in 95 of 100
     releases. Intervals are conservative (Weyl's bound) and hold together for all components.
 

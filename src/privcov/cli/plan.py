@@ -19,22 +19,46 @@ if TYPE_CHECKING:
 
 
 @click.command(name="plan")
-@click.option("--schema", "schema_path", required=True, help="The public facts about the table (TOML).")
-@click.option("--rows", required=True, help="How many rows; with --target, ? asks for the fewest.")
+@click.option(
+    "--schema", "schema_path", required=True, help="The schema file (TOML): the public facts about the table."
+)
+@click.option(
+    "--rows",
+    required=True,
+    help="The number of rows, public or guessed; with --target, ? asks for the fewest.",
+)
 @loss_options
 @click.option(
-    "--for", "purpose", default="covariance", show_default=True, help="covariance, regression or pca:K."
+    "--for",
+    "purpose",
+    default="covariance",
+    show_default=True,
+    help="What auto chooses for: covariance, regression or pca:K.",
 )
-@click.option("--target", help='The accuracy wanted: frobenius=0.02, mean(age)=0.5, "se(y ~ x: x)=50".')
 @click.option(
-    "--kind", type=click.Choice(["pure", "approximate", "zcdp"]), help="The kind of budget asked for."
+    "--target",
+    help="The accuracy wanted: frobenius=0.02 (per row, scaled units); in original units mean(age)=0.5 or "
+    '"se(y ~ x: x)=50".  [default: compare mechanisms]',
 )
-@click.option("--mechanism", "mechanisms", multiple=True, help="Only this one (may be repeated).")
-@click.option("--surrogate", "surrogate_path", help="A PUBLIC table to stand in for the one to be released.")
 @click.option(
-    "--releases", type=int, help="Also show what the budget is worth divided over so many releases."
+    "--kind",
+    type=click.Choice(["pure", "approximate", "zcdp"]),
+    help="With --target and without a loss: the kind of budget asked for.  [default: pure]",
 )
-@click.option("--plot", help="Draw error against budget to this .svg, .pdf or .png.")
+@click.option(
+    "--mechanism", "mechanisms", multiple=True, help="Only this one; may be repeated.  [default: all]"
+)
+@click.option(
+    "--surrogate",
+    "surrogate_path",
+    help="A PUBLIC table to stand in for the one to be released.  [default: none]",
+)
+@click.option(
+    "--releases",
+    type=int,
+    help="Also show what the budget is worth divided over so many releases.  [default: one]",
+)
+@click.option("--plot", help="Draw error against budget to this .svg, .pdf or .png.  [default: no figure]")
 @click.option("--force", is_flag=True, help="Replace a plot that is already there.")
 @json_option
 def command(

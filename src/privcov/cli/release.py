@@ -16,9 +16,13 @@ from privcov.cli.passphrases import passphrase_option
 
 @click.command(name="release")
 @order_options
-@click.option("--sign", "key_path", help="Sign the release with this private key (see privcov keygen).")
+@click.option(
+    "--sign",
+    "key_path",
+    help="Sign the release with this private key: see privcov keygen.  [default: unsigned]",
+)
 @passphrase_option
-@click.option("-o", "--output", help="Write the release here; without it, to stdout.")
+@click.option("-o", "--output", help="Write the release here.  [default: stdout]")
 @click.option("--force", is_flag=True, help="Replace an output that is already there.")
 @json_option
 def command(

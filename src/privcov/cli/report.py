@@ -14,10 +14,17 @@ from privcov.cli.output import json_option, note, print_json
 @click.argument("path")
 @click.option("-o", "--output", help="Write the page here.  [default: beside the release, ending in .html]")
 @click.option(
-    "--model", "models", multiple=True, help='A regression to show, "income ~ age + sex"; repeatable.'
+    "--model",
+    "models",
+    multiple=True,
+    help='A regression to show, "income ~ age + sex"; may be repeated.  [default: none]',
 )
-@click.option("--pca", "components", type=int, help="Show so many principal components.")
-@click.option("--key", "key_path", help="The steward's public key: then the file must be signed with it.")
+@click.option("--pca", "components", type=int, help="Show so many principal components.  [default: none]")
+@click.option(
+    "--key",
+    "key_path",
+    help="The steward's public key: then the file must be signed with it.  [default: any key, or none]",
+)
 @click.option("--title", help="What to call it.  [default: the name of the file]")
 @click.option("--force", is_flag=True, help="Replace a page that is already there.")
 @json_option
@@ -33,8 +40,8 @@ def command(
 ) -> None:
     """Write a release as one HTML page: promise, matrix, noise, models, and how to cite and verify it.
 
-    The file is verified first, and refused if anything does not hold. The page needs no network, runs no script and
-    costs no privacy: everything in it follows from the release.
+    PATH is the release file. It is verified first, and refused if anything does not hold. The page needs no
+    network, runs no script and costs no privacy: everything in it follows from the release.
 
     Example: privcov report people.release.json -o people.html --model "income ~ age + sex" --pca 2
     """

@@ -22,19 +22,24 @@ if TYPE_CHECKING:
     "--features", help="Columns joined by commas; `a, b` is one name.  [default: every other column]"
 )
 @click.option(
-    "--penalty", default="auto", show_default=True, help="A number from 0, or auto: chosen from the release."
+    "--penalty",
+    default="auto",
+    show_default=True,
+    help="The weight of the penalty for a sum over rows, a number from 0, or auto: chosen from the release.",
 )
 @click.option("--original", is_flag=True, help="Penalise coefficients of original, not [-1, 1], columns.")
-@click.option("--level", default=0.95, show_default=True, help="Confidence level of the error bound.")
+@click.option(
+    "--level", default=0.95, show_default=True, help="Confidence level of the error bound, from 0.5 to 0.999."
+)
 @json_option
 def command(
     path: str, target: str, features: str | None, penalty: str, original: bool, level: float, as_json: bool
 ) -> None:
     """Fit ridge regression from a release and say how far the noise can have moved the coefficients.
 
-    It minimises the sum of squared errors plus penalty times the sum of squared coefficients, intercept left
-    out: scikit-learn's Ridge(alpha=penalty), on columns scaled to [-1, 1] unless --original. Coefficients are
-    printed in original units.
+    PATH is the release file. The fit minimises the sum of squared errors plus penalty times the sum of squared
+    coefficients, intercept left out: scikit-learn's Ridge(alpha=penalty), on columns scaled to [-1, 1] unless
+    --original. Coefficients are printed in original units.
 
     Example: privcov ridge people.release.json --target income --features age,educ --penalty auto
     """

@@ -27,7 +27,7 @@ def command() -> None:
 
 @command.command(name="init")
 @click.argument("data")
-@click.option("-o", "--output", help="Write the template here; without it, to stdout.")
+@click.option("-o", "--output", help="Write the template here.  [default: stdout]")
 @click.option("--force", is_flag=True, help="Replace an output that is already there.")
 @click.option(
     "--separator", help="What stands between cells: comma, semicolon, tab or bar.  [default: proposed]"
@@ -72,6 +72,8 @@ def init(data: str, output: str | None, force: bool, as_json: bool, **file: str 
 def check(path: str, as_json: bool) -> None:
     """Check a schema file and say what it amounts to; reads no data.
 
+    PATH is the schema file (TOML).
+
     Example: privcov schema check people.toml
     """
     from privcov.schema import Schema
@@ -100,12 +102,21 @@ def check(path: str, as_json: bool) -> None:
 @command.command(name="explain")
 @click.argument("path")
 @loss_options
-@click.option("--rows", type=click.IntRange(1), help="How many rows the table has, where that is public.")
-@click.option("--data", help="Also choose a row-norm bound privately from this table: this spends.")
 @click.option(
-    "--row-norm-share", default="0.1", show_default=True, help="The share of the loss for that choice."
+    "--rows",
+    type=click.IntRange(1),
+    help="How many rows the table has, where that is public.  [default: unknown]",
 )
-@click.option("--ledger", help="With --data: pay from this budget first.")
+@click.option(
+    "--data", help="Also choose a row-norm bound privately from this table: this spends.  [default: no table]"
+)
+@click.option(
+    "--row-norm-share",
+    default="0.1",
+    show_default=True,
+    help="The share of the loss, between 0 and 1, for that choice.",
+)
+@click.option("--ledger", help="With --data: pay from this budget first.  [default: no budget]")
 @json_option
 def explain(
     path: str,
@@ -118,8 +129,8 @@ def explain(
 ) -> None:
     """Show how bounds become a row norm, what each bound costs in noise, and what a private bound would be.
 
-    Without --epsilon or --rho the costs are relative; with them, in original units. Only with --data is a
-    table read, and a share of the loss spent on it.
+    PATH is the schema file (TOML). Without --epsilon or --rho the costs are relative; with them, in original
+    units. Only with --data is a table read, and a share of the loss spent on it.
 
     Example: privcov schema explain people.toml --epsilon 1 --rows 4000
     """

@@ -18,13 +18,17 @@ if TYPE_CHECKING:
 
 
 @click.command(name="serve")
-@click.option("--data", help="The table to start with (CSV or Parquet).")
-@click.option("--schema", help="The schema to start with (TOML).")
-@click.option("--ledger", help="The budget to start with: a file, or postgresql://….")
-@click.option("--sign", "key_path", help="Sign releases with this private key (see privcov keygen).")
+@click.option("--data", help="The table to start with (CSV or Parquet).  [default: none]")
+@click.option("--schema", help="The schema to start with (TOML).  [default: none]")
+@click.option("--ledger", help="The budget to start with: a file, or postgresql://….  [default: none]")
+@click.option(
+    "--sign", "key_path", help="Sign releases with this private key: see privcov keygen.  [default: unsigned]"
+)
 @passphrase_option
 @click.option("--directory", default=".", show_default=True, help="The page sees files below this one alone.")
-@click.option("--port", type=int, default=0, show_default=True, help="0 takes a free one.")
+@click.option(
+    "--port", type=int, default=0, show_default=True, help="The port of the page; 0 takes a free one."
+)
 @click.option("--no-browser", is_flag=True, help="Print the address and open nothing.")
 @json_option
 def command(
@@ -38,8 +42,9 @@ def command(
     no_browser: bool,
     as_json: bool,
 ) -> None:
-    """Open the workbench: draft a schema, see errors before spending, release, read. Ctrl-C ends it, once
-    releases that are paid for are written.
+    """Open the workbench: draft a schema, see errors before spending, release, read.
+
+    Ctrl-C ends it, once releases that are paid for are written.
 
     The page answers on this machine only, and only to whoever has the address that is printed. Of the data
     it shows column names, and what a release shows. Needs the extra web.

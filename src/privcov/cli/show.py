@@ -11,15 +11,27 @@ WHAT = ["correlation", "covariance", "mean", "moment", "raw"]
 
 @click.command(name="show")
 @click.argument("path")
-@click.option("--matrix", "what", type=click.Choice(WHAT), default="correlation", show_default=True)
-@click.option("--repair", default="auto", show_default=True, help="auto, none, clip, trace or shrink.")
+@click.option(
+    "--matrix",
+    "what",
+    type=click.Choice(WHAT),
+    default="correlation",
+    show_default=True,
+    help="The matrix to print.",
+)
+@click.option(
+    "--repair",
+    default="auto",
+    show_default=True,
+    help="How noise is turned into a valid matrix: auto, none, clip, trace or shrink.",
+)
 @click.option("--scaled", is_flag=True, help="In [-1, 1] units instead of the original ones.")
 @json_option
 def command(path: str, what: str, repair: str, scaled: bool, as_json: bool) -> None:
     """Show what a release says and what it promises.
 
-    The matrix shown is repaired (a valid moment matrix) unless raw is asked for; the file always keeps the
-    raw, unbiased one.
+    PATH is the release file. The matrix shown is repaired (a valid moment matrix) unless raw is asked for; the
+    file always keeps the raw, unbiased one.
 
     Example: privcov show people.release.json --matrix covariance
     """

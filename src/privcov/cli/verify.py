@@ -11,11 +11,16 @@ from privcov.cli.output import json_option, print_json, say
 
 @click.command(name="verify")
 @click.argument("path")
-@click.option("--key", "key_path", help="The steward's public key: then the file must be signed with it.")
+@click.option(
+    "--key",
+    "key_path",
+    help="The steward's public key: then the file must be signed with it.  [default: any key, or none]",
+)
 @json_option
 def command(path: str, key_path: str | None, as_json: bool) -> None:
-    """Check a release or an estimate: its form, its digest or signature, and that its certificate follows.
+    """Check a release or an estimate: its form, its digest or signature, and that its certificate is consistent.
 
+    PATH is the file of a release or of an estimate.
     Exit code 0: everything that was checked holds. 4: something does not. 2: the file cannot be read as one.
     Without --key a valid signature proves only that some key signed; whose it is, you must compare. With it,
     nothing in a file that this key did not sign is read.

@@ -30,8 +30,8 @@ TARGET = "y"
 class PrivateEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
     """The privacy parameters as constructor arguments, and the one call that spends them.
 
-    With a ``ledger`` (a path, an address or a ``privcov.Ledger``) every fit pays first, so that a search or a
-    cross-validation that fits again and again is stopped by the budget.
+    With a ``ledger`` every fit pays first, so that a search or a cross-validation that fits again and again is
+    stopped by the budget. The estimators of ``privcov.estimators`` derive from it and document its arguments.
     """
 
     release_: Release

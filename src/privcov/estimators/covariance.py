@@ -13,34 +13,119 @@ from privcov.models import association
 
 
 class PrivateCovariance(PrivateEstimator):
-    """The covariance of the columns, differentially private.
+    """The covariance of the columns, differentially private, as a scikit-learn estimator.
 
-    Guarantee: ``fit`` is one ``privcov.release`` under the given loss; the rest is post-processing of it.
-    ``bounds`` is ``(lower, upper)``, each one number or one per column. Fitted: ``release_``, ``covariance_``
-    (divided by rows − 1), ``location_``, ``n_features_in_``, and ``feature_names_in_`` for a frame.
+    ``fit`` is one ``privcov.release`` under the given loss; the rest is post-processing of it.
 
+    Parameters
+    ----------
+    bounds : pair of float or of sequences, optional
+        ``(lower, upper)`` in original units, each one number for all columns or one number per column. From
+        public knowledge, never from the data. Required by ``fit``.
+    epsilon : Fraction, int, float or str, optional
+        The ε of a pure loss, or with ``delta`` of an approximate one. Give this or ``rho``.
+    delta : Fraction, float or str, optional
+        The δ of an approximate loss, between 0 and 1.
+    rho : Fraction, int, float or str, optional
+        The ρ of a zCDP loss.
+    neighbours : Neighbours or str, optional
+        "replace-one" or "add-remove". Required by ``fit``: there is no default.
+    mechanism : str or Mechanism, default "auto"
+        The mechanism, by name or as an object. "auto" takes the one with the least noise.
+    row_norm_bound : Fraction, float or str, optional
+        The most that the norm of a scaled row may be, in scaled units. By default the largest norm that a row
+        can have.
+    max_rows_per_person : int, default 1
+        The most rows that one person has. It multiplies the noise.
+    ledger : str, Path or Ledger, optional
+        The budget that every ``fit`` pays from first, so that a search that fits again and again is stopped.
+
+    Attributes
+    ----------
+    release_ : Release
+        What ``fit`` released and paid for; the rest is computed from it.
+    n_features_in_ : int
+        The number of columns seen by ``fit``.
+    covariance_ : ndarray of shape (d, d)
+        The covariance in original units, divided by rows − 1.
+    location_ : ndarray of shape (d,)
+        The mean in original units.
+
+    Examples
+    --------
     >>> import numpy as np
-    >>> from privcov.noise.randomness import rehearsal
-    >>> rows = 10 * rehearsal(1).uniforms(8000).reshape(4000, 2)
+    >>> from privcov import PrivateCovariance
+    >>> rows = 5 + 5 * np.sin(np.arange(8000.0).reshape(4000, 2) ** 2)
     >>> made = PrivateCovariance(bounds=(0, 10), epsilon=9, neighbours="replace-one").fit(rows)
     >>> bool(np.abs(made.covariance_ - np.cov(rows.T)).max() < 0.5)
     True
+    >>> made.get_precision().shape, bool(made.mahalanobis([[5.0, 5.0]])[0] < 0.1)
+    ((2, 2), True)
     """
 
     covariance_: Floats
     location_: Floats
 
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Spend the loss once on these rows; ``y`` is ignored."""
+        """Spend the loss once on these rows.
+
+        Parameters
+        ----------
+        X : array or frame of shape (n, d)
+            The rows, in original units. A cell that is no number counts as the middle of its column's bounds.
+        y : Any, optional
+            Ignored; here because scikit-learn passes it.
+
+        Returns
+        -------
+        Self
+            This estimator, fitted.
+
+        Raises
+        ------
+        ParameterError
+            A constructor argument is missing or out of range (E26x).
+        InputError
+            The rows have no numeric type (E110).
+        BudgetError
+            The ledger refuses (E3xx). Nothing was drawn and nothing was read.
+        """
         made = self._publish(X)
         self.covariance_, self.location_ = made.covariance(), made.mean()
         return self
 
     def get_precision(self) -> Floats:
-        """The inverse of the covariance; see ``privcov.models.association.precision``."""
+        """Return the inverse of the covariance; see ``privcov.models.association.precision``.
+
+        Returns
+        -------
+        ndarray of shape (d, d)
+            The precision, in one over products of the columns' units.
+
+        Raises
+        ------
+        NotFittedError
+            ``fit`` was not called.
+        """
         check_is_fitted(self)
         return association.precision(self.release_).values
 
     def mahalanobis(self, X: Any) -> Floats:
-        """Squared distances of rows from the mean, as scikit-learn's covariance estimators give them."""
+        """Return squared distances of rows from the mean, as scikit-learn's covariance estimators do.
+
+        Parameters
+        ----------
+        X : array or frame of shape (n, d)
+            Rows in original units.
+
+        Returns
+        -------
+        ndarray of shape (n,)
+            Squared distances, in squared standard deviations.
+
+        Raises
+        ------
+        NotFittedError
+            ``fit`` was not called.
+        """
         return np.asarray(association.mahalanobis(self.release_, self._new_rows(X)) ** 2)

@@ -17,20 +17,70 @@ from privcov.privacy import Amount, Neighbours
 
 
 class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PrivateEstimator):  # type: ignore[misc]
-    """Principal components of the columns, differentially private.
+    """Principal components of the columns, differentially private, as a scikit-learn transformer.
 
-    Guarantee: ``fit`` is one ``privcov.release`` under the given loss; the rest is post-processing of it.
-    ``n_components``: a number, None for all, or ``"auto"`` for those above the noise, which may be none.
-    ``scaled=True`` decomposes columns divided by half the width of their bounds: the way to equal scales
-    that looks at no data. Fitted: ``release_``, ``components_``, ``explained_variance_``,
-    ``explained_variance_ratio_``, ``covariance_`` and ``location_`` in original units, ``scale_``,
-    ``n_components_``. Equals ``privcov.pca(release_, rank=n_components, scaled=scaled)``.
+    ``fit`` is one ``privcov.release`` under the given loss; the rest is post-processing of it. It equals
+    ``privcov.pca(release_, rank=n_components, scaled=scaled)``.
 
+    Parameters
+    ----------
+    n_components : int or "auto", optional
+        How many components to keep. "auto" keeps those above the noise, which may be none. By default all.
+    scaled : bool, default False
+        Whether to divide columns by half the width of their bounds first: the way to equal scales that looks
+        at no data.
+    bounds : pair of float or of sequences, optional
+        ``(lower, upper)`` in original units, each one number for all columns or one number per column. From
+        public knowledge, never from the data. Required by ``fit``.
+    epsilon : Fraction, int, float or str, optional
+        The ε of a pure loss, or with ``delta`` of an approximate one. Give this or ``rho``.
+    delta : Fraction, float or str, optional
+        The δ of an approximate loss, between 0 and 1.
+    rho : Fraction, int, float or str, optional
+        The ρ of a zCDP loss.
+    neighbours : Neighbours or str, optional
+        "replace-one" or "add-remove". Required by ``fit``: there is no default.
+    mechanism : str or Mechanism, default "auto"
+        The mechanism, by name or as an object. "auto" takes the one with the least noise.
+    row_norm_bound : Fraction, float or str, optional
+        The most that the norm of a scaled row may be, in scaled units. By default the largest norm that a row
+        can have.
+    max_rows_per_person : int, default 1
+        The most rows that one person has. It multiplies the noise.
+    ledger : str, Path or Ledger, optional
+        The budget that every ``fit`` pays from first, so that a search that fits again and again is stopped.
+
+    Attributes
+    ----------
+    release_ : Release
+        What ``fit`` released and paid for; the rest is computed from it.
+    n_features_in_ : int
+        The number of columns seen by ``fit``.
+    components_ : ndarray of shape (k, d)
+        Orthonormal directions, one per row, the largest variance first.
+    explained_variance_ : ndarray of shape (k,)
+        The variance along each component.
+    explained_variance_ratio_ : ndarray of shape (k,)
+        Its share of the total variance, from 0 to 1.
+    covariance_ : ndarray of shape (d, d)
+        The covariance in original units.
+    location_ : ndarray of shape (d,)
+        The mean in original units.
+    scale_ : ndarray of shape (d,)
+        What columns are divided by, in original units.
+    n_components_ : int
+        The number k of components that are kept.
+
+    Examples
+    --------
     >>> import numpy as np
+    >>> from privcov import PrivatePCA
     >>> rows = np.linspace(0, 10, 4000)[:, None] @ [[1.0, 1.0]]
     >>> made = PrivatePCA(n_components=1, bounds=(0, 10), epsilon=9, neighbours="replace-one").fit(rows)
     >>> made.components_.round(1)
     array([[0.7, 0.7]])
+    >>> made.inverse_transform(made.transform([[8.0, 8.0]])).round()
+    array([[8., 8.]])
     """
 
     _result = "components_"
@@ -72,7 +122,29 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PrivateEstim
         self.scaled = scaled
 
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Spend the loss once on these rows; ``y`` is ignored."""
+        """Spend the loss once on these rows.
+
+        Parameters
+        ----------
+        X : array or frame of shape (n, d)
+            The rows, in original units. A cell that is no number counts as the middle of its column's bounds.
+        y : Any, optional
+            Ignored; here because scikit-learn passes it.
+
+        Returns
+        -------
+        Self
+            This estimator, fitted.
+
+        Raises
+        ------
+        ParameterError
+            A constructor argument is missing or out of range (E26x).
+        InputError
+            The rows have no numeric type (E110).
+        BudgetError
+            The ledger refuses (E3xx). Nothing was drawn and nothing was read.
+        """
         made = self._publish(X)
         wanted = self.n_features_in_ if self.n_components is None else self.n_components
         fit = pca(made, rank=None if isinstance(wanted, str) else wanted, scaled=self.scaled)
@@ -84,11 +156,45 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PrivateEstim
         return self
 
     def transform(self, X: Any) -> Floats:
-        """The scores of rows along the components."""
+        """Return the scores of rows along the components.
+
+        Parameters
+        ----------
+        X : array or frame of shape (n, d)
+            Rows in original units.
+
+        Returns
+        -------
+        ndarray of shape (n, k)
+            One score per row and component.
+
+        Raises
+        ------
+        NotFittedError
+            ``fit`` was not called.
+        """
         return np.asarray((self._new_rows(X) - self.location_) / self.scale_ @ self.components_.T)
 
     def inverse_transform(self, X: Any) -> Floats:
-        """Rows in original units with these scores and nothing outside the components."""
+        """Return the rows that have these scores, and nothing outside the components.
+
+        Parameters
+        ----------
+        X : array of shape (n, k)
+            Scores.
+
+        Returns
+        -------
+        ndarray of shape (n, d)
+            Rows in original units.
+
+        Raises
+        ------
+        NotFittedError
+            ``fit`` was not called.
+        ParameterError
+            The scores have another number of columns (E263).
+        """
         check_is_fitted(self)
         scores = check_array(X, dtype=np.float64)
         if scores.shape[1] != self.n_components_:

@@ -27,7 +27,23 @@ class _PrivateRegressor(RegressorMixin, PrivateEstimator):  # type: ignore[misc]
     target_bounds: Any
 
     def predict(self, X: Any) -> Floats:
-        """The target for rows in original units; nothing is clipped."""
+        """Predict the target. Nothing is clipped.
+
+        Parameters
+        ----------
+        X : array or frame of shape (n, d)
+            Rows in original units.
+
+        Returns
+        -------
+        ndarray of shape (n,)
+            Predictions, in original units of the target.
+
+        Raises
+        ------
+        NotFittedError
+            ``fit`` was not called.
+        """
         return np.asarray(self._new_rows(X) @ self.coef_ + self.intercept_)
 
     def __sklearn_tags__(self) -> Any:
@@ -46,17 +62,58 @@ class _PrivateRegressor(RegressorMixin, PrivateEstimator):  # type: ignore[misc]
 
 
 class PrivateLinearRegression(_PrivateRegressor):
-    """Least squares, differentially private.
+    """Least squares, differentially private, as a scikit-learn regressor.
 
-    Guarantee: ``fit`` is one ``privcov.release`` under the given loss, of features and target together; the
-    rest is post-processing of it. Fitted: ``release_``, ``coef_``, ``intercept_``, ``n_features_in_``. Equals
-    ``privcov.ols(release_, "y ~ .")``, which also has standard errors and intervals.
+    ``fit`` is one ``privcov.release`` under the given loss, of features and target together; the rest is
+    post-processing of it. It equals ``privcov.ols(release_, "y ~ .")``, which also has standard errors and
+    intervals.
 
+    Parameters
+    ----------
+    bounds : pair of float or of sequences, optional
+        ``(lower, upper)`` in original units, each one number for all columns or one number per column. From
+        public knowledge, never from the data. Required by ``fit``.
+    target_bounds : pair of float, optional
+        ``(lower, upper)`` of the target, in original units. From public knowledge. Required by ``fit``.
+    epsilon : Fraction, int, float or str, optional
+        The ε of a pure loss, or with ``delta`` of an approximate one. Give this or ``rho``.
+    delta : Fraction, float or str, optional
+        The δ of an approximate loss, between 0 and 1.
+    rho : Fraction, int, float or str, optional
+        The ρ of a zCDP loss.
+    neighbours : Neighbours or str, optional
+        "replace-one" or "add-remove". Required by ``fit``: there is no default.
+    mechanism : str or Mechanism, default "auto"
+        The mechanism, by name or as an object. "auto" takes the one with the least noise.
+    row_norm_bound : Fraction, float or str, optional
+        The most that the norm of a scaled row may be, in scaled units. By default the largest norm that a row
+        can have.
+    max_rows_per_person : int, default 1
+        The most rows that one person has. It multiplies the noise.
+    ledger : str, Path or Ledger, optional
+        The budget that every ``fit`` pays from first, so that a search that fits again and again is stopped.
+
+    Attributes
+    ----------
+    release_ : Release
+        What ``fit`` released and paid for; the rest is computed from it.
+    n_features_in_ : int
+        The number of columns seen by ``fit``.
+    coef_ : ndarray of shape (d,)
+        The coefficients, in units of the target per unit of the column.
+    intercept_ : float
+        The prediction where every feature is 0, in units of the target.
+
+    Examples
+    --------
     >>> import numpy as np
+    >>> from privcov import PrivateLinearRegression
     >>> rows = np.linspace(0, 10, 4000)[:, None]
     >>> made = PrivateLinearRegression(bounds=(0, 10), target_bounds=(0, 20), epsilon=9, neighbours="replace-one")
     >>> made.fit(rows, 2 * rows[:, 0]).coef_.round(1)
     array([2.])
+    >>> made.predict([[5.0]]).round()
+    array([10.])
     """
 
     def __init__(
@@ -87,7 +144,29 @@ class PrivateLinearRegression(_PrivateRegressor):
         self.target_bounds = target_bounds
 
     def fit(self, X: Any, y: Any) -> Self:
-        """Spend the loss once on these rows."""
+        """Spend the loss once on these rows.
+
+        Parameters
+        ----------
+        X : array or frame of shape (n, d)
+            The rows, in original units. A cell that is no number counts as the middle of its column's bounds.
+        y : array of shape (n,)
+            The target, in original units.
+
+        Returns
+        -------
+        Self
+            This estimator, fitted.
+
+        Raises
+        ------
+        ParameterError
+            A constructor argument is missing or out of range (E26x).
+        InputError
+            The rows have no numeric type (E110).
+        BudgetError
+            The ledger refuses (E3xx). Nothing was drawn and nothing was read.
+        """
         made = self._publish_with(X, y)
         found = np.array(list(ols(made, f"{TARGET} ~ .").params.values()))
         self.intercept_, self.coef_ = float(found[0]), found[1:]
@@ -103,18 +182,65 @@ class PrivateLinearRegression(_PrivateRegressor):
 
 
 class PrivateRidge(_PrivateRegressor):
-    """Ridge regression, differentially private.
+    """Ridge regression, differentially private, as a scikit-learn regressor.
 
-    Guarantee: as ``PrivateLinearRegression``. ``penalty`` is a number or ``"auto"``. With ``scaled=False`` it
-    is the ``alpha`` of scikit-learn's ``Ridge``; with ``scaled=True`` it weighs coefficients of columns scaled
-    to [-1, 1]. Fitted: ``release_``, ``coef_``, ``intercept_``, ``penalty_``, ``n_features_in_``. Equals
-    ``privcov.ridge(release_, "y", penalty=penalty, scaled=scaled)``.
+    ``fit`` is one ``privcov.release`` under the given loss, of features and target together; the rest is
+    post-processing of it. It equals ``privcov.ridge(release_, "y", penalty=penalty, scaled=scaled)``.
 
+    Parameters
+    ----------
+    penalty : float or "auto", default 0.1
+        The weight of the penalty, from 0, for a sum over rows. With ``scaled=False`` it is the ``alpha`` of
+        scikit-learn's ``Ridge``. "auto" chooses it from the release.
+    scaled : bool, default True
+        Whether the penalty weighs coefficients of columns scaled to [-1, 1]; with False, of columns in
+        original units.
+    bounds : pair of float or of sequences, optional
+        ``(lower, upper)`` in original units, each one number for all columns or one number per column. From
+        public knowledge, never from the data. Required by ``fit``.
+    target_bounds : pair of float, optional
+        ``(lower, upper)`` of the target, in original units. From public knowledge. Required by ``fit``.
+    epsilon : Fraction, int, float or str, optional
+        The ε of a pure loss, or with ``delta`` of an approximate one. Give this or ``rho``.
+    delta : Fraction, float or str, optional
+        The δ of an approximate loss, between 0 and 1.
+    rho : Fraction, int, float or str, optional
+        The ρ of a zCDP loss.
+    neighbours : Neighbours or str, optional
+        "replace-one" or "add-remove". Required by ``fit``: there is no default.
+    mechanism : str or Mechanism, default "auto"
+        The mechanism, by name or as an object. "auto" takes the one with the least noise.
+    row_norm_bound : Fraction, float or str, optional
+        The most that the norm of a scaled row may be, in scaled units. By default the largest norm that a row
+        can have.
+    max_rows_per_person : int, default 1
+        The most rows that one person has. It multiplies the noise.
+    ledger : str, Path or Ledger, optional
+        The budget that every ``fit`` pays from first, so that a search that fits again and again is stopped.
+
+    Attributes
+    ----------
+    release_ : Release
+        What ``fit`` released and paid for; the rest is computed from it.
+    n_features_in_ : int
+        The number of columns seen by ``fit``.
+    coef_ : ndarray of shape (d,)
+        The coefficients, in units of the target per unit of the column.
+    intercept_ : float
+        The prediction where every feature is 0, in units of the target.
+    penalty_ : float
+        The penalty that was used.
+
+    Examples
+    --------
     >>> import numpy as np
+    >>> from privcov import PrivateRidge
     >>> rows = np.linspace(0, 10, 4000)[:, None]
     >>> made = PrivateRidge(bounds=(0, 10), target_bounds=(0, 20), epsilon=9, neighbours="replace-one")
     >>> made.fit(rows, 2 * rows[:, 0]).coef_.round(1)
     array([2.])
+    >>> made.predict([[5.0]]).round()
+    array([10.])
     """
 
     penalty_: float
@@ -151,7 +277,29 @@ class PrivateRidge(_PrivateRegressor):
         self.target_bounds = target_bounds
 
     def fit(self, X: Any, y: Any) -> Self:
-        """Spend the loss once on these rows."""
+        """Spend the loss once on these rows.
+
+        Parameters
+        ----------
+        X : array or frame of shape (n, d)
+            The rows, in original units. A cell that is no number counts as the middle of its column's bounds.
+        y : array of shape (n,)
+            The target, in original units.
+
+        Returns
+        -------
+        Self
+            This estimator, fitted.
+
+        Raises
+        ------
+        ParameterError
+            A constructor argument is missing or out of range (E26x).
+        InputError
+            The rows have no numeric type (E110).
+        BudgetError
+            The ledger refuses (E3xx). Nothing was drawn and nothing was read.
+        """
         if not (isinstance(self.penalty, str) and self.penalty == "auto"):
             check_penalty(self.penalty)  # before anything is spent
         made = self._publish_with(X, y)

@@ -169,8 +169,10 @@ def choose_row_norm(
 
 
 def permute_and_flip(randomness: Randomness, scores: Sequence[Fraction], *, rate: Fraction) -> int:
-    """An index chosen by McKenna and Sheldon's mechanism: walk the options in random order, and take one with
-    probability exp(rate · (score − best score)). Exact: the trials are decided in balls where floats cannot.
+    """An index chosen by McKenna and Sheldon's mechanism.
+
+    It walks the options in random order, and takes one with probability exp(rate · (score − best score)). Exact:
+    the trials are decided in balls where floats cannot.
 
     >>> from privcov.noise.randomness import rehearsal
     >>> permute_and_flip(rehearsal(1), [Fraction(0), Fraction(5)], rate=Fraction(1000))

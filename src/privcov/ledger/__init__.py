@@ -53,31 +53,75 @@ def _unseen(act: Callable[Given, Made]) -> Callable[Given, Made]:
 
 @dataclass(frozen=True, kw_only=True)
 class Balance:
-    """Where a ledger stands."""
+    """Where a ledger stands.
+
+    Attributes
+    ----------
+    budget : PureDP, ApproxDP or ZCDP
+        What the ledger was opened with.
+    account : Account
+        The rule in force, the total, and what is spent of it.
+    turned_at : int or None
+        The number of the entry that turned an (ε, δ) account into a zCDP account.
+    before : Account or None
+        That (ε, δ) account, as it stood then.
+    releases : int
+        The payments that led to a recorded release.
+    burned : int
+        The payments without a recorded release.
+    head : str
+        The end of the chain. Kept elsewhere, it later reveals an old copy put back: ``Ledger.verify(head=…)``.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import privcov as pc
+    >>> budget = pc.PureDP(epsilon=3, neighbours="replace-one")
+    >>> ledger = pc.Ledger.init(tempfile.mkdtemp() + "/census.ledger", budget)
+    >>> balance = ledger.balance()
+    >>> balance.releases, balance.burned, balance.turned_at
+    (0, 0, None)
+    """
 
     budget: Loss
     account: Account
     turned_at: int | None
-    """The entry that turned an (ε, δ) account into a zCDP account."""
     before: Account | None
-    """That (ε, δ) account, as it stood then."""
     releases: int
     burned: int
-    """Payments without a recorded release."""
     head: str
-    """The end of the chain; kept elsewhere, it later finds an old copy put back: ``Ledger.verify(head=…)``."""
 
 
 class Ledger:
     """An append-only account of everything that was spent on a table.
 
+    Give a path or an address to ``release``; use this class to open, read and check ledgers. Made by
+    ``Ledger.init`` and ``Ledger.open``.
+
+    Parameters
+    ----------
+    store : Store
+        Where the entries are kept.
+    request_id : str, optional
+        The name that every payment is made under. By default a random one for each.
+    before : callable, optional
+        Called without arguments before each payment.
+
+    Examples
+    --------
     >>> import tempfile
-    >>> from privcov.privacy import PureDP
-    >>> path = Path(tempfile.mkdtemp()) / "census.ledger"
-    >>> ledger = Ledger.init(path, PureDP(epsilon=3, neighbours="replace-one"))
-    >>> receipt = ledger.pay(Request(loss=PureDP(epsilon=1, neighbours="replace-one"), mechanism="laplace"))
-    >>> str(ledger.left["epsilon"]), ledger.balance().burned, ledger.verify()
-    ('2', 1, ())
+    >>> import privcov as pc
+    >>> from privcov.ledger import Request
+    >>> path = tempfile.mkdtemp() + "/census.ledger"
+    >>> ledger = pc.Ledger.init(path, pc.PureDP(epsilon=3, neighbours="replace-one"))
+    >>> request = Request(loss=pc.PureDP(epsilon=1, neighbours="replace-one"), mechanism="laplace")
+    >>> price, left = ledger.quote(request)
+    >>> receipt = ledger.pay(request)
+    >>> ledger.spent["epsilon"] == price["epsilon"], str(ledger.left["epsilon"]), ledger.balance().burned
+    (True, '2', 1)
+    >>> ledger.done(receipt, digest="0" * 64, fingerprint="0" * 64)
+    >>> [entry.kind for entry in ledger.log()], ledger.verify(), ledger.name == path
+    (['opened', 'paid', 'done'], (), True)
     """
 
     def __init__(
@@ -92,7 +136,40 @@ class Ledger:
     @classmethod
     @_unseen
     def init(cls, where: str | Path, budget: Loss, *, concentrated: bool = False) -> Ledger:
-        """A new ledger at a path or a ``postgresql://`` address; ``concentrated`` spends (ε, δ) as zCDP."""
+        """Open a new ledger with a budget. It is never larger afterwards.
+
+        Parameters
+        ----------
+        where : str or Path
+            The path of a new file, or a ``postgresql://`` address.
+        budget : PureDP, ApproxDP or ZCDP
+            Everything that may ever be spent on the table.
+        concentrated : bool, default False
+            Whether an (ε, δ) budget is spent as zCDP from the start: more Gaussian releases fit.
+
+        Returns
+        -------
+        Ledger
+            The new ledger, empty.
+
+        Raises
+        ------
+        OutputError
+            There is a file already, or it cannot be written (E401).
+        BudgetError
+            The address cannot be used (E3xx).
+        ParameterError
+            Only an (ε, δ) budget can be concentrated (E204).
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> import privcov as pc
+        >>> budget = pc.ZCDP(rho="0.5", neighbours="replace-one")
+        >>> ledger = pc.Ledger.init(tempfile.mkdtemp() + "/census.ledger", budget)
+        >>> str(ledger.left["rho"])
+        '1/2'
+        """
         opened = {"budget": loss_facts(budget), "ledger": _random(16)}
         bodies = [entry_text("opened", opened)]
         if concentrated:
@@ -105,24 +182,113 @@ class Ledger:
 
     @classmethod
     def open(cls, where: str | Path) -> Ledger:
-        """The ledger at a path or an address, every entry checked."""
+        """Open a ledger that is there, and check every entry.
+
+        Parameters
+        ----------
+        where : str or Path
+            The path of the file, or a ``postgresql://`` address.
+
+        Returns
+        -------
+        Ledger
+            The ledger.
+
+        Raises
+        ------
+        BudgetError
+            There is none, it cannot be read, or it was changed (E3xx).
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> import privcov as pc
+        >>> path = tempfile.mkdtemp() + "/census.ledger"
+        >>> _ = pc.Ledger.init(path, pc.PureDP(epsilon=3, neighbours="replace-one"))
+        >>> str(pc.Ledger.open(path).left["epsilon"])
+        '3'
+        """
         ledger = cls(store_for(str(where)))
         ledger.balance()
         return ledger
 
     def once(self, request_id: str) -> Ledger:
-        """This ledger for one request by name: a second payment under the same name is refused (E303)."""
+        """Return this ledger for one request by name: a second payment under the same name is refused.
+
+        Parameters
+        ----------
+        request_id : str
+            The name, ASCII, 1 to 200 characters.
+
+        Returns
+        -------
+        Ledger
+            The same ledger; every payment through it bears this name.
+
+        Raises
+        ------
+        ParameterError
+            The name is no such text (E212).
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> import privcov as pc
+        >>> budget = pc.PureDP(epsilon=3, neighbours="replace-one")
+        >>> ledger = pc.Ledger.init(tempfile.mkdtemp() + "/census.ledger", budget)
+        >>> ledger.once("report of 2026").name == ledger.name
+        True
+        """
         if not (isinstance(request_id, str) and request_id.isascii() and 0 < len(request_id) <= 200):
             raise ParameterError("E212", "a request id is an ASCII text of 1 to 200 characters.")
         return Ledger(self._store, request_id=request_id, before=self._before)
 
     def announcing(self, before: Callable[[], object]) -> Ledger:
-        """This ledger with a call before each payment: the last moment to refuse one, or to guard what it buys."""
+        """Return this ledger with a call before each payment: the last moment to refuse one.
+
+        Parameters
+        ----------
+        before : callable
+            Called without arguments; if it raises, nothing is paid.
+
+        Returns
+        -------
+        Ledger
+            The same ledger, with the call.
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> import privcov as pc
+        >>> from privcov.ledger import Request
+        >>> budget = pc.PureDP(epsilon=3, neighbours="replace-one")
+        >>> ledger = pc.Ledger.init(tempfile.mkdtemp() + "/census.ledger", budget)
+        >>> loss = pc.PureDP(epsilon=1, neighbours="replace-one")
+        >>> _ = ledger.announcing(lambda: print("about to pay")).pay(Request(loss=loss, mechanism="laplace"))
+        about to pay
+        """
         return Ledger(self._store, request_id=self._request_id, before=before)
 
     @_unseen
     def pay(self, request: Request) -> Receipt:
-        """Pay for a request, or refuse it (E301, E304). When this returns, the payment is on the disk."""
+        """Pay for a request, or refuse it. When this returns, the payment is on the disk.
+
+        Parameters
+        ----------
+        request : Request
+            What is about to be run, in public facts.
+
+        Returns
+        -------
+        Receipt
+            Proof of the payment, for ``done``.
+
+        Raises
+        ------
+        BudgetError
+            Too little is left (E301), the kind of loss does not fit the budget (E304), the name was paid
+            already (E303), or the ledger was changed (E305).
+        """
         if self._before is not None:
             self._before()
         with self._lock, self._store.session(exclusive=True) as session:
@@ -138,9 +304,24 @@ class Ledger:
 
     @_unseen
     def quote(self, request: Request) -> tuple[Mapping[str, Fraction], Mapping[str, Fraction]]:
-        """What a request would cost now and what it would leave, or its refusal; nothing is written.
+        """Say what a request would cost now and what it would leave. Nothing is written.
 
         Somebody else may pay in between: only ``pay`` decides.
+
+        Parameters
+        ----------
+        request : Request
+            What might be run, in public facts.
+
+        Returns
+        -------
+        tuple of two mappings of str to Fraction
+            The price and what would be left, by the rule in force: "epsilon", "delta", "rho".
+
+        Raises
+        ------
+        BudgetError
+            ``pay`` would refuse the request (E3xx).
         """
         with self._lock, self._store.session() as session:
             history, _ = self._read(session)
@@ -151,7 +332,22 @@ class Ledger:
 
     @_unseen
     def done(self, receipt: Receipt, *, digest: str, fingerprint: str) -> None:
-        """Record that a payment led to a release: the SHA-256 of its canonical text, the table's fingerprint."""
+        """Record that a payment led to a release.
+
+        Parameters
+        ----------
+        receipt : Receipt
+            What ``pay`` returned.
+        digest : str
+            The SHA-256 of the release's canonical text, in hexadecimal.
+        fingerprint : str
+            The keyed fingerprint of the table, in hexadecimal.
+
+        Raises
+        ------
+        BudgetError
+            The payment is not one that waits for its release (E303).
+        """
         with self._lock, self._store.session(exclusive=True) as session:
             history, secret = self._read(session)
             if receipt.number not in history.burned:
@@ -161,7 +357,18 @@ class Ledger:
 
     @_unseen
     def balance(self) -> Balance:
-        """The budget, what is spent of it, and how many releases it bought."""
+        """Return the budget, what is spent of it, and how many releases it bought.
+
+        Returns
+        -------
+        Balance
+            Where the ledger stands, every new entry checked.
+
+        Raises
+        ------
+        BudgetError
+            The ledger cannot be read, or was changed (E305).
+        """
         with self._lock, self._store.session() as session:
             history, _ = self._read(session)
             return Balance(
@@ -176,24 +383,51 @@ class Ledger:
 
     @property
     def spent(self) -> Mapping[str, Fraction]:
-        """What is spent, by the rule in force."""
+        """What is spent, by the rule in force, as exact amounts of "epsilon", "delta" or "rho"."""
         return self.balance().account.spent
 
     @property
     def left(self) -> Mapping[str, Fraction]:
-        """What is left, by the rule in force."""
+        """What is left, by the rule in force, as exact amounts of "epsilon", "delta" or "rho"."""
         return self.balance().account.left
 
     @_unseen
     def log(self) -> list[Entry]:
-        """Every entry; a private document, as it tells which releases read the same table."""
+        """Return every entry. A private document: it tells which releases read the same table.
+
+        Returns
+        -------
+        list of Entry
+            The entries in order.
+
+        Raises
+        ------
+        BudgetError
+            The ledger cannot be read, or was changed (E305).
+        """
         with self._lock, self._store.session() as session:
             self._read(session)
             return read_entries([(number, text) for number, text, _ in session.rows()])
 
     @_unseen
     def verify(self, *, head: str | None = None) -> tuple[str, ...]:
-        """Everything found wrong, from the first entry on; with ``head``, also whether that end was ever passed."""
+        """Check every entry from the first on, and return everything found wrong.
+
+        Parameters
+        ----------
+        head : str, optional
+            An end of the chain that was kept elsewhere (``Balance.head``): also check that the chain passed it.
+
+        Returns
+        -------
+        tuple of str
+            What is wrong, as sentences. Empty for a ledger that is whole.
+
+        Raises
+        ------
+        BudgetError
+            The ledger cannot be read, or has another format (E305).
+        """
         with self._store.session() as session:
             facts, rows = session.facts(), session.rows()
         found = self._store.damage()
@@ -216,7 +450,7 @@ class Ledger:
 
     @property
     def name(self) -> str:
-        """What messages call it: a path, or a host without user, password and database."""
+        """What messages call the ledger. A path, or a host without user, password and database."""
         return self._store.name
 
     def __reduce__(self) -> tuple[Any, ...]:

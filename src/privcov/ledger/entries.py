@@ -32,21 +32,49 @@ Row = tuple[int, str, str]
 
 @dataclass(frozen=True, kw_only=True)
 class Request:
-    """What is about to be run, in public facts alone; enough for a better accountant to price it again."""
+    """What is about to be run, in public facts alone; enough for a better accountant to price it again.
+
+    Parameters
+    ----------
+    loss : PureDP, ApproxDP or ZCDP
+        What the release promises.
+    mechanism : str
+        The name of the mechanism.
+    options : mapping of str to str, default {}
+        Its options.
+    grid : mapping of str to int, default {}
+        The dimension, the bound on the squared integer norm of a row, and the rows per person.
+    noise : mapping of str to str, default {}
+        The law of additive noise and its scale, where there is one.
+    arithmetic : str, default "exact"
+        "exact" or "idealized".
+    rho : Fraction, optional
+        The zCDP cost that the mechanism itself knows of, under the relation of the loss.
+
+    Examples
+    --------
+    >>> import privcov as pc
+    >>> request = Request(loss=pc.PureDP(epsilon=1, neighbours="replace-one"), mechanism="laplace")
+    >>> request.facts()["loss"]
+    {'kind': 'pure', 'neighbours': 'replace-one', 'epsilon': '1'}
+    """
 
     loss: Loss
     mechanism: str
     options: Mapping[str, str] = field(default_factory=dict)
     grid: Mapping[str, int] = field(default_factory=dict)
-    """Dimension, bound on the squared integer norm, rows per person."""
     noise: Mapping[str, str] = field(default_factory=dict)
-    """The law of additive noise and its scale, where there is one."""
     arithmetic: str = "exact"
     rho: Fraction | None = None
-    """What the mechanism itself knows to cost as zCDP under the relation of the loss; None if it knows nothing."""
 
     def facts(self) -> dict[str, Any]:
-        """As they stand in the ledger."""
+        """Return the facts as they stand in the ledger.
+
+        Returns
+        -------
+        dict
+            JSON values; exact amounts are texts.
+        """
         return {
             "loss": loss_facts(self.loss),
             "mechanism": self.mechanism,
@@ -61,7 +89,20 @@ class Request:
 
 @dataclass(frozen=True, kw_only=True)
 class Receipt:
-    """Proof of a payment to the code that made it; the key makes fingerprints and is never shown."""
+    """Proof of a payment to the code that made it.
+
+    Attributes
+    ----------
+    number : int
+        The number of the entry.
+    key : bytes
+        The key that makes fingerprints of tables. It is never shown.
+
+    Examples
+    --------
+    >>> Receipt(number=2, key=bytes(32))
+    Receipt(number=2)
+    """
 
     number: int
     key: bytes = field(repr=False)
@@ -69,7 +110,26 @@ class Receipt:
 
 @dataclass(frozen=True, kw_only=True)
 class Entry:
-    """One line of ``Ledger.log``. ``same_table_as`` is the first entry whose release read the same table."""
+    """One line of ``Ledger.log``.
+
+    Attributes
+    ----------
+    number : int
+        Its place in the chain, from 1.
+    kind : str
+        "opened", "turned", "paid" or "done".
+    created : str
+        When it was written, in UTC.
+    facts : mapping of str to Any
+        What it says, as JSON values.
+    same_table_as : int or None
+        The number of the first entry whose release read the same table.
+
+    Examples
+    --------
+    >>> Entry(number=1, kind="opened", created="2026-01-01T00:00:00Z", facts={}).same_table_as is None
+    True
+    """
 
     number: int
     kind: str

@@ -86,7 +86,7 @@ class Account:
         return replace(self, rule="zcdp", total=total, spent=dict.fromkeys(total, _NOTHING))
 
     def ready_for(self, request: Request) -> Account:
-        """This account, turned if the request cannot be paid otherwise: a zCDP loss into an (ε, δ) account."""
+        """The account itself, turned if the request cannot be paid otherwise: a zCDP loss into an (ε, δ) account."""
         if self.rule == "approximate" and isinstance(request.loss, ZCDP):
             return self.turned()
         return self

@@ -25,16 +25,37 @@ FLOOR = 1e-6
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class NamedMatrix(Shown):
-    """A symmetric matrix over the columns of a release; ``matrix["age", "income"]`` is one entry."""
+    """A symmetric matrix over the columns of a release; ``matrix["age", "income"]`` is one entry.
+
+    Attributes
+    ----------
+    what : str
+        What the entries are: "correlation", "partial correlation" or "precision".
+    columns : tuple of str
+        The names of rows and columns.
+    values : ndarray of shape (d, d)
+        The entries. ``numpy.asarray(matrix)`` gives them too.
+    rehearsal : bool
+        Whether the release had repeatable noise, so that nothing here may be published.
+    floor : float or None
+        Eigenvalues of the correlation matrix below this counted as zero. None where nothing was inverted.
+    dropped : int
+        How many eigenvalues did.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> matrix = NamedMatrix(what="correlation", columns=("a", "b"), values=np.eye(2), rehearsal=False)
+    >>> matrix["a", "b"], matrix.to_dict()["columns"]
+    (0.0, ['a', 'b'])
+    """
 
     what: str
     columns: tuple[str, ...]
     values: Floats
     rehearsal: bool
     floor: float | None = None
-    """Eigenvalues of the correlation matrix below this counted as zero; None where nothing was inverted."""
     dropped: int = 0
-    """How many did."""
 
     def __getitem__(self, pair: tuple[str, str]) -> float:
         for name in pair:
@@ -48,7 +69,13 @@ class NamedMatrix(Shown):
         return np.array(self.values, dtype=dtype)
 
     def to_dict(self) -> dict[str, Any]:
-        """The matrix for programs."""
+        """Return the matrix for programs.
+
+        Returns
+        -------
+        dict
+            JSON values.
+        """
         return {
             "what": self.what,
             "labels": [REHEARSAL] if self.rehearsal else [],
@@ -64,15 +91,71 @@ class NamedMatrix(Shown):
 
 
 def correlation(release: Release, *, repair: str = "auto") -> NamedMatrix:
-    """Correlations in [-1, 1]; NaN where the release leaves a column no variance. Needs an intercept."""
+    """Return the correlations of the columns of a release.
+
+    Parameters
+    ----------
+    release : Release
+        A release with an intercept.
+    repair : str, default "auto"
+        The repair that they are taken from: a name of ``privcov.repair.METHODS``.
+
+    Returns
+    -------
+    NamedMatrix
+        Correlations in [-1, 1]. NaN where the release leaves a column no variance.
+
+    Raises
+    ------
+    ParameterError
+        The release has no intercept (E255), or there is no such repair (E272).
+
+    Examples
+    --------
+    >>> import numpy as np, privcov as pc
+    >>> from privcov.models.association import correlation
+    >>> line = np.linspace(-1, 1, 4000)
+    >>> schema = pc.Schema.from_dict({"columns": {n: {"lower": -1, "upper": 1} for n in "ab"}})
+    >>> loss = pc.PureDP(epsilon=9, neighbours="replace-one")
+    >>> release = pc.release(np.stack([line, -line], axis=1), schema=schema, loss=loss)
+    >>> round(correlation(release)["a", "b"], 1)
+    -1.0
+    """
     selection.needs_intercept(release, "a correlation")
     return _named(release, "correlation", release.correlation(repair=repair))
 
 
 def partial_correlation(release: Release, *, floor: float = FLOOR, repair: str = "auto") -> NamedMatrix:
-    """The correlation of two columns after every other column has been regressed out of both.
+    """Return the correlation of two columns after every other column has been regressed out of both.
 
-    Assumes an intercept. NaN for a column that the others determine: nothing of it is left to correlate.
+    Parameters
+    ----------
+    release : Release
+        A release with an intercept.
+    floor : float, default 1e-6
+        Eigenvalues of the correlation matrix below this count as zero; between 0 and 1.
+    repair : str, default "auto"
+        The repair that they are taken from: a name of ``privcov.repair.METHODS``.
+
+    Returns
+    -------
+    NamedMatrix
+        Correlations in [-1, 1]. NaN for a column that the others determine: nothing of it is left to correlate.
+
+    Raises
+    ------
+    ParameterError
+        There is no intercept (E255), a column has no variance (E254), or the floor is out of range (E258).
+
+    Examples
+    --------
+    >>> import numpy as np, privcov as pc
+    >>> from privcov.models.association import partial_correlation
+    >>> rows = np.sin(np.arange(8000.0).reshape(4000, 2) ** 2)
+    >>> schema = pc.Schema.from_dict({"columns": {n: {"lower": -1, "upper": 1} for n in "ab"}})
+    >>> release = pc.release(rows, schema=schema, loss=pc.PureDP(epsilon=9, neighbours="replace-one"))
+    >>> abs(partial_correlation(release)["a", "b"]) < 0.2
+    True
     """
     inverse, null, _ = _inverse(release, floor, repair)
     scale = np.sqrt(np.diag(inverse))
@@ -88,11 +171,34 @@ def partial_correlation(release: Release, *, floor: float = FLOOR, repair: str =
 def precision(
     release: Release, *, floor: float = FLOOR, scaled: bool = False, repair: str = "auto"
 ) -> NamedMatrix:
-    """The inverse of the covariance, a pseudo-inverse below the floor. Needs an intercept.
+    """Return the inverse of the covariance, a pseudo-inverse below the floor.
 
+    Parameters
+    ----------
+    release : Release
+        A release with an intercept.
+    floor : float, default 1e-6
+        Eigenvalues of the correlation matrix below this count as zero; between 0 and 1.
+    scaled : bool, default False
+        Whether to answer in scaled units instead of original units.
+    repair : str, default "auto"
+        The repair that it is taken from: a name of ``privcov.repair.METHODS``.
+
+    Returns
+    -------
+    NamedMatrix
+        The inverse, in one over products of the columns' units.
+
+    Raises
+    ------
+    ParameterError
+        There is no intercept (E255), a column has no variance (E254), or the floor is out of range (E258).
+
+    Examples
+    --------
     >>> import numpy as np, privcov as pc
-    >>> from privcov.noise.randomness import rehearsal
-    >>> rows = 2 * rehearsal(1).uniforms(8000).reshape(4000, 2) - 1
+    >>> from privcov.models.association import precision
+    >>> rows = np.sin(np.arange(8000.0).reshape(4000, 2) ** 2)
     >>> schema = pc.Schema.from_dict({"columns": {n: {"lower": -1, "upper": 1} for n in "ab"}})
     >>> release = pc.release(rows, schema=schema, loss=pc.PureDP(epsilon=9, neighbours="replace-one"))
     >>> bool(np.allclose(np.array(precision(release)) @ release.covariance(), np.eye(2)))
@@ -105,9 +211,42 @@ def precision(
 
 
 def mahalanobis(release: Release, rows: Any, *, floor: float = FLOOR, repair: str = "auto") -> Floats:
-    """The distance of new rows, in original units, from the mean, in standard deviations.
+    """Return the distance of new rows from the mean, in standard deviations.
 
-    Assumes an intercept. Directions below the floor do not count.
+    Directions below the floor do not count.
+
+    Parameters
+    ----------
+    release : Release
+        A release with an intercept.
+    rows : array or frame
+        New rows in original units: an array in the order of the columns, or a frame with these columns.
+    floor : float, default 1e-6
+        Eigenvalues of the correlation matrix below this count as zero; between 0 and 1.
+    repair : str, default "auto"
+        The repair that the precision is taken from: a name of ``privcov.repair.METHODS``.
+
+    Returns
+    -------
+    ndarray of shape (n,)
+        One distance per row, without unit.
+
+    Raises
+    ------
+    ParameterError
+        There is no intercept (E255), a column has no variance (E254), the floor is out of range (E258), or the rows
+        do not fit.
+
+    Examples
+    --------
+    >>> import numpy as np, privcov as pc
+    >>> from privcov.models.association import mahalanobis
+    >>> rows = np.sin(np.arange(8000.0).reshape(4000, 2) ** 2)
+    >>> schema = pc.Schema.from_dict({"columns": {n: {"lower": -1, "upper": 1} for n in "ab"}})
+    >>> release = pc.release(rows, schema=schema, loss=pc.PureDP(epsilon=9, neighbours="replace-one"))
+    >>> near, far = mahalanobis(release, [[0.0, 0.0], [1.0, 1.0]])
+    >>> bool(near < 0.2 < far)
+    True
     """
     matrix = precision(release, floor=floor, repair=repair).values
     table = selection.read_rows(release, range(1, len(release.columns)), rows) - release.mean(repair=repair)

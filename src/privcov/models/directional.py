@@ -17,7 +17,24 @@ from privcov.schema.grid import Grid
 
 @dataclass(frozen=True, kw_only=True)
 class DirectionalVariance:
-    """An unbiased estimate of xᵀCx and an interval that holds it with the stated confidence."""
+    """An unbiased estimate of xᵀCx and an interval that holds it with the stated confidence.
+
+    Attributes
+    ----------
+    estimate : float
+        The sum of squares in the direction; it may be negative.
+    lower : float
+        The low end of the interval, at least 0.
+    upper : float
+        The high end of the interval.
+    confidence : float
+        The confidence level, between 0 and 1.
+
+    Examples
+    --------
+    >>> DirectionalVariance(estimate=4.0, lower=3.0, upper=6.0, confidence=0.95).upper
+    6.0
+    """
 
     estimate: float
     lower: float
@@ -32,13 +49,44 @@ def directional_variance(
     confidence: float = 0.95,
     scaled: bool = False,
 ) -> DirectionalVariance:
-    """Σ (xᵀz)² over people for a direction x fixed before the release was seen, with its confidence interval.
+    """Estimate Σ (xᵀz)² over people for a direction x that was fixed before the release was seen.
 
-    Guarantee: Σ (xᵀy)² over the r sketched rows is (xᵀCx + w²|x|²)·χ²_r, so the interval holds the truth with
-    exactly the stated probability, before the rounding of the rows to their grid (it is widened by that) and
-    the fact that xᵀCx is not negative, which only help. The direction has one number a column of the release,
-    the intercept included: (−m, 1) gives the variance of a column about m, times the number of people.
-    ``scaled``: a direction for [-1, 1] units. Proof: docs/proofs/johnson-lindenstrauss.md.
+    The sum of (xᵀy)² over the r sketched rows is (xᵀCx + w²‖x‖²)·χ²_r. So the interval holds the truth with
+    exactly the stated probability. It is widened by the rounding of rows to their grid, and it never goes
+    below zero. Proof: docs/proofs/johnson-lindenstrauss.md.
+
+    Parameters
+    ----------
+    release : Release
+        A release by sketch: mechanism "johnson-lindenstrauss".
+    direction : sequence of float
+        One number per column of the release, the intercept included: (−m, 1) gives the sum of squares of a
+        column about m.
+    confidence : float, default 0.95
+        The confidence level, between 0 and 1.
+    scaled : bool, default False
+        Whether the direction is for columns in scaled units instead of original units.
+
+    Returns
+    -------
+    DirectionalVariance
+        The estimate and its interval, in squared units of the direction's combination.
+
+    Raises
+    ------
+    ParameterError
+        The direction has another length, the confidence is out of range, or the release has no sketched rows
+        (E210).
+
+    Examples
+    --------
+    >>> import numpy as np, privcov as pc
+    >>> schema = pc.Schema.from_dict({"columns": {"age": {"lower": 0, "upper": 100}}})
+    >>> loss = pc.ApproxDP(epsilon=1, delta=1e-6, neighbours="replace-one")
+    >>> release = pc.release(np.ones((9, 1)), schema=schema, loss=loss, mechanism="johnson-lindenstrauss")
+    >>> found = pc.directional_variance(release, [-50.0, 1.0])
+    >>> bool(0 <= found.lower <= found.upper)
+    True
     """
     given = np.asarray(direction, dtype=np.float64)
     if given.shape != (len(release.columns),) or not np.isfinite(given).all():

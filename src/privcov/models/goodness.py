@@ -17,7 +17,24 @@ _POINTS = 4001
 
 @dataclass(frozen=True, kw_only=True)
 class FTest:
-    """The statistic of "every slope is zero", its degrees of freedom and its p-value."""
+    """The test of "every slope is zero".
+
+    Attributes
+    ----------
+    statistic : float
+        The F statistic, the noise of the release taken into account.
+    numerator_freedom : int
+        The number of slopes.
+    denominator_freedom : float
+        The degrees of freedom of the residuals.
+    p_value : float
+        The probability of a statistic this large if every slope were zero.
+
+    Examples
+    --------
+    >>> FTest(statistic=4.2, numerator_freedom=2, denominator_freedom=97.0, p_value=0.018).p_value
+    0.018
+    """
 
     statistic: float
     numerator_freedom: int

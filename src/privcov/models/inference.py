@@ -65,6 +65,9 @@ class Uncertainty:
         noise, k = self.moments.noise, self.moments.size
         sigma = 0.0
         if noise is not None:
+            # The product of u uᵀ with the noise is one diagonal entry. Symmetric noise of this size has a
+            # spectral norm of about σ√(2k); the design must stand four times above it, so that M⁻¹ is stable
+            # under noise.
             units = np.eye(k + 1)[:k]
             sigma = max(float(np.sqrt(noise.inner(u[:, None] * u, u[:, None] * u))) for u in units)
         smallest = float(np.linalg.eigvalsh(self.moments.design)[0])
@@ -83,6 +86,8 @@ class Uncertainty:
             if j:
                 before = self.moments.design[:j, :j]
                 left[:j] = -np.linalg.solve(before, self.moments.design[:j, j])
+            # The pivot of column j is the quadratic form of ``left``: the column less its regression on those
+            # before it. So its noise is the same form of N, whose variance the law gives.
             square = np.outer(left, left)
             if not self.swept.pivots[j] > 2 * np.sqrt(noise.inner(square, square)):
                 found.append(name)
@@ -113,6 +118,8 @@ class Uncertainty:
         square = max(float(direction @ matrix @ direction), 0.0)
         freedom = self.moments.freedom + (k - 1)
         covariance = self.score_noise(direction) + square / freedom * self.positive_design
+        # Both parts are positive semi-definite, so their sum is; a ridge of 1e-13 of the mean variance lifts it
+        # above rounding, and 1e-300 above zero where there is no noise at all. So Cholesky never fails.
         covariance[np.diag_indices(k)] += 1e-13 * np.trace(covariance) / k + 1e-300
         factor = cho_factor(covariance, check_finite=False)
         weights = cho_solve(factor, score, check_finite=False)
@@ -127,6 +134,7 @@ class Uncertainty:
             pushed = self.positive_design @ weights / freedom
             form = form + float(weights @ pushed) * matrix
             bent = bent + 2 * np.outer(pushed, matrix @ direction)
+        # dQ = 2wᵀdr − wᵀdS w, and dw = S⁻¹(dr − dS w), so the second derivatives below are exact too.
         slope = 2 * (matrix[:, :k] @ weights - form @ direction)
         steep = matrix[:k] - bent
         curve = 2 * (steep.T @ cho_solve(factor, steep, check_finite=False) - form)
@@ -135,6 +143,7 @@ class Uncertainty:
     def profile(self, functional: Floats) -> Callable[[float], float]:
         """θ ↦ min of Q over all b with functional·b = θ; θ = ±inf is the limit, which decides boundedness."""
         k, size = self.moments.size, float(functional @ functional)
+        # An orthonormal basis of the b that leave functional·b as it is: what the profile minimises over.
         free = np.linalg.svd(functional[None, :])[2][1:].T
         spread = np.diag(free.T @ (self.sampling + self.privacy) @ free)
         free = free * np.sqrt(np.maximum(spread, 1e-300))  # nuisance coefficients in their standard errors
@@ -142,6 +151,8 @@ class Uncertainty:
 
         def at(theta: float) -> float:
             if np.isinf(theta):
+                # Q does not change when ζ is multiplied, so its limit is its value at ζ/θ, where the 1 of the
+                # target is gone.
                 fixed, tail = functional / size, 0.0
             else:
                 fixed, tail = estimate + functional * ((theta - functional @ estimate) / size), 1.0
@@ -163,6 +174,8 @@ class Uncertainty:
         """Where the nuisance would go if S stayed as it is at b̂: the generalised least-squares step."""
         covariance = self.score_noise(self.direction) + self.residual_variance * self.positive_design
         covariance = covariance + 1e-12 * np.trace(covariance) / len(fixed) * np.eye(len(fixed))
+        # Whitened by the root, the step is plain least squares. ``lstsq`` answers also where the design cannot
+        # tell nuisance directions apart: it takes the shortest of the solutions, and any start will do.
         root = np.linalg.cholesky(covariance)
         left = np.linalg.solve(root, self.moments.design @ free)
         right = np.linalg.solve(root, tail * self.moments.cross - self.moments.design @ fixed)
@@ -175,6 +188,7 @@ def score_interval(
     """The hull of {θ : profile(θ) ≤ critical}; the whole line where infinity itself is not rejected."""
     if not np.isfinite(step) or not step > 0:
         return (centre, centre) if step == 0 else (-np.inf, np.inf)
+    # Asked first: where infinity is accepted the set has no end to look for.
     if profile(np.inf) <= critical:
         return -np.inf, np.inf
     ends = []
@@ -210,12 +224,16 @@ def lowest(value: Callable[[Floats], Height], start: Floats) -> float:
     place = start
     height, slope, curve = value(place)
     for _ in range(40):
+        # Newton with the absolute curvature, so that a step descends on a saddle too; flat directions get a
+        # small curvature instead of none. Nuisance is in standard errors, so a step longer than 4 is not to be
+        # trusted.
         curves, axes = np.linalg.eigh(curve)
         curves = np.maximum(np.abs(curves), 1e-6 * max(float(np.abs(curves).max()), 1e-12))
         step = -axes @ ((axes.T @ slope) / curves)
         step *= min(1.0, 4.0 / max(float(np.linalg.norm(step)), 1e-12))
         if not -float(slope @ step) > 1e-9 * (1 + height):
             break
+        # A step that does not gain is cut to a third, and given up after twelve cuts: the height never rises.
         for _ in range(12):
             reached = value(place + step)
             if reached[0] < height:

@@ -21,9 +21,34 @@ WHAT = ("covariance", "correlation", "partial_correlation", "precision", "mean",
 
 
 def to_pandas(release: Release, what: str = "covariance") -> pandas.DataFrame:
-    """A pandas frame with the columns of the release on both sides; ``attrs`` carry promise and labels.
+    """Return a matrix of a release as a pandas frame.
 
-    Assumes an intercept, but for ``second_moment`` and ``raw`` (unrepaired) of columns centred at zero.
+    Parameters
+    ----------
+    release : Release
+        The release. It needs an intercept, but for "second_moment" and "raw" of columns centred at zero.
+    what : str, default "covariance"
+        "covariance", "correlation", "partial_correlation", "precision", "mean", "second_moment" (repaired) or
+        "raw" (unrepaired second moment); in original units.
+
+    Returns
+    -------
+    pandas.DataFrame
+        The columns of the release on both sides. Its ``attrs`` carry the promise and the labels.
+
+    Raises
+    ------
+    ParameterError
+        There is no such matrix (E258), pandas is not installed (E259), or there is no intercept (E255).
+
+    Examples
+    --------
+    >>> import numpy as np, privcov as pc
+    >>> from privcov.models.interop import to_pandas
+    >>> schema = pc.Schema.from_dict({"columns": {"dose": {"lower": 0, "upper": 1}}})
+    >>> release = pc.release(np.ones((9, 1)), schema=schema, loss=pc.PureDP(epsilon=1, neighbours="replace-one"))
+    >>> list(to_pandas(release, "second_moment").columns)
+    ['(Intercept)', 'dose']
     """
     rows, columns, values = _table(release, what)
     frame = _library("pandas").DataFrame(values, index=list(rows), columns=list(columns))
@@ -34,7 +59,34 @@ def to_pandas(release: Release, what: str = "covariance") -> pandas.DataFrame:
 
 
 def to_polars(release: Release, what: str = "covariance") -> polars.DataFrame:
-    """The same as a polars frame; its first column holds the names, and is called REHEARSAL where it must be."""
+    """Return a matrix of a release as a polars frame.
+
+    Parameters
+    ----------
+    release : Release
+        The release. It needs an intercept, but for "second_moment" and "raw" of columns centred at zero.
+    what : str, default "covariance"
+        Which matrix: see ``to_pandas``.
+
+    Returns
+    -------
+    polars.DataFrame
+        Its first column holds the names. That column is called REHEARSAL where the release is one.
+
+    Raises
+    ------
+    ParameterError
+        There is no such matrix (E258), polars is not installed (E259), or there is no intercept (E255).
+
+    Examples
+    --------
+    >>> import numpy as np, privcov as pc
+    >>> from privcov.models.interop import to_polars
+    >>> schema = pc.Schema.from_dict({"columns": {"dose": {"lower": 0, "upper": 1}}})
+    >>> release = pc.release(np.ones((9, 1)), schema=schema, loss=pc.PureDP(epsilon=1, neighbours="replace-one"))
+    >>> to_polars(release, "mean").columns
+    ['column', 'mean']
+    """
     rows, columns, values = _table(release, what)
     first = REHEARSAL if _labels(release) else "column"
     while first in columns:
@@ -46,9 +98,31 @@ def to_polars(release: Release, what: str = "covariance") -> polars.DataFrame:
 
 
 def to_latex(release: Release, what: str = "covariance", *, digits: int = 4) -> str:
-    r"""The same as a LaTeX tabular with booktabs rules; labels and promise are its last lines.
+    r"""Return a matrix of a release as a LaTeX table with booktabs rules.
 
+    Parameters
+    ----------
+    release : Release
+        The release. It needs an intercept, but for "second_moment" and "raw" of columns centred at zero.
+    what : str, default "covariance"
+        Which matrix: see ``to_pandas``.
+    digits : int, default 4
+        Significant digits of a number, from 1 to 17.
+
+    Returns
+    -------
+    str
+        A ``tabular``; the promise and the labels are its last lines.
+
+    Raises
+    ------
+    ParameterError
+        There is no such matrix, the digits are out of range (E258), or there is no intercept (E255).
+
+    Examples
+    --------
     >>> import numpy as np, privcov as pc
+    >>> from privcov.models.interop import to_latex
     >>> schema = pc.Schema.from_dict({"columns": {"dose": {"lower": 0, "upper": 1}}})
     >>> release = pc.release(np.ones((9, 1)), schema=schema, loss=pc.PureDP(epsilon=1, neighbours="replace-one"))
     >>> print(to_latex(release, "correlation").splitlines()[2])

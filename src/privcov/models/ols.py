@@ -31,13 +31,37 @@ Method = Literal["auto", "wald", "score", "bootstrap"]
 
 
 def ols(release: Release, formula: str, *, method: Method = "auto", naive: bool = False) -> Fit:
-    """Least squares of a formula on the columns of a release.
+    """Fit least squares of a formula on the columns of a release.
 
-    Guarantee: intervals hold the non-random truth at their level, to first order, for the law of the noise on
-    the certificate; ``method="auto"`` takes Wald where the noise is small against the design and score
-    inversion where it is not. Assumes homoscedastic errors and values within the declared bounds.
-    ``naive=True`` ignores the noise, as published tables have done; its intervals are too short.
+    Intervals hold the non-random truth at their level, to first order, for the law of the noise on the
+    certificate. Assumes homoscedastic errors and values within the declared bounds. See
+    docs/explain/regression.md.
 
+    Parameters
+    ----------
+    release : Release
+        The release to fit on. It costs no further privacy.
+    formula : str
+        The model, as in "income ~ age + sex"; "y ~ ." takes every other column, "- 1" leaves the intercept out.
+    method : {"auto", "wald", "score", "bootstrap"}, default "auto"
+        How intervals are made. "auto" takes Wald where the noise is small against the design, and score
+        inversion where it is not.
+    naive : bool, default False
+        Whether to ignore the noise, as published tables have done. The intervals are then too short.
+
+    Returns
+    -------
+    Fit
+        Coefficients in original units, standard errors, intervals and tests.
+
+    Raises
+    ------
+    ParameterError
+        The formula or the method cannot be used, there is no intercept that the model needs, or there are too few rows
+        (E23x).
+
+    Examples
+    --------
     >>> import numpy as np, privcov as pc
     >>> rows = np.linspace(0, 10, 4000)[:, None] @ [[1.0, 2.0]]
     >>> bounds = {"dose": {"lower": 0, "upper": 10}, "effect": {"lower": 0, "upper": 20}}
@@ -63,7 +87,45 @@ def ols(release: Release, formula: str, *, method: Method = "auto", naive: bool 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Fit(Shown):
-    """A fitted model. Names are those of the release; numbers are in original units."""
+    """A fitted least-squares model. Names are those of the release; numbers are in original units.
+
+    Made by ``privcov.ols``. Every dictionary has one entry per coefficient, by name.
+
+    Attributes
+    ----------
+    release : Release
+        What it was fitted on.
+    formula : Formula
+        The model, as it was read.
+    moments : Moments
+        The sums of products behind the fit, in working units.
+    swept : Swept
+        The solution of the normal equations, in working units.
+    asked : {"auto", "wald", "score", "bootstrap"}
+        The method asked for; ``method`` is the one taken.
+    naive : bool
+        Whether the noise of the release is ignored.
+
+    Examples
+    --------
+    >>> import numpy as np, privcov as pc
+    >>> dose = np.linspace(0, 10, 4000)
+    >>> rows = np.stack([dose, 2 * dose + np.sin(np.arange(4000) ** 2)], axis=1)
+    >>> bounds = {"dose": {"lower": 0, "upper": 10}, "effect": {"lower": -1, "upper": 21}}
+    >>> release = pc.release(rows, schema=pc.Schema.from_dict({"columns": bounds}),
+    ...                      loss=pc.PureDP(epsilon=9, neighbours="replace-one"))
+    >>> fit = pc.ols(release, "effect ~ dose")
+    >>> round(fit.params["dose"], 1), fit.method, fit.rehearsal
+    (2.0, 'wald', False)
+    >>> fit.bse["dose"] < 0.1, 0 <= fit.privacy_share["dose"] <= 1
+    (True, True)
+    >>> fit.tvalues["dose"] > 10, fit.pvalues["dose"] < 0.001
+    (True, True)
+    >>> fit.accepts("dose", 200.0), 0.4 < fit.residual_std_error < 1.2, fit.rsquared > 0.9
+    (False, True, True)
+    >>> fit.f_test.p_value < 0.001, bool(fit.uncertainty.wald_is_sound)
+    (True, True)
+    """
 
     release: Release
     formula: Formula
@@ -74,7 +136,7 @@ class Fit(Shown):
 
     @cached_property
     def method(self) -> str:
-        """How intervals are made: wald, score, bootstrap, naive; or none, where the noise has no law."""
+        """How intervals are made, "wald", "score", "bootstrap" or "naive"; "none" where the noise has no law."""
         if self.naive:
             return "naive"
         if self.moments.noise is None:
@@ -90,17 +152,17 @@ class Fit(Shown):
 
     @property
     def params(self) -> dict[str, float]:
-        """The coefficients."""
+        """The coefficients, in units of the target per unit of the column."""
         return self._named(self._estimates)
 
     @property
     def bse(self) -> dict[str, float]:
-        """Standard errors, sampling and privacy together."""
+        """The standard errors of the coefficients, sampling and privacy together, in the coefficients' units."""
         return self._named(self._errors)
 
     @property
     def privacy_share(self) -> dict[str, float]:
-        """The share of each coefficient's variance that the noise of the release adds."""
+        """The share, from 0 to 1, of each coefficient's variance that the noise of the release adds."""
         noise, total = self._variances(self._known.privacy), self._errors**2
         return self._named(np.divide(noise, total, out=np.zeros_like(total), where=total > 0))
 
@@ -111,20 +173,68 @@ class Fit(Shown):
 
     @cached_property
     def pvalues(self) -> dict[str, float]:
-        """The two-sided p-value of "this coefficient is zero"."""
+        """The two-sided p-value of "this coefficient is zero", for each coefficient."""
         if self._bootstrap is not None:
             pairs = zip(self.moments.slope, self._estimates, strict=True)
             return self._named(np.array([self._bootstrap.tail(row, value) for row, value in pairs]))
         return self._named(2 * stdtr(self.moments.freedom, -np.abs(self._statistics)))
 
     def conf_int(self, level: float = 0.95) -> dict[str, tuple[float, float]]:
-        """An interval for each coefficient; infinite where the release cannot say."""
+        """Return a confidence interval for each coefficient.
+
+        Parameters
+        ----------
+        level : float, default 0.95
+            The confidence level, from 0.5 to below 1.
+
+        Returns
+        -------
+        dict of str to tuple of float
+            The low and the high end, in the coefficients' units. Infinite where the release cannot say.
+
+        Raises
+        ------
+        ParameterError
+            The level is out of range (E239), or the noise has no public law (E238).
+
+        Examples
+        --------
+        >>> import numpy as np, privcov as pc
+        >>> rows = np.linspace(0, 10, 4000)[:, None] @ [[1.0, 2.0]]
+        >>> bounds = {"dose": {"lower": 0, "upper": 10}, "effect": {"lower": 0, "upper": 20}}
+        >>> release = pc.release(rows, schema=pc.Schema.from_dict({"columns": bounds}),
+        ...                      loss=pc.PureDP(epsilon=9, neighbours="replace-one"))
+        >>> low, high = pc.ols(release, "effect ~ dose").conf_int(0.99)["dose"]
+        >>> 1.9 < low < high < 2.1
+        True
+        """
         critical = self._critical(level)
         pairs = zip(self.moments.names, range(self.moments.size), strict=True)
         return {name: self._interval(i, level, critical) for name, i in pairs}
 
     def accepts(self, name: str, value: float, level: float = 0.95) -> bool:
-        """Whether a value of one coefficient is in its confidence set, without finding the set's ends."""
+        """Say whether a value of one coefficient is in its confidence set, without finding the ends of the set.
+
+        Parameters
+        ----------
+        name : str
+            The coefficient, by its name in ``params``.
+        value : float
+            The value in question, in original units.
+        level : float, default 0.95
+            The confidence level, from 0.5 to below 1.
+
+        Returns
+        -------
+        bool
+            Whether the value is not rejected.
+
+        Raises
+        ------
+        ParameterError
+            There is no such coefficient (E231), the level is out of range (E239), or the noise has no public
+            law (E238).
+        """
         critical, i = self._critical(level), self._place(name)
         if self.method == "score":
             return self._profiles[i](value - self.moments.shift[i]) <= critical
@@ -142,34 +252,165 @@ class Fit(Shown):
         return goodness.r_squared(self.uncertainty)
 
     def rsquared_interval(self, level: float = 0.95) -> tuple[float, float]:
-        """An interval for R²; all of [0, 1] where the noise drowns the target."""
+        """Return a confidence interval for R².
+
+        Parameters
+        ----------
+        level : float, default 0.95
+            The confidence level, from 0.5 to below 1.
+
+        Returns
+        -------
+        tuple of float
+            The low and the high end; 0 and 1 where the noise drowns the target.
+
+        Raises
+        ------
+        ParameterError
+            The level is out of range (E239), or the noise has no public law (E238).
+
+        Examples
+        --------
+        >>> import numpy as np, privcov as pc
+        >>> rows = np.linspace(0, 10, 4000)[:, None] @ [[1.0, 2.0]]
+        >>> bounds = {"dose": {"lower": 0, "upper": 10}, "effect": {"lower": 0, "upper": 20}}
+        >>> release = pc.release(rows, schema=pc.Schema.from_dict({"columns": bounds}),
+        ...                      loss=pc.PureDP(epsilon=9, neighbours="replace-one"))
+        >>> low, high = pc.ols(release, "effect ~ dose").rsquared_interval()
+        >>> 0.9 < low <= high <= 1
+        True
+        """
         return goodness.r_squared_interval(self._known, self._critical(level))
 
     @cached_property
     def f_test(self) -> FTest | None:
-        """The test that every slope is zero, the noise taken into account."""
+        """The test that every slope is zero, the noise taken into account; None for a model without slopes."""
         return goodness.f_test(self._known, method=self.method, bootstrap=self._bootstrap)
 
     def summary(self, level: float = 0.95) -> str:
-        """The table people know, with what part of each standard error is privacy."""
+        """Return the regression table as text, with the part of each standard error that is privacy.
+
+        Parameters
+        ----------
+        level : float, default 0.95
+            The confidence level of the intervals, from 0.5 to below 1.
+
+        Returns
+        -------
+        str
+            Several lines, to print.
+
+        Raises
+        ------
+        ParameterError
+            The level is out of range (E239).
+
+        Examples
+        --------
+        >>> import numpy as np, privcov as pc
+        >>> rows = np.linspace(0, 10, 4000)[:, None] @ [[1.0, 2.0]]
+        >>> bounds = {"dose": {"lower": 0, "upper": 10}, "effect": {"lower": 0, "upper": 20}}
+        >>> release = pc.release(rows, schema=pc.Schema.from_dict({"columns": bounds}),
+        ...                      loss=pc.PureDP(epsilon=9, neighbours="replace-one"))
+        >>> print(pc.ols(release, "effect ~ dose").summary().splitlines()[0])
+        Private least squares: effect ~ dose
+        """
         from privcov.models.summary import as_text
 
         return as_text(self, level)
 
     def to_dict(self, level: float = 0.95) -> dict[str, Any]:
-        """Everything the summary says, for programs; an end of an interval that is infinite is None."""
+        """Return everything the summary says, for programs.
+
+        Parameters
+        ----------
+        level : float, default 0.95
+            The confidence level of the intervals, from 0.5 to below 1.
+
+        Returns
+        -------
+        dict
+            JSON values. None stands for an infinite end of an interval, and for what cannot be said.
+
+        Raises
+        ------
+        ParameterError
+            The level is out of range (E239).
+
+        Examples
+        --------
+        >>> import numpy as np, privcov as pc
+        >>> rows = np.linspace(0, 10, 4000)[:, None] @ [[1.0, 2.0]]
+        >>> bounds = {"dose": {"lower": 0, "upper": 10}, "effect": {"lower": 0, "upper": 20}}
+        >>> release = pc.release(rows, schema=pc.Schema.from_dict({"columns": bounds}),
+        ...                      loss=pc.PureDP(epsilon=9, neighbours="replace-one"))
+        >>> [row["name"] for row in pc.ols(release, "effect ~ dose").to_dict()["coefficients"]]
+        ['(Intercept)', 'dose']
+        """
         from privcov.models.summary import as_values
 
         return as_values(self, level)
 
     def to_latex(self, level: float = 0.95) -> str:
-        """The table as LaTeX with booktabs rules."""
+        r"""Return the table as LaTeX with booktabs rules.
+
+        Parameters
+        ----------
+        level : float, default 0.95
+            The confidence level of the intervals, from 0.5 to below 1.
+
+        Returns
+        -------
+        str
+            A ``tabular``; the method and the promise are its last lines.
+
+        Raises
+        ------
+        ParameterError
+            The level is out of range (E239).
+
+        Examples
+        --------
+        >>> import numpy as np, privcov as pc
+        >>> rows = np.linspace(0, 10, 4000)[:, None] @ [[1.0, 2.0]]
+        >>> bounds = {"dose": {"lower": 0, "upper": 10}, "effect": {"lower": 0, "upper": 20}}
+        >>> release = pc.release(rows, schema=pc.Schema.from_dict({"columns": bounds}),
+        ...                      loss=pc.PureDP(epsilon=9, neighbours="replace-one"))
+        >>> print(pc.ols(release, "effect ~ dose").to_latex().splitlines()[1])
+        \toprule
+        """
         from privcov.models.summary import as_latex
 
         return as_latex(self, level)
 
     def to_pandas(self, level: float = 0.95) -> pandas.DataFrame:
-        """The table as a pandas frame; its ``attrs`` carry method, promise and labels."""
+        """Return the table as a pandas frame, one row per coefficient.
+
+        Parameters
+        ----------
+        level : float, default 0.95
+            The confidence level of the intervals, from 0.5 to below 1.
+
+        Returns
+        -------
+        pandas.DataFrame
+            Its ``attrs`` carry the method, the promise and the labels.
+
+        Raises
+        ------
+        ParameterError
+            pandas is not installed, or the level is out of range (E239).
+
+        Examples
+        --------
+        >>> import numpy as np, privcov as pc
+        >>> rows = np.linspace(0, 10, 4000)[:, None] @ [[1.0, 2.0]]
+        >>> bounds = {"dose": {"lower": 0, "upper": 10}, "effect": {"lower": 0, "upper": 20}}
+        >>> release = pc.release(rows, schema=pc.Schema.from_dict({"columns": bounds}),
+        ...                      loss=pc.PureDP(epsilon=9, neighbours="replace-one"))
+        >>> list(pc.ols(release, "effect ~ dose").to_pandas().index)
+        ['(Intercept)', 'dose']
+        """
         from privcov.models.summary import as_frame
 
         return as_frame(self, level)

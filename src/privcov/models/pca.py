@@ -33,11 +33,37 @@ def pca(
     scaled: bool = True,
     repair: str = "auto",
 ) -> PCAFit:
-    """Principal components of the columns of a release.
+    """Find the principal components of the columns of a release.
 
-    Assumes an intercept where ``centred`` or original units are asked for. Without a ``rank`` as many components
-    are kept as raw eigenvalues stand above the noise edge, which may be none; all where the noise has no law.
+    Components come from the repaired covariance; intervals and the choice of the rank from the raw matrix.
 
+    Parameters
+    ----------
+    release : Release
+        The release to decompose. It costs no further privacy. It needs an intercept where ``centred`` or
+        original units are asked for.
+    rank : int, optional
+        How many components to keep. By default as many as raw eigenvalues stand above the noise edge, which
+        may be none; all where the noise has no law.
+    centred : bool, default True
+        Whether to decompose the covariance; with False, the mean second moment about zero.
+    scaled : bool, default True
+        Whether columns are scaled to [-1, 1]; with False they are in original units.
+    repair : str, default "auto"
+        The repair that the covariance is taken from: a name of ``privcov.repair.METHODS``.
+
+    Returns
+    -------
+    PCAFit
+        Components, explained variance and intervals.
+
+    Raises
+    ------
+    ParameterError
+        The rank is out of range (E253), no column has variance (E254), or the release has no intercept (E255).
+
+    Examples
+    --------
     >>> import numpy as np, privcov as pc
     >>> rows = np.linspace(0, 10, 4000)[:, None] @ [[1.0, 2.0]]
     >>> bounds = {"dose": {"lower": 0, "upper": 10}, "effect": {"lower": 0, "upper": 20}}
@@ -70,7 +96,44 @@ def pca(
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class PCAFit(Shown):
-    """Principal components; ``components`` has one direction a row."""
+    """Principal components of a release; ``components`` has one direction per row.
+
+    The units of the PCA are scaled units, or original units where ``scaled`` is False.
+
+    Attributes
+    ----------
+    release : Release
+        What was decomposed.
+    asked : int or None
+        The rank asked for; ``rank`` is the one taken.
+    centred : bool
+        Whether the covariance was decomposed, and not the second moment about zero.
+    scaled : bool
+        Whether columns were scaled to [-1, 1].
+    repair : str
+        The repair that the covariance was taken from.
+
+    Examples
+    --------
+    >>> import numpy as np, privcov as pc
+    >>> rows = np.linspace(0, 10, 4000)[:, None] @ [[1.0, 2.0]]
+    >>> bounds = {"dose": {"lower": 0, "upper": 10}, "effect": {"lower": 0, "upper": 20}}
+    >>> release = pc.release(rows, schema=pc.Schema.from_dict({"columns": bounds}),
+    ...                      loss=pc.PureDP(epsilon=9, neighbours="replace-one"))
+    >>> fit = pc.pca(release, rank=1)
+    >>> fit.columns, fit.rank, fit.rehearsal, fit.components.round(1)
+    (('dose', 'effect'), 1, False, array([[0.7, 0.7]]))
+    >>> fit.explained_variance.round(1), fit.explained_share.round(1), round(fit.total_variance, 1)
+    (array([0.7]), array([1.]), 0.7)
+    >>> fit.covariance.shape, fit.mean.shape, fit.raw_variance.shape, fit.noise_edge < 0.1
+    ((2, 2), (2,), (2,), True)
+    >>> low, high = fit.intervals()[0]
+    >>> bool(0.5 < low < high < 0.9), round(fit.captured_variance([[1.0, 1.0]]), 1)
+    (True, 1.0)
+    >>> scores = fit.transform([[10.0, 20.0]])
+    >>> fit.inverse_transform(scores).round(), fit.to_dict()["units"]
+    (array([[10., 20.]]), 'scaled')
+    """
 
     release: Release
     asked: int | None
@@ -80,6 +143,7 @@ class PCAFit(Shown):
 
     @property
     def columns(self) -> tuple[str, ...]:
+        """The names of the columns that were decomposed."""
         return tuple(self.release.columns[place] for place in self._places)
 
     @property
@@ -89,7 +153,7 @@ class PCAFit(Shown):
 
     @cached_property
     def rank(self) -> int:
-        """How many components are kept."""
+        """The number of components that are kept."""
         if self.asked is not None:
             return int(self.asked)
         return (
@@ -98,20 +162,22 @@ class PCAFit(Shown):
 
     @property
     def components(self) -> Floats:
-        """Orthonormal directions, one a row, the largest variance first; their largest entry is positive."""
+        """Orthonormal directions, one per row, the largest variance first; their largest entry is positive."""
         return self._spectrum[1][: self.rank]
 
     @property
     def explained_variance(self) -> Floats:
-        """The variance along each component, from the repaired covariance."""
+        """The variance along each component, from the repaired covariance, in squared units of the PCA."""
         return self._spectrum[0][: self.rank]
 
     @property
     def explained_share(self) -> Floats:
+        """The share, from 0 to 1, of the total variance along each component."""
         return self.explained_variance / self.total_variance
 
     @property
     def total_variance(self) -> float:
+        """The sum of the variances of all columns, in squared units of the PCA."""
         return float(self._spectrum[0].sum())
 
     @cached_property
@@ -129,7 +195,7 @@ class PCAFit(Shown):
 
     @cached_property
     def raw_variance(self) -> Floats:
-        """Descending eigenvalues of the raw matrix: unbiased entries, possibly negative values."""
+        """Descending eigenvalues of the raw matrix, whose entries are unbiased; some may be negative."""
         raw = perturbation.public_raw(self.release, self._everywhere)
         return np.asarray(eigvalsh(self._reduced(raw))[::-1] / self._divisor(self._raw_count))
 
@@ -149,11 +215,27 @@ class PCAFit(Shown):
         return perturbation.bound(largest, EDGE_LEVEL) / self._divisor(self._raw_count)
 
     def intervals(self, level: float = 0.95) -> Floats:
-        """Low and high end for the variance of each kept component of the true matrix, all at once.
+        """Return a simultaneous interval for the variance of each kept component of the true matrix.
 
         Conservative (Weyl): with probability at least ``level`` the noise is between −q and q times the
         identity, and then every ordered eigenvalue is between those of the raw matrix with q taken off and put
         on. Sampling of people is not in it: the truth is the covariance of the table that was released.
+
+        Parameters
+        ----------
+        level : float, default 0.95
+            The confidence level of all intervals together, from 0.5 to 0.999.
+
+        Returns
+        -------
+        ndarray of shape (rank, 2)
+            The low and the high end, in squared units of the PCA. Infinite where the noise may be all there is.
+
+        Raises
+        ------
+        ParameterError
+            The level is out of range (E258), the noise has no public law (E256), or the
+            matrix is too wide to simulate (E269).
         """
         level = perturbation.check_level(level)
         law = perturbation.known_law(self.release, "an interval for explained variance")
@@ -172,14 +254,46 @@ class PCAFit(Shown):
         return np.asarray(np.maximum(np.stack(ends, axis=1)[: self.rank], 0.0))
 
     def transform(self, rows: Any) -> Floats:
-        """Scores of new rows given in original units: an array in the order of ``columns``, or named columns."""
+        """Return the scores of new rows along the components.
+
+        Parameters
+        ----------
+        rows : array or frame
+            New rows in original units: an array in the order of ``columns``, or a frame with these columns.
+
+        Returns
+        -------
+        ndarray of shape (n, rank)
+            One score per row and component, in units of the PCA.
+
+        Raises
+        ------
+        ParameterError
+            The rows have another shape, or a column is missing (E25x).
+        """
         table = selection.read_rows(self.release, self._places, rows)
         if self.scaled:
             table = (table - self._middles) / self._half_widths
         return np.asarray((table - self.mean) @ self.components.T)
 
     def inverse_transform(self, scores: Any) -> Floats:
-        """Rows in original units with these scores and nothing outside the components."""
+        """Return the rows that have these scores, and nothing outside the components.
+
+        Parameters
+        ----------
+        scores : array of shape (n, rank)
+            Scores, in units of the PCA.
+
+        Returns
+        -------
+        ndarray of shape (n, d)
+            Rows in original units.
+
+        Raises
+        ------
+        ParameterError
+            The scores have another number of columns (E257).
+        """
         given = np.atleast_2d(np.asarray(scores, dtype=np.float64))
         if given.shape[1] != self.rank:
             raise ParameterError("E257", f"scores need {self.rank} columns, got shape {given.shape}.")
@@ -187,7 +301,23 @@ class PCAFit(Shown):
         return np.asarray(table * self._half_widths + self._middles if self.scaled else table)
 
     def captured_variance(self, basis: Any) -> float:
-        """The share of the variance in the span of some directions, one a row, in the units of the PCA."""
+        """Return the share of the variance in the span of some directions.
+
+        Parameters
+        ----------
+        basis : array of shape (k, d)
+            The directions, one per row, in units of the PCA. They need not be orthogonal.
+
+        Returns
+        -------
+        float
+            A share from 0 to 1.
+
+        Raises
+        ------
+        ParameterError
+            A direction has another length or is not finite (E257).
+        """
         directions = np.atleast_2d(np.asarray(basis, dtype=np.float64))
         if directions.shape[1] != len(self.columns) or not np.isfinite(directions).all():
             raise ParameterError(
@@ -197,7 +327,23 @@ class PCAFit(Shown):
         return float(np.trace(span.T @ self.covariance @ span)) / self.total_variance
 
     def to_dict(self, level: float = 0.95) -> dict[str, Any]:
-        """Everything a program may want; ``intervals`` is None where noise has no law or is not simulated."""
+        """Return everything a program may want.
+
+        Parameters
+        ----------
+        level : float, default 0.95
+            The confidence level of the intervals, from 0.5 to 0.999.
+
+        Returns
+        -------
+        dict
+            JSON values; ``intervals`` is None where the noise has no law or is not simulated.
+
+        Raises
+        ------
+        ParameterError
+            The level is out of range (E258).
+        """
         ends = self.intervals(level) if perturbation.can_be_rehearsed(self.release) else None
         return {
             "columns": list(self.columns),
@@ -286,8 +432,28 @@ class PCAFit(Shown):
 def principal_angles(
     first: Sequence[Sequence[float]] | Floats, second: Sequence[Sequence[float]] | Floats
 ) -> Floats:
-    """Angles in radians between the spans of two sets of directions, one a row, the largest first.
+    """Return the angles between the spans of two sets of directions.
 
+    Parameters
+    ----------
+    first : array of shape (k, d)
+        Directions, one per row.
+    second : array of shape (m, d)
+        Directions, one per row.
+
+    Returns
+    -------
+    ndarray
+        Angles in radians, the largest first.
+
+    Raises
+    ------
+    ParameterError
+        A number is not finite, or the lengths differ (E257).
+
+    Examples
+    --------
+    >>> from privcov.models.pca import principal_angles
     >>> principal_angles([[1.0, 0.0]], [[0.0, 2.0]]).round(4)
     array([1.5708])
     """

@@ -35,12 +35,41 @@ def ridge(
     scaled: bool = True,
     repair: str = "auto",
 ) -> RidgeFit:
-    """Ridge regression of one column on others.
+    """Fit ridge regression of one column on others, from a release.
 
-    Assumes the release has an intercept. ``penalty="auto"`` takes the one whose estimated error for new
-    rows is smallest, with the noise and the sampling of rows counted (``privcov.models.penalty``). A
-    column that the release leaves no variance gets coefficient 0, or is refused if it was named.
+    The sum over rows of squared errors plus ``penalty`` times the squared norm of the coefficients is
+    minimised; the intercept is not penalised. The release must have an intercept. A column that the release
+    leaves no variance gets coefficient 0, or is refused if it was named.
 
+    Parameters
+    ----------
+    release : Release
+        The release to fit on. It costs no further privacy.
+    target : str
+        The column to explain. One level of a categorical column is written "sex[F]".
+    features : sequence of str, optional
+        The columns to explain it with. By default every other column.
+    penalty : float or "auto", default 0.1
+        The weight of the penalty, from 0, for a sum over rows. "auto" takes the one whose estimated error for
+        new rows is smallest, with the noise and the sampling of rows counted.
+    scaled : bool, default True
+        Whether the penalty weighs coefficients of columns scaled to [-1, 1]; with False, of columns in
+        original units.
+    repair : str, default "auto"
+        The repair that the moments are taken from: a name of ``privcov.repair.METHODS``.
+
+    Returns
+    -------
+    RidgeFit
+        Coefficients and predictions in original units.
+
+    Raises
+    ------
+    ParameterError
+        A column is unknown or has no variance, the penalty is out of range, or there is no intercept (E25x).
+
+    Examples
+    --------
     >>> import numpy as np, privcov as pc
     >>> rows = np.linspace(0, 10, 4000)[:, None] @ [[1.0, 2.0]]
     >>> bounds = {"dose": {"lower": 0, "upper": 10}, "effect": {"lower": 0, "upper": 20}}
@@ -66,9 +95,45 @@ def ridge_path(
     scaled: bool = True,
     repair: str = "auto",
 ) -> RidgePath:
-    """The fits for many penalties; by default 33 from 10⁻⁵ to 10³ times the mean sum of squares of a column.
+    """Fit ridge regression for many penalties.
 
-    Assumes what ``ridge`` does, and equals it at every penalty.
+    Parameters
+    ----------
+    release : Release
+        The release to fit on. It costs no further privacy.
+    target : str
+        The column to explain.
+    penalties : sequence of float, optional
+        The penalties, from 0, each for a sum over rows. By default 33 from 10⁻⁵ to 10³ times the mean sum of
+        squares of a column.
+    features : sequence of str, optional
+        The columns to explain it with. By default every other column.
+    scaled : bool, default True
+        Whether penalties weigh coefficients of columns scaled to [-1, 1]; with False, of columns in original
+        units.
+    repair : str, default "auto"
+        The repair that the moments are taken from: a name of ``privcov.repair.METHODS``.
+
+    Returns
+    -------
+    RidgePath
+        One fit per penalty, each equal to what ``ridge`` gives.
+
+    Raises
+    ------
+    ParameterError
+        There is no penalty, or one is out of range (E252); a column is unknown or has no variance (E25x).
+
+    Examples
+    --------
+    >>> import numpy as np, privcov as pc
+    >>> rows = np.linspace(0, 10, 4000)[:, None] @ [[1.0, 2.0]]
+    >>> bounds = {"dose": {"lower": 0, "upper": 10}, "effect": {"lower": 0, "upper": 20}}
+    >>> release = pc.release(rows, schema=pc.Schema.from_dict({"columns": bounds}),
+    ...                      loss=pc.PureDP(epsilon=9, neighbours="replace-one"))
+    >>> path = pc.ridge_path(release, "effect", [0.1, 1000.0])
+    >>> bool(path.coefficients[0, 0] > path.coefficients[1, 0])
+    True
     """
     problem = Problem.of(release, target, features=features, scaled=scaled, repair=repair)
     given = problem.grid() if penalties is None else np.array([check_penalty(value) for value in penalties])
@@ -93,20 +158,47 @@ def check_penalty(penalty: Any) -> float:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class RidgeFit(Shown):
-    """A fitted ridge regression; coefficients and predictions in original units."""
+    """A fitted ridge regression; coefficients and predictions in original units.
+
+    Attributes
+    ----------
+    problem : Problem
+        The normal equations, in scaled units.
+    penalty : float
+        The weight of the penalty, for a sum over rows.
+    choice : Choice or None
+        How the penalty was chosen, where it was "auto".
+
+    Examples
+    --------
+    >>> import numpy as np, privcov as pc
+    >>> rows = np.linspace(0, 10, 4000)[:, None] @ [[1.0, 2.0]]
+    >>> bounds = {"dose": {"lower": 0, "upper": 10}, "effect": {"lower": 0, "upper": 20}}
+    >>> release = pc.release(rows, schema=pc.Schema.from_dict({"columns": bounds}),
+    ...                      loss=pc.PureDP(epsilon=9, neighbours="replace-one"))
+    >>> fit = pc.ridge(release, "effect", penalty=1.0)
+    >>> fit.target, fit.columns, fit.rehearsal
+    ('effect', ('dose',), False)
+    >>> round(fit.coefficients["dose"], 1), fit.scaled_slopes.round(1), abs(round(fit.intercept))
+    (2.0, array([1.]), 0)
+    >>> fit.predict([[5.0]]).round(), fit.error_bound() < 0.1, fit.expected_error
+    (array([10.]), True, None)
+    >>> fit.to_dict()["penalty_units"]
+    'scaled columns'
+    """
 
     problem: Problem
     penalty: float
     choice: Choice | None = None
-    """How the penalty was chosen, where it was ``auto``."""
 
     @property
     def target(self) -> str:
+        """The name of the column that is explained."""
         return self.problem.target_name
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """The features in the order of ``predict``."""
+        """The names of the features, in the order of ``predict``."""
         return self.problem.names
 
     @property
@@ -121,28 +213,60 @@ class RidgeFit(Shown):
 
     @cached_property
     def coefficients(self) -> dict[str, float]:
-        """One per feature, in original units."""
+        """One coefficient per feature, in units of the target per unit of the column."""
         ratios = self._target_width / self.problem.half_widths
         return dict(zip(self.columns, (self.scaled_slopes * ratios).tolist(), strict=True))
 
     @cached_property
     def intercept(self) -> float:
-        """The prediction where every feature is 0, in original units."""
+        """The prediction where every feature is 0, in units of the target."""
         middles = [self._features[place].middle for place in self.problem.features]
         centre = self._features[self.problem.target].middle + self._target_width * self._scaled_intercept
         return float(centre - np.array(list(self.coefficients.values())) @ middles)
 
     def predict(self, rows: Any) -> Floats:
-        """The target for new rows in original units: an array in the order of ``columns``, or named columns."""
+        """Predict the target for new rows.
+
+        Parameters
+        ----------
+        rows : array or frame
+            New rows in original units: an array in the order of ``columns``, or a frame with these columns.
+
+        Returns
+        -------
+        ndarray of shape (n,)
+            Predictions, in units of the target.
+
+        Raises
+        ------
+        ParameterError
+            The rows have another shape, or a column is missing (E25x).
+        """
         table = selection.read_rows(self.problem.release, self.problem.features, rows)
         return np.asarray(self.intercept + table @ np.array(list(self.coefficients.values())))
 
     def error_bound(self, level: float = 0.95) -> float:
-        """A bound on ‖b − b̂‖₂, scaled units, against the fit on the true matrix with this penalty.
+        """Return a bound on the distance to the coefficients that the true matrix would give with this penalty.
 
         Lemma 1 of Amin et al. (2019) from the law of the noise: at most 1 − level of releases exceed it. It
-        holds for repaired fits too, by counting how far they are from solving the raw equations. Infinite where
-        the penalty is too small to say anything. Derivation: docs/explain/pca-and-ridge.md.
+        holds for repaired fits too, by counting how far they are from solving the raw equations. See
+        docs/explain/pca-and-ridge.md.
+
+        Parameters
+        ----------
+        level : float, default 0.95
+            The confidence level, from 0.5 to 0.999.
+
+        Returns
+        -------
+        float
+            A bound on ‖b − b̂‖₂, in scaled units. Infinite where the penalty is too small to say anything.
+
+        Raises
+        ------
+        ParameterError
+            The level is out of range (E258), the noise has no public law (E256), or the
+            matrix is too wide to simulate (E269).
         """
         level, release, problem = perturbation.check_level(level), self.problem.release, self.problem
         law = perturbation.known_law(release, "a bound on the coefficients")
@@ -174,13 +298,31 @@ class RidgeFit(Shown):
 
     @property
     def expected_error(self) -> float | None:
-        """Root mean squared error for new rows, original units, where the penalty was chosen and the noise lets it
-        be told."""
+        """The root mean squared error for new rows, in units of the target.
+
+        None where the penalty was not chosen by "auto", or the noise does not let the error be told.
+        """
         error = math.nan if self.choice is None else self.choice.error * self._target_width
         return error if math.isfinite(error) else None
 
     def to_dict(self, level: float = 0.95) -> dict[str, Any]:
-        """Everything a program may want; None where there is no bound."""
+        """Return everything a program may want.
+
+        Parameters
+        ----------
+        level : float, default 0.95
+            The confidence level of the error bound, from 0.5 to 0.999.
+
+        Returns
+        -------
+        dict
+            JSON values; None where there is no bound.
+
+        Raises
+        ------
+        ParameterError
+            The level is out of range (E258).
+        """
         release, limit = self.problem.release, math.inf
         if perturbation.can_be_rehearsed(release):
             limit = self.error_bound(level)
@@ -223,21 +365,40 @@ class RidgeFit(Shown):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class RidgePath(Shown):
-    """Fits of one problem for many penalties, in the order they were asked for."""
+    """Fits of one problem for many penalties, in the order they were asked for.
+
+    Attributes
+    ----------
+    fits : tuple of RidgeFit
+        One fit per penalty.
+
+    Examples
+    --------
+    >>> import numpy as np, privcov as pc
+    >>> rows = np.linspace(0, 10, 4000)[:, None] @ [[1.0, 2.0]]
+    >>> bounds = {"dose": {"lower": 0, "upper": 10}, "effect": {"lower": 0, "upper": 20}}
+    >>> release = pc.release(rows, schema=pc.Schema.from_dict({"columns": bounds}),
+    ...                      loss=pc.PureDP(epsilon=9, neighbours="replace-one"))
+    >>> path = pc.ridge_path(release, "effect", [0.1, 1.0])
+    >>> path.penalties, path.coefficients.shape, path.columns, len(path)
+    (array([0.1, 1. ]), (2, 1), ('dose',), 2)
+    """
 
     fits: tuple[RidgeFit, ...]
 
     @property
     def penalties(self) -> Floats:
+        """The penalties, one per fit."""
         return np.array([fit.penalty for fit in self.fits])
 
     @property
     def coefficients(self) -> Floats:
-        """One row per penalty, in original units and the order of ``columns``."""
+        """The coefficients in original units, one row per penalty, in the order of ``columns``."""
         return np.array([list(fit.coefficients.values()) for fit in self.fits])
 
     @property
     def columns(self) -> tuple[str, ...]:
+        """The names of the features."""
         return self.fits[0].columns
 
     def __iter__(self) -> Iterator[RidgeFit]:

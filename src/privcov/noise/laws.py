@@ -265,8 +265,10 @@ def centred_wishart(degrees: int) -> type[CentredWishart]:
 
 
 class JointGaussian(Normal):
-    """Nothing on the intercept's own entry, N(0, (ratio·scale)²) on the rest of its row, and the Gaussian
-    orthogonal ensemble of standard deviation scale on the block of the other columns; ``ratio`` is the class's.
+    """Gaussian noise that spares the intercept's own entry.
+
+    The rest of the intercept's row has N(0, (ratio·scale)²), with ``ratio`` of the class; the block of the other
+    columns has the Gaussian orthogonal ensemble of standard deviation ``scale``.
 
     The variances are means over the diagonal and over the rest.
     """

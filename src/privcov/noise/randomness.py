@@ -123,7 +123,31 @@ def kernel() -> Kernel:
 
 
 def rehearsal(seed: int) -> Rehearsal:
-    """A reproducible source for tests and simulation; its releases are marked and refuse to be saved."""
+    """Make a reproducible source of random bits, for tests and simulation.
+
+    Releases made with it are marked as rehearsals and refuse to be saved: noise that can be repeated protects
+    nobody.
+
+    Parameters
+    ----------
+    seed : int
+        The seed, at least 0. The same seed gives the same bits.
+
+    Returns
+    -------
+    Rehearsal
+        The source, for ``release(…, randomness=…)``.
+
+    Examples
+    --------
+    >>> import numpy as np, privcov as pc
+    >>> from privcov.noise.randomness import rehearsal
+    >>> schema = pc.Schema.from_dict({"columns": {"age": {"lower": 0, "upper": 100}}})
+    >>> loss = pc.PureDP(epsilon=1, neighbours="replace-one")
+    >>> first, second = (pc.release(np.ones((9, 1)), schema=schema, loss=loss, randomness=rehearsal(1)) for _ in "ab")
+    >>> first.upper == second.upper, first.certificate.randomness
+    (True, 'rehearsal')
+    """
     return Rehearsal(seed)
 
 

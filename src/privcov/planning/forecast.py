@@ -36,7 +36,20 @@ _SEED = 20261115
 
 @dataclass(frozen=True, kw_only=True)
 class Spread:
-    """A random error: its expectation, and the value it stays below with probability 95 %."""
+    """A random error: its expectation, and the value it stays below with probability 95 %.
+
+    Attributes
+    ----------
+    mean : float
+        The expected error, per row and in scaled units.
+    high : float
+        The error stays below this 95 times in 100.
+
+    Examples
+    --------
+    >>> Spread(mean=1.0, high=2.0) * 3
+    Spread(mean=3.0, high=6.0)
+    """
 
     mean: float
     high: float
@@ -47,11 +60,39 @@ class Spread:
 
 @dataclass(frozen=True, kw_only=True)
 class Forecast:
-    """The error of the unrepaired matrix divided by the number of rows, in scaled units.
+    """The error of the unrepaired matrix of one mechanism, divided by the number of rows, in scaled units.
 
-    ``entry`` is the size of the error on an entry off the diagonal, ``diagonal`` of one on it. ``basis`` says
-    where the numbers come from: ``law`` (they hold for every table), ``surrogate`` (for a table like the public
-    one), ``worst case`` (the largest over spectra of the largest trace; a real table should do better).
+    Attributes
+    ----------
+    mechanism : Mechanism
+        The mechanism; ``mechanism.name`` is its name.
+    loss : PureDP, ApproxDP or ZCDP
+        What it would promise: the loss asked for, or a stronger one.
+    basis : {"law", "surrogate", "worst case"}
+        Where the numbers come from: "law" holds for every table; "surrogate" for a table like the public one;
+        "worst case" is the largest error over made-up spectra, and a real table should do better.
+    rows : int
+        The number of rows.
+    dimension : int
+        The number of columns of the matrix.
+    frobenius : Spread
+        The Frobenius norm of the error.
+    spectral : Spread
+        The largest absolute eigenvalue of the error.
+    entry : Spread
+        The size of the error on an entry off the diagonal.
+    diagonal : Spread
+        The size of the error on an entry of the diagonal.
+    law : NoiseLaw or None
+        The law of the noise, where it is additive.
+
+    Examples
+    --------
+    >>> import privcov as pc
+    >>> schema = pc.Schema.from_dict({"columns": {"age": {"lower": 0, "upper": 100}}})
+    >>> made = pc.accuracy(schema=schema, rows=4000, loss=pc.PureDP(epsilon=1, neighbours="replace-one"))
+    >>> made.basis, sorted(made.errors), made.entry_highs.shape
+    ('law', ['diagonal', 'entry', 'frobenius', 'spectral'], (2, 2))
     """
 
     mechanism: Mechanism
@@ -67,12 +108,12 @@ class Forecast:
 
     @property
     def errors(self) -> dict[str, Spread]:
-        """The spreads by name."""
+        """The four spreads by name."""
         return {name: getattr(self, name) for name in NORMS}
 
     @cached_property
     def entry_highs(self) -> Floats:
-        """For each entry of the matrix, the size its error stays below 95 times in 100."""
+        """For each entry of the matrix, the size its error stays below 95 times in 100, per row, scaled units."""
         d, law = self.dimension, self.law
         highs = np.full((d, d), self.entry.high)
         np.fill_diagonal(highs, self.diagonal.high)

@@ -77,11 +77,49 @@ def required_loss(
     moments: PublicMoments | None = None,
     **options: Any,
 ) -> Loss:
-    """The smallest loss for an accuracy: ``error`` is the expected Frobenius error per row in scaled units,
-    ``target`` any other, as ``privcov.planning.targets`` reads it. Checked by the forecast, to 1 % of the loss.
+    """Find the smallest loss for an accuracy.
 
-    >>> schema = Schema.from_dict({"columns": {"age": {"lower": 0, "upper": 100}}})
-    >>> needed = required_loss(schema=schema, rows=10_000, error=0.001, kind="pure", neighbours="replace-one")
+    The answer is checked by the forecast, and is right to 1 % of the loss. Give either ``error`` or ``target``.
+
+    Parameters
+    ----------
+    schema : Schema
+        The columns with their public bounds.
+    rows : int
+        The number of rows, from 2: public, or a guess.
+    kind : {"pure", "approximate", "zcdp"}
+        The kind of loss asked for.
+    neighbours : Neighbours or str
+        "replace-one" or "add-remove". There is no default.
+    error : float, optional
+        The expected Frobenius error per row that would do, in scaled units.
+    target : str, optional
+        Any other accuracy, in words and original units: "mean(age)=0.5", "covariance(age, income)=20",
+        "se(income ~ age: age)=50".
+    delta : Fraction, float or str, optional
+        The δ of an approximate loss, between 0 and 1; required there and refused elsewhere.
+    mechanism : str, default "auto"
+        The name of the mechanism.
+    moments : PublicMoments, optional
+        Stands in for the table where the error depends on it: see ``surrogate``. A target "se(…)" needs them.
+    **options : Any
+        Options of the mechanism itself, by name.
+
+    Returns
+    -------
+    PureDP, ApproxDP or ZCDP
+        The smallest loss of this kind, four digits.
+
+    Raises
+    ------
+    ParameterError
+        The target cannot be read (E263) or is out of reach (E264), or a parameter is out of range (E2xx).
+
+    Examples
+    --------
+    >>> import privcov as pc
+    >>> schema = pc.Schema.from_dict({"columns": {"age": {"lower": 0, "upper": 100}}})
+    >>> needed = pc.required_loss(schema=schema, rows=10_000, error=0.001, kind="pure", neighbours="replace-one")
     >>> 0.5 < needed.epsilon < 2
     True
     """
@@ -143,11 +181,41 @@ def required_rows(
     moments: PublicMoments | None = None,
     **options: Any,
 ) -> int:
-    """The fewest rows for an accuracy at a given loss.
+    """Find the fewest rows for an accuracy at a given loss. Give either ``error`` or ``target``.
 
-    >>> schema = Schema.from_dict({"columns": {"age": {"lower": 0, "upper": 100}}})
-    >>> loss = PureDP(epsilon=1, neighbours="replace-one")
-    >>> 5_000 < required_rows(schema=schema, loss=loss, error=0.001) < 20_000
+    Parameters
+    ----------
+    schema : Schema
+        The columns with their public bounds.
+    loss : PureDP, ApproxDP or ZCDP
+        What the release would cost.
+    error : float, optional
+        The expected Frobenius error per row that would do, in scaled units.
+    target : str, optional
+        Any other accuracy, in words: see ``required_loss``.
+    mechanism : str, default "auto"
+        The name of the mechanism.
+    moments : PublicMoments, optional
+        Stands in for the table where the error depends on it: see ``surrogate``.
+    **options : Any
+        Options of the mechanism itself, by name.
+
+    Returns
+    -------
+    int
+        The number of rows.
+
+    Raises
+    ------
+    ParameterError
+        The target cannot be read (E263) or is out of reach (E264), or a parameter is out of range (E2xx).
+
+    Examples
+    --------
+    >>> import privcov as pc
+    >>> schema = pc.Schema.from_dict({"columns": {"age": {"lower": 0, "upper": 100}}})
+    >>> loss = pc.PureDP(epsilon=1, neighbours="replace-one")
+    >>> 5_000 < pc.required_rows(schema=schema, loss=loss, error=0.001) < 20_000
     True
     """
     wanted = _wanted(error, target, schema)

@@ -30,7 +30,27 @@ from privcov.text.grammar import brief
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class PublicMoments:
-    """E[zzᵀ] of the scaled rows, as someone declared it; ``columns`` are those anything was said about."""
+    """Second moments per row that somebody declared public, to plan with.
+
+    Attributes
+    ----------
+    schema : Schema
+        The columns they belong to.
+    matrix : ndarray of shape (d, d)
+        E[zzᵀ] of the scaled rows z.
+    columns : frozenset of str
+        The columns that anything was said about.
+
+    Examples
+    --------
+    >>> import numpy as np, privcov as pc
+    >>> schema = pc.Schema.from_dict({"columns": {"age": {"lower": 0, "upper": 100}}})
+    >>> moments = pc.surrogate(np.array([[50.0], [100.0]]), schema=schema)
+    >>> moments.spectrum.round(2)
+    array([1.31, 0.19])
+    >>> moments.pretend(rows=100, loss=pc.PureDP(epsilon=1, neighbours="replace-one"), law=None).rows
+    100
+    """
 
     schema: Schema
     matrix: Floats
@@ -38,11 +58,26 @@ class PublicMoments:
 
     @cached_property
     def spectrum(self) -> Floats:
-        """Eigenvalues per row, largest first."""
+        """The eigenvalues per row, in scaled units, largest first."""
         return np.maximum(np.linalg.eigvalsh(self.matrix)[::-1], 0.0)
 
     def pretend(self, *, rows: int, loss: Loss, law: NoiseLaw | None) -> Release:
-        """The release a table of these moments would have if the noise happened to be zero: a rehearsal."""
+        """Return the release that a table of these moments would have if the noise happened to be zero: a rehearsal.
+
+        Parameters
+        ----------
+        rows : int
+            The number of rows.
+        loss : PureDP, ApproxDP or ZCDP
+            What its certificate says.
+        law : NoiseLaw or None
+            The law of noise that its certificate says.
+
+        Returns
+        -------
+        Release
+            A release that cannot be saved.
+        """
         grid = Grid.of(self.schema)
         upper = self.matrix[np.triu_indices(grid.dimension)] * (rows / float(grid.unit))
         return Release(
@@ -63,9 +98,30 @@ class PublicMoments:
 
     @classmethod
     def guessed(cls, schema: Schema, given: Mapping[str, Any]) -> PublicMoments:
-        """From the ``[planning]`` part of a schema file.
+        """Make moments from guesses: the ``[planning]`` part of a schema file.
 
-        >>> schema = Schema.from_dict({"columns": {"age": {"lower": 0, "upper": 100}}})
+        Parameters
+        ----------
+        schema : Schema
+            The columns.
+        given : mapping
+            ``columns`` with ``mean`` and ``std`` (original units) or shares of levels, and ``correlations``.
+
+        Returns
+        -------
+        PublicMoments
+            The moments; a column that nothing is said of is spread evenly over its bounds.
+
+        Raises
+        ------
+        ParameterError
+            A word is unknown, or no table has these moments together (E262).
+
+        Examples
+        --------
+        >>> import privcov as pc
+        >>> from privcov.planning import PublicMoments
+        >>> schema = pc.Schema.from_dict({"columns": {"age": {"lower": 0, "upper": 100}}})
         >>> PublicMoments.guessed(schema, {"columns": {"age": {"mean": 40, "std": 10}}}).matrix.round(2).tolist()
         [[1.0, -0.2], [-0.2, 0.08]]
         """
@@ -86,7 +142,36 @@ class PublicMoments:
 
     @classmethod
     def read(cls, schema: Schema, path: str | Path) -> PublicMoments | None:
-        """The guesses in a schema file that was read before, None where it has none."""
+        r"""Read the guesses in a schema file that was read before.
+
+        Parameters
+        ----------
+        schema : Schema
+            The columns of the same file.
+        path : str or Path
+            The schema file.
+
+        Returns
+        -------
+        PublicMoments or None
+            The moments; None where the file has no ``[planning]`` part.
+
+        Raises
+        ------
+        ParameterError
+            A word is unknown, or no table has these moments together (E262).
+
+        Examples
+        --------
+        >>> import pathlib, tempfile
+        >>> import privcov as pc
+        >>> from privcov.planning import PublicMoments
+        >>> path = pathlib.Path(tempfile.mkdtemp()) / "people.toml"
+        >>> text = "[columns.age]\nlower = 0\nupper = 100\n[planning.columns.age]\nmean = 40\nstd = 10\n"
+        >>> _ = path.write_text(text)
+        >>> PublicMoments.read(pc.Schema.read(path), path).columns
+        frozenset({'age'})
+        """
         given = tomllib.loads(Path(path).read_bytes().decode("utf-8-sig")).get("planning")
         return None if given is None else cls.guessed(schema, given)
 

@@ -20,7 +20,22 @@ from privcov.schema.grid import Grid
 
 @dataclass(frozen=True, kw_only=True)
 class ColumnError:
-    """What noise does to one column in original units, 95 times in 100: to its mean, and to its variance."""
+    """What the noise does to one column, 95 times in 100.
+
+    Attributes
+    ----------
+    column : str
+        The name in the matrix.
+    mean : float or None
+        The error on its mean stays below this, in original units. None without an intercept.
+    variance : float
+        The error on its variance stays below this, in squared original units.
+
+    Examples
+    --------
+    >>> ColumnError(column="age", mean=0.2, variance=3.0).mean
+    0.2
+    """
 
     column: str
     mean: float | None
@@ -29,30 +44,83 @@ class ColumnError:
 
 @dataclass(frozen=True, kw_only=True)
 class Plan:
-    """What each mechanism would cost in accuracy. Made from the schema, the number of rows and the loss alone."""
+    """What each mechanism would cost in accuracy, from the schema, the number of rows and the loss alone.
+
+    Made by ``privcov.plan``; ``print(plan)`` shows it as a table.
+
+    Attributes
+    ----------
+    schema : Schema
+        The public facts about the table.
+    rows : int
+        The number of rows planned for.
+    loss : PureDP, ApproxDP or ZCDP
+        The loss planned for.
+    purpose : Purpose
+        What "auto" chooses for.
+    forecasts : tuple of Forecast
+        One per mechanism, in order of the expected Frobenius error.
+    refusals : tuple of Refusal
+        The mechanisms that cannot keep this promise here, and why.
+    choice : Forecast
+        What ``mechanism="auto"`` takes.
+    signal : SignalRange
+        The public range of the norm of the true matrix, per row, in scaled units.
+
+    Examples
+    --------
+    >>> import privcov as pc
+    >>> schema = pc.Schema.from_dict({"columns": {n: {"lower": 0, "upper": 100} for n in ("age", "math", "art")}})
+    >>> loss = pc.PureDP(epsilon=1, neighbours="replace-one")
+    >>> plan = pc.plan(schema=schema, rows=4000, loss=loss, mechanisms=["symmetric-wishart", "laplace"])
+    >>> plan.choice.mechanism.name, plan.verdict(plan.choice), len(plan.reason) > 0
+    ('symmetric-wishart', 'useful', True)
+    >>> [column.column for column in plan.columns()], plan.to_dict()["rows"]
+    (['age', 'math', 'art'], 4000)
+    """
 
     schema: Schema
     rows: int
     loss: Loss
     purpose: Purpose
     forecasts: tuple[Forecast, ...]
-    """In order of expected Frobenius error."""
     refusals: tuple[Refusal, ...]
     choice: Forecast
-    """What ``mechanism="auto"`` takes."""
     signal: SignalRange
 
     @property
     def reason(self) -> str:
-        """Why ``auto`` takes what it takes, in a sentence."""
+        """Why "auto" takes what it takes, in a sentence."""
         return reason(self)
 
     def verdict(self, made: Forecast) -> Verdict:
-        """What the expected error of a mechanism means beside the public range of the matrix."""
+        """Say what the expected error of a mechanism means beside the public range of the matrix.
+
+        Parameters
+        ----------
+        made : Forecast
+            One of ``forecasts``.
+
+        Returns
+        -------
+        {"useful", "marginal", "worse than publishing zeros"}
+            The verdict on the unrepaired matrix.
+        """
         return self.signal.verdict(made.frobenius.mean)
 
     def columns(self, made: Forecast | None = None) -> tuple[ColumnError, ...]:
-        """The error on every column in original units, of the mechanism ``auto`` takes unless another is named."""
+        """Return the error on every column in original units.
+
+        Parameters
+        ----------
+        made : Forecast, optional
+            One of ``forecasts``. By default the mechanism that "auto" takes.
+
+        Returns
+        -------
+        tuple of ColumnError
+            One per column of the matrix but the intercept.
+        """
         shown = self.choice if made is None else made
         return tuple(
             ColumnError(
@@ -65,7 +133,13 @@ class Plan:
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """The plan as JSON values."""
+        """Return the plan for programs.
+
+        Returns
+        -------
+        dict
+            JSON values.
+        """
         return {
             "rows": self.rows,
             "loss": loss_values(self.loss),
@@ -125,16 +199,44 @@ def plan(
     moments: PublicMoments | None = None,
     progress: Any = None,
 ) -> Plan:
-    """The error of every mechanism that can keep this promise, and which one ``auto`` would take.
+    """Compare the error of every mechanism that can keep a promise, before anything is spent.
 
-    Opens no data file. ``moments`` (see ``privcov.publish.surrogate``) stands in for the table where an error depends
-    on it; without them such errors are those of the worst table. ``progress(total)`` gives a callback for each
-    step of a simulation; what was simulated before is remembered.
+    No data file is opened.
 
-    >>> from privcov.privacy import PureDP
-    >>> schema = Schema.from_dict({"columns": {name: {"lower": 0, "upper": 100} for name in ("age", "math", "art")}})
-    >>> loss = PureDP(epsilon=1, neighbours="replace-one")
-    >>> made = plan(schema=schema, rows=4000, loss=loss, mechanisms=["symmetric-wishart", "laplace"])
+    Parameters
+    ----------
+    schema : Schema
+        The columns with their public bounds.
+    rows : int
+        The number of rows, from 2: public, or a guess.
+    loss : PureDP, ApproxDP or ZCDP
+        What the release would cost.
+    purpose : str, default "covariance"
+        What "auto" chooses for: "covariance", "regression", or "pca:K".
+    mechanisms : sequence of str, optional
+        The mechanisms to compare. By default all.
+    moments : PublicMoments, optional
+        Stands in for the table where an error depends on it: see ``surrogate``. Without them such errors are
+        those of the worst table.
+    progress : callable, optional
+        Called as ``progress(total)`` with the number of simulations; what it returns is called after each.
+
+    Returns
+    -------
+    Plan
+        The forecasts in order of their error, and the choice of "auto".
+
+    Raises
+    ------
+    ParameterError
+        A parameter is out of range, or no mechanism can promise this loss (E2xx).
+
+    Examples
+    --------
+    >>> import privcov as pc
+    >>> schema = pc.Schema.from_dict({"columns": {n: {"lower": 0, "upper": 100} for n in ("age", "math", "art")}})
+    >>> loss = pc.PureDP(epsilon=1, neighbours="replace-one")
+    >>> made = pc.plan(schema=schema, rows=4000, loss=loss, mechanisms=["symmetric-wishart", "laplace"])
     >>> made.choice.mechanism.name, made.verdict(made.choice)
     ('symmetric-wishart', 'useful')
     """
@@ -178,11 +280,38 @@ def accuracy(
     moments: PublicMoments | None = None,
     **options: Any,
 ) -> Forecast:
-    """The error of one mechanism, before anything is spent.
+    """Forecast the error of one mechanism, before anything is spent.
 
-    >>> from privcov.privacy import ZCDP
-    >>> schema = Schema.from_dict({"columns": {name: {"lower": 0, "upper": 100} for name in ("age", "math", "art")}})
-    >>> made = accuracy(schema=schema, rows=4000, loss=ZCDP(rho="0.1", neighbours="replace-one"))
+    Parameters
+    ----------
+    schema : Schema
+        The columns with their public bounds.
+    rows : int
+        The number of rows, from 2: public, or a guess.
+    loss : PureDP, ApproxDP or ZCDP
+        What the release would cost.
+    mechanism : str, default "auto"
+        The name of the mechanism.
+    moments : PublicMoments, optional
+        Stands in for the table where the error depends on it: see ``surrogate``.
+    **options : Any
+        Options of the mechanism itself, by name.
+
+    Returns
+    -------
+    Forecast
+        Errors of the unrepaired matrix per row, in scaled units.
+
+    Raises
+    ------
+    ParameterError
+        A parameter is out of range, or the mechanism cannot promise this loss (E2xx).
+
+    Examples
+    --------
+    >>> import privcov as pc
+    >>> schema = pc.Schema.from_dict({"columns": {n: {"lower": 0, "upper": 100} for n in ("age", "math", "art")}})
+    >>> made = pc.accuracy(schema=schema, rows=4000, loss=pc.ZCDP(rho="0.1", neighbours="replace-one"))
     >>> made.mechanism.name, made.frobenius.mean < made.frobenius.high
     ('gaussian', True)
     """

@@ -37,19 +37,43 @@ class Ready:
 
 @dataclass(frozen=True, kw_only=True)
 class Prospect:
-    """What a release would be and cost. Nothing was paid, drawn or read for it."""
+    """What a release would be and cost. Nothing was paid, drawn or read for it.
+
+    Attributes
+    ----------
+    mechanism : str
+        The name of the mechanism that would be used.
+    loss : PureDP, ApproxDP or ZCDP
+        What it would promise: the loss asked for, or a stronger one.
+    columns : int
+        The number of columns of the table, as declared.
+    dimension : int
+        The number of rows and columns of the matrix: with the intercept, and one for each level.
+    engine : str
+        The name of the engine that would read the rows.
+    price : mapping of str to Fraction, or None
+        What the ledger would charge, by its own rule: "epsilon", "delta" or "rho". None without a ledger.
+    left : mapping of str to Fraction, or None
+        What would be left in the ledger afterwards. None without a ledger.
+
+    Examples
+    --------
+    >>> import privcov as pc, pyarrow
+    >>> schema = pc.Schema.from_dict({"columns": {"age": {"lower": 0, "upper": 100}, "sex": {"levels": ["F", "M"]}}})
+    >>> loss = pc.ZCDP(rho="0.5", neighbours="replace-one")
+    >>> table = pyarrow.table({"age": [35.0], "sex": ["F"]})
+    >>> prospect = pc.check(table, schema=schema, loss=loss, mechanism="gaussian")
+    >>> prospect.mechanism, prospect.columns, prospect.dimension, prospect.engine, prospect.price
+    ('gaussian', 2, 4, 'local', None)
+    """
 
     mechanism: str
     loss: Loss
     columns: int
-    """Of the table, as declared."""
     dimension: int
-    """Of the matrix: with the intercept and one column for each level."""
     engine: str
     price: Mapping[str, Fraction] | None
-    """What the ledger would charge, by its rule; none without a ledger."""
     left: Mapping[str, Fraction] | None
-    """What would be left there."""
 
 
 def prepare(
@@ -118,8 +142,53 @@ def check(
     expect_rows: int | None = None,
     **options: Any,
 ) -> Prospect:
-    """Whether ``release`` with the same arguments would go through, and what it would cost; its refusals are raised.
+    """Say whether ``release`` with the same arguments would go through, and what it would cost.
 
+    Nothing is paid, drawn or read. The table is opened, which looks at names, types and sizes only.
+
+    Parameters
+    ----------
+    data : array, frame, table, path, or list of paths
+        The rows, in original units. See ``release``.
+    schema : Schema
+        The columns with their public bounds (original units) and the rules for a row.
+    loss : PureDP, ApproxDP or ZCDP
+        What the release may cost, and which tables count as neighbours.
+    mechanism : str or Mechanism, default "auto"
+        The mechanism, by name or as an object. "auto" takes the one with the least noise for the ``purpose``.
+    purpose : str, default "covariance"
+        What "auto" chooses for: "covariance", "regression", or "pca:K".
+    as_published : bool, default False
+        Whether to take the constants of the mechanism's paper in place of the tight ones.
+    row_norm : {"declared", "private"}, default "declared"
+        Where the bound on the norm of a scaled row comes from: the schema, or a private choice.
+    row_norm_share : Fraction, float or str, default 1/10
+        The share of the loss, between 0 and 1, that a private row norm costs.
+    ledger : str, Path or Ledger, optional
+        The budget that would pay. Without one there is no price.
+    engine : str or Engine, default "local"
+        Where rows would be read and summed: "local", "spark", "dask", or an object of ``privcov.engines``.
+    expect_rows : int, optional
+        The number of records that the table must have, where that number is public.
+    **options : Any
+        Options of the mechanism itself, by name.
+
+    Returns
+    -------
+    Prospect
+        The mechanism, the loss, the size of the matrix, and the price.
+
+    Raises
+    ------
+    InputError
+        The table or the schema cannot be used (E1xx).
+    ParameterError
+        A parameter is out of range, or the mechanism cannot promise this loss (E2xx).
+    BudgetError
+        The ledger would refuse the payment (E3xx).
+
+    Examples
+    --------
     >>> import numpy as np, privcov as pc
     >>> schema = pc.Schema.from_dict({"columns": {"age": {"lower": 0, "upper": 100}}})
     >>> loss = pc.PureDP(epsilon=1, neighbours="replace-one")

@@ -75,7 +75,7 @@ _last = False
 
 
 def last() -> None:
-    """This process ends with the command it runs: once that has paid, no later signal changes how it ends."""
+    """Let this process end with the command it runs: once that has paid, no later signal changes how it ends."""
     global _last
     _last = True
 

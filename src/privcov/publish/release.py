@@ -51,24 +51,83 @@ def release(
     progress: Progress | None = None,
     **options: Any,
 ) -> Release:
-    """A differentially private second-moment matrix of a table, with its certificate.
+    """Release a differentially private second-moment matrix of a table, with its certificate.
 
-    ``data`` is a NumPy array, a pandas, polars, Arrow, DuckDB, Spark or Dask table, or a path to CSV or Parquet,
-    read by an ``engine`` (local, spark, dask, or one of ``privcov.summing.engines``). The guarantee is
-    the given ``loss``, for every table the schema admits; ``options`` are the mechanism's own, such as
-    ``arithmetic="idealized"``, and ``as_published`` takes its paper's constants. ``auto`` takes the mechanism with the
-    least noise for the ``purpose`` (covariance, regression, pca:K), and may promise more than asked. With
-    ``row_norm="private"`` a share of the loss buys a row-norm bound that fits the data. A ``ledger`` is paid
-    before anything random is drawn or any row is read, and may refuse; it records the release after ``deliver``
-    has taken it. Where the number of rows is public, a table that has not ``expect_rows`` of them is refused before
-    that. A ``randomness`` other than the kernel's marks the release as a rehearsal.
+    The guarantee is the given ``loss``, for every table that the schema admits. The order of the steps is:
+    check public facts, pay the ledger, draw the noise, read the rows, sum them, certify. Whatever fails after
+    the payment stays paid for.
 
+    Parameters
+    ----------
+    data : array, frame, table, path, or list of paths
+        The rows, one per record, in original units. A NumPy array; a pandas, polars, Arrow, DuckDB, Spark or Dask
+        table; or the path of a CSV or Parquet file, a glob, or a list of such paths.
+    schema : Schema
+        The columns with their public bounds (original units) and the rules for a row.
+    loss : PureDP, ApproxDP or ZCDP
+        What the release may cost, and which tables count as neighbours.
+    mechanism : str or Mechanism, default "auto"
+        The mechanism that adds the noise: a name that ``privcov mechanisms`` lists, or an object. "auto" takes
+        the one with the least noise for the ``purpose``. It may promise more than asked, never less.
+    purpose : str, default "covariance"
+        What "auto" chooses for: "covariance", "regression", or "pca:K" for K principal components. Other
+        mechanisms do not read it.
+    as_published : bool, default False
+        Whether to take the constants of the mechanism's paper in place of the tight ones.
+    row_norm : {"declared", "private"}, default "declared"
+        Where the bound on the norm of a scaled row comes from: "declared" takes the schema's; "private" spends
+        ``row_norm_share`` of the loss to choose one that fits the rows.
+    row_norm_share : Fraction, float or str, default 1/10
+        The share of the loss, between 0 and 1, that a private row norm costs. Read only with
+        ``row_norm="private"``.
+    ledger : str, Path or Ledger, optional
+        The budget to pay from: a path, a ``postgresql://`` address, or an open ledger. It is paid before anything
+        random is drawn or any row is read. Without one nothing is accounted for.
+    deliver : callable, optional
+        Called with the release before the ledger records it as delivered. Use it to save the release: if it
+        raises, the payment stays and no delivery is recorded.
+    randomness : Randomness, optional
+        Where random bits come from. By default the kernel of the operating system. Any other source, such as
+        ``privcov.noise.randomness.rehearsal(seed)``, makes a rehearsal: it protects nobody, cannot be saved,
+        and pays no ledger.
+    engine : str or Engine, default "local"
+        Where rows are read and summed: "local", "spark", "dask", or an object of ``privcov.engines``. The sum
+        is the same in each, to the last bit.
+    expect_rows : int, optional
+        The number of records that the table must have. Any other number is refused before the payment. Allowed
+        where the number of rows is public: under "replace-one" with one row per person.
+    progress : callable, optional
+        Called as ``progress(rows_done, bytes_done, bytes_in_all)``; the last two are None where the table is
+        not made of files.
+    **options : Any
+        Options of the mechanism itself, by name, such as ``arithmetic="idealized"``.
+
+    Returns
+    -------
+    Release
+        The noisy matrix, the schema it belongs to, and the certificate of what was promised.
+
+    Raises
+    ------
+    InputError
+        The table or the schema cannot be used (E1xx). With a public number of rows, also an empty table.
+    ParameterError
+        A parameter is out of range, or the mechanism cannot promise this loss (E2xx).
+    BudgetError
+        The ledger refuses the payment (E3xx). Nothing was drawn and nothing was read.
+    InternalError
+        Something failed after rows were read (E900). Its text is fixed, so that it tells nothing about a person.
+
+    Examples
+    --------
     >>> import numpy as np, privcov as pc
     >>> schema = pc.Schema.from_dict({"columns": {"age": {"lower": 0, "upper": 100}}})
     >>> loss = pc.PureDP(epsilon=1, neighbours="replace-one")
     >>> made = pc.release(np.array([[35.0], [61.0], [48.0]]), schema=schema, loss=loss)
     >>> made.columns
     ('(Intercept)', 'age')
+    >>> made.certificate.mechanism
+    'frobenius'
     """
     ready = prepare(
         data,

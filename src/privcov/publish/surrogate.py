@@ -19,10 +19,33 @@ from privcov.table import open_table
 
 
 def surrogate(data: Any, *, schema: Schema) -> PublicMoments:
-    """The moments of a public table in the columns of a schema.
+    """Return the moments of a public table, to plan with.
 
-    >>> schema = Schema.from_dict({"columns": {"age": {"lower": 0, "upper": 100}}})
-    >>> surrogate(np.array([[50.0], [100.0]]), schema=schema).matrix.round(4).tolist()
+    The table must be public anyway: last year's published sample, or an invented one. Never give the table
+    that will be released: nothing is paid, and what comes back is not private.
+
+    Parameters
+    ----------
+    data : array, frame, table, path, or list of paths
+        The public rows, in original units, in any form that ``release`` reads.
+    schema : Schema
+        The columns with their public bounds.
+
+    Returns
+    -------
+    PublicMoments
+        E[zzᵀ] of the scaled rows z, for ``plan``, ``accuracy`` and ``required_loss``.
+
+    Raises
+    ------
+    InputError
+        The table has no rows (E108) or cannot be read with this schema (E1xx).
+
+    Examples
+    --------
+    >>> import numpy as np, privcov as pc
+    >>> schema = pc.Schema.from_dict({"columns": {"age": {"lower": 0, "upper": 100}}})
+    >>> pc.surrogate(np.array([[50.0], [100.0]]), schema=schema).matrix.round(4).tolist()
     [[1.0, 0.5], [0.5, 0.5]]
     """
     grid = Grid.of(schema)

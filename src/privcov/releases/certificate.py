@@ -15,13 +15,45 @@ from privcov.version import __version__
 
 @dataclass(frozen=True, kw_only=True)
 class Certificate(Shown):
-    """The promise of one release. Every field is public before the data is read."""
+    """The promise of one release. Every field is public before the data is read.
+
+    Attributes
+    ----------
+    mechanism : str
+        The name of the mechanism.
+    options : mapping of str to str
+        The options it was run with.
+    loss : PureDP, ApproxDP or ZCDP
+        What the release cost, and under which neighbouring relation.
+    law : NoiseLaw or None
+        The law of the noise with its scale, in scaled units. None for a mechanism that does not add noise.
+    arithmetic : {"exact", "idealized"}
+        Whether the noise was sampled exactly in integers, or in floating point.
+    randomness : {"kernel", "rehearsal"}
+        Where the random bits came from. A rehearsal protects nobody.
+    proof : str
+        The page with the proof of the promise.
+    timing : str
+        What is claimed about the running time.
+    version : str
+        The version of privcov that made the release.
+    created : str
+        The time of its making, in UTC.
+
+    Examples
+    --------
+    >>> import numpy as np, privcov as pc
+    >>> schema = pc.Schema.from_dict({"columns": {"age": {"lower": 0, "upper": 100}}})
+    >>> loss = pc.ZCDP(rho="0.5", neighbours="replace-one")
+    >>> made = pc.release(np.array([[35.0]]), schema=schema, loss=loss, mechanism="gaussian").certificate
+    >>> made.mechanism, made.arithmetic, made.randomness, made.proof
+    ('gaussian', 'exact', 'kernel', 'docs/proofs/gaussian.md')
+    """
 
     mechanism: str
     options: Mapping[str, str]
     loss: Loss
     law: NoiseLaw | None
-    """The law of additive noise; None for a mechanism that is not additive."""
     arithmetic: Literal["exact", "idealized"]
     randomness: Literal["kernel", "rehearsal"]
     proof: str

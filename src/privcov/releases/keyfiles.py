@@ -20,7 +20,35 @@ _MAX_BYTES = 2**16
 
 
 def write(name: str | Path, key: PrivateKey, *, passphrase: bytes | None = None) -> tuple[Path, Path]:
-    """Write NAME.key and NAME.pub, and say where; both or neither."""
+    """Write a key as two files, NAME.key and NAME.pub; both or neither.
+
+    Parameters
+    ----------
+    name : str or Path
+        The path of both files, without their endings.
+    key : PrivateKey
+        The key to write.
+    passphrase : bytes, optional
+        What protects the private file. Without one, only its file permissions do.
+
+    Returns
+    -------
+    tuple of Path
+        The private file, which its owner alone can read, and the public file.
+
+    Raises
+    ------
+    OutputError
+        One of the files is there already, or cannot be written (E401).
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from privcov.releases.signing import keygen
+    >>> private, public = write(tempfile.mkdtemp() + "/steward", keygen())
+    >>> private.name, public.name
+    ('steward.key', 'steward.pub')
+    """
     private, public = Path(f"{name}.key"), Path(f"{name}.pub")
     for path in (private, public):
         if os.path.lexists(path):
@@ -38,7 +66,35 @@ def write(name: str | Path, key: PrivateKey, *, passphrase: bytes | None = None)
 
 
 def read_private(path: str | Path, *, passphrase: bytes | None = None) -> PrivateKey:
-    """The private key of a file that nobody else may read."""
+    """Read a private key from a file that nobody else may read.
+
+    Parameters
+    ----------
+    path : str or Path
+        The file, PEM PKCS#8.
+    passphrase : bytes, optional
+        The passphrase, where the file has one.
+
+    Returns
+    -------
+    PrivateKey
+        The key, to sign with.
+
+    Raises
+    ------
+    ReleaseError
+        The file cannot be read (E604), others can read it too, the passphrase is missing or wrong, or it holds
+        no such key (E608).
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from privcov.releases.signing import keygen
+    >>> key = keygen()
+    >>> private, _ = write(tempfile.mkdtemp() + "/steward", key, passphrase=b"correct horse")
+    >>> read_private(private, passphrase=b"correct horse").public == key.public
+    True
+    """
     content = read_secret(path)
     load: Any = _serialization().load_pem_private_key
     try:
@@ -59,7 +115,32 @@ def read_private(path: str | Path, *, passphrase: bytes | None = None) -> Privat
 
 
 def read_public(path: str | Path) -> PublicKey:
-    """The public key of a file."""
+    """Read a public key from a file.
+
+    Parameters
+    ----------
+    path : str or Path
+        The file, PEM SubjectPublicKeyInfo.
+
+    Returns
+    -------
+    PublicKey
+        The key, to verify releases with.
+
+    Raises
+    ------
+    ReleaseError
+        The file cannot be read (E604) or holds no such key (E608).
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from privcov.releases.signing import keygen
+    >>> key = keygen()
+    >>> _, public = write(tempfile.mkdtemp() + "/steward", key)
+    >>> read_public(public) == key.public
+    True
+    """
     with _opened(path, files.opened) as file:
         content = file.read(_MAX_BYTES)
     load: Any = _serialization().load_pem_public_key

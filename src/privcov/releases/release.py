@@ -36,45 +36,163 @@ from privcov.text.display import Shown
 
 @dataclass(frozen=True, kw_only=True)
 class Release(Shown):
-    """A differentially private second-moment matrix and its certificate."""
+    """A differentially private second-moment matrix and its certificate.
+
+    Everything it answers is computed from the noisy matrix alone, so it costs no further privacy. Numbers are
+    in the original units of the columns, or with ``scaled=True`` in scaled units, where a column runs from -1
+    to 1. Made by ``privcov.release`` and ``privcov.load``.
+
+    Attributes
+    ----------
+    schema : Schema
+        The public facts about the table: columns, bounds and rules.
+    rows : int or None
+        The number of rows where it is public (replace-one, one row per person). None where it is private.
+    upper : tuple of int, or Triangle
+        The noisy integers of the upper triangle, row by row, in units of the grid. Wide releases hold machine
+        words.
+    certificate : Certificate
+        What was promised, and how the noise was made.
+    sketch : Sketch or None
+        The published rows, where the mechanism makes rows. Then the matrix follows from them.
+    signer : PublicKey or None
+        The key whose signature ``load`` checked. None for a release that was made here, or is not signed.
+
+    Examples
+    --------
+    >>> import numpy as np, privcov as pc
+    >>> rows = np.linspace(0, 10, 4000)[:, None] @ [[1.0, 2.0]]
+    >>> bounds = {"dose": {"lower": 0, "upper": 10}, "effect": {"lower": 0, "upper": 20}}
+    >>> schema = pc.Schema.from_dict({"columns": bounds})
+    >>> release = pc.release(rows, schema=schema, loss=pc.PureDP(epsilon=9, neighbours="replace-one"))
+    >>> release.columns, release.rows, release.count()
+    (('(Intercept)', 'dose', 'effect'), 4000, 4000.0)
+    >>> release.mean().round()
+    array([ 5., 10.])
+    >>> release.correlation().round(1)
+    array([[1., 1.],
+           [1., 1.]])
+    >>> release.second_moment().shape, release.units.tolist(), release.structure.dimension
+    ((3, 3), [[1.0, 0.0, 0.0], [5.0, 5.0, 0.0], [10.0, 0.0, 10.0]], 3)
+    """
 
     schema: Schema
     rows: int | None
-    """The number of rows where it is public (replace-one, one row a person); None where it is private."""
     upper: tuple[int, ...] | Triangle
-    """The noisy integers of the upper triangle, in units of the grid; in machine words where they are many."""
     certificate: Certificate
     sketch: Sketch | None = None
-    """Published rows in units of the row grid 2^-k, where the mechanism makes rows; the matrix follows."""
     signer: PublicKey | None = field(default=None, init=False, compare=False)
-    """The key whose signature ``load`` found to hold; None for a release that was made here, or not signed."""
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """Names of the rows and columns of the matrix."""
+        """The names of the rows and columns of the matrix, the intercept first."""
         return tuple(feature.name for feature in self.schema.features)
 
     def second_moment(self, *, raw: bool = False, scaled: bool = False, repair: str = "auto") -> Matrix:
-        """The sum over rows of zzᵀ. ``raw``: unrepaired and unbiased; ``scaled``: in [-1, 1] units."""
+        """Return the sum over rows of zzᵀ, where z is one row of the table.
+
+        Parameters
+        ----------
+        raw : bool, default False
+            Whether to leave the matrix unrepaired: unbiased, but perhaps not a moment matrix of any table.
+        scaled : bool, default False
+            Whether to answer in scaled units, where a column runs from -1 to 1, instead of original units.
+        repair : str, default "auto"
+            How the noisy matrix is turned into a valid moment matrix: a name of ``privcov.repair.METHODS``.
+            Not read with ``raw=True``.
+
+        Returns
+        -------
+        ndarray of shape (d, d)
+            Sums of products, in products of the columns' units.
+
+        Raises
+        ------
+        ParameterError
+            Original units are asked for and the release has no intercept (E210), or there is no such repair
+            (E272).
+
+        Examples
+        --------
+        >>> import numpy as np, privcov as pc
+        >>> schema = pc.Schema.from_dict({"columns": {"age": {"lower": 0, "upper": 100}}})
+        >>> loss = pc.PureDP(epsilon=9, neighbours="replace-one")
+        >>> release = pc.release(np.full((1000, 1), 80.0), schema=schema, loss=loss)
+        >>> release.second_moment(scaled=True).round(-2)
+        array([[1000.,  600.],
+               [ 600.,  400.]])
+        """
         moment = self._raw if raw else self._repaired(repair)
         return moment.copy() if scaled else self._in_original_units(moment)
 
     def sketched_rows(self, *, scaled: bool = False) -> Matrix:
-        """The synthetic rows of a release by sketch, one a row of the result; no row is a person.
+        """Return the synthetic rows of a release by sketch. No row is a person.
 
-        Each is a draw of N(0, M + w²I), M the sum over people of zzᵀ: their mean square less the ridge is the
-        raw second moment. ``scaled``: in [-1, 1] units, else carried to original units like a person's row.
+        Each row is a draw of N(0, M + w²I), where M is the sum over people of zzᵀ. Their mean square, less the
+        ridge w², is the raw second moment.
+
+        Parameters
+        ----------
+        scaled : bool, default False
+            Whether to answer in scaled units instead of original units.
+
+        Returns
+        -------
+        ndarray of shape (r, d)
+            One synthetic row per line.
+
+        Raises
+        ------
+        ParameterError
+            The mechanism makes no rows, or original units need an intercept (E210).
+
+        Examples
+        --------
+        >>> import numpy as np, privcov as pc
+        >>> schema = pc.Schema.from_dict({"columns": {"age": {"lower": 0, "upper": 100}}})
+        >>> loss = pc.ApproxDP(epsilon=1, delta=1e-6, neighbours="replace-one")
+        >>> release = pc.release(np.ones((9, 1)), schema=schema, loss=loss, mechanism="johnson-lindenstrauss")
+        >>> release.sketched_rows().shape[1], release.sketch_ridge > 0
+        (2, True)
         """
         rows = np.array(self._sketch, dtype=np.float64) * 2.0 ** -Grid.of(self.schema).exponent
         return rows if scaled else rows @ self.units.T
 
     @property
     def sketch_ridge(self) -> float:
-        """The w² of the sketch in scaled units: what its rows have more than people in every direction."""
+        """The w² of the sketch, in scaled units. It is what its rows have more than people, in every direction.
+
+        An error (E210) where the mechanism makes no rows.
+        """
         return float(ridge_of(self._sketch, self.upper) * Grid.of(self.schema).unit)
 
     def count(self, *, repair: str = "auto") -> float:
-        """The number of rows: exact where it is public, else the noisy count the intercept carries."""
+        """Return the number of rows: exact where it is public, else a noisy count.
+
+        Parameters
+        ----------
+        repair : str, default "auto"
+            The repair whose first entry is the noisy count: a name of ``privcov.repair.METHODS``.
+
+        Returns
+        -------
+        float
+            Rows; at least 1 where it is noisy.
+
+        Raises
+        ------
+        ParameterError
+            The number is private and the release has no intercept to carry it (E210).
+
+        Examples
+        --------
+        >>> import numpy as np, privcov as pc
+        >>> schema = pc.Schema.from_dict({"columns": {"age": {"lower": 0, "upper": 100}}})
+        >>> loss = pc.PureDP(epsilon=9, neighbours="add-remove")
+        >>> release = pc.release(np.full((1000, 1), 80.0), schema=schema, loss=loss)
+        >>> release.rows is None, bool(950 < release.count() < 1050)
+        (True, True)
+        """
         if not self.schema.intercept and self.rows is None:
             raise _needs_intercept("the count")
         if self.rows is not None and (
@@ -84,14 +202,68 @@ class Release(Shown):
         return max(1.0, float(self._repaired(repair)[0, 0]))
 
     def mean(self, *, scaled: bool = False, repair: str = "auto") -> NDArray[np.float64]:
-        """The mean of every column but the intercept."""
+        """Return the mean of every column but the intercept.
+
+        Parameters
+        ----------
+        scaled : bool, default False
+            Whether to answer in scaled units instead of original units.
+        repair : str, default "auto"
+            The repair that the means are taken from: a name of ``privcov.repair.METHODS``.
+
+        Returns
+        -------
+        ndarray of shape (d - 1,)
+            One mean per column, in the order of ``columns``.
+
+        Raises
+        ------
+        ParameterError
+            The release has no intercept (E210), or there is no such repair (E272).
+
+        Examples
+        --------
+        >>> import numpy as np, privcov as pc
+        >>> schema = pc.Schema.from_dict({"columns": {"age": {"lower": 0, "upper": 100}}})
+        >>> loss = pc.PureDP(epsilon=9, neighbours="replace-one")
+        >>> release = pc.release(np.full((4000, 1), 80.0), schema=schema, loss=loss)
+        >>> release.mean().round(), release.mean(scaled=True).round(1)
+        (array([80.]), array([0.6]))
+        """
         if not self.schema.intercept:
             raise _needs_intercept("the mean")
         moment = self.second_moment(scaled=scaled, repair=repair)
         return moment[0, 1:] / self.count(repair=repair)
 
     def covariance(self, *, scaled: bool = False, repair: str = "auto") -> Matrix:
-        """The centred covariance of every column but the intercept, divided by rows − 1."""
+        """Return the centred covariance of every column but the intercept, divided by rows − 1.
+
+        Parameters
+        ----------
+        scaled : bool, default False
+            Whether to answer in scaled units instead of original units.
+        repair : str, default "auto"
+            The repair that the covariance is taken from: a name of ``privcov.repair.METHODS``.
+
+        Returns
+        -------
+        ndarray of shape (d - 1, d - 1)
+            Covariances, in products of the columns' units. Positive semi-definite, unless ``repair="none"``.
+
+        Raises
+        ------
+        ParameterError
+            The release has no intercept (E210), or there is no such repair (E272).
+
+        Examples
+        --------
+        >>> import numpy as np, privcov as pc
+        >>> schema = pc.Schema.from_dict({"columns": {"dose": {"lower": -1, "upper": 1}}})
+        >>> loss = pc.PureDP(epsilon=9, neighbours="replace-one")
+        >>> release = pc.release(np.linspace(-1, 1, 4000)[:, None], schema=schema, loss=loss)
+        >>> release.covariance().round(1)
+        array([[0.3]])
+        """
         if not self.schema.intercept:
             raise _needs_intercept("the covariance")
         moment, count = self.second_moment(scaled=scaled, repair=repair), self.count(repair=repair)
@@ -99,7 +271,33 @@ class Release(Shown):
         return centred / max(1.0, count - 1)
 
     def correlation(self, *, repair: str = "auto") -> Matrix:
-        """Correlations in [-1, 1]; NaN where the release leaves a column no variance."""
+        """Return the correlations of every column but the intercept.
+
+        Parameters
+        ----------
+        repair : str, default "auto"
+            The repair that the correlations are taken from: a name of ``privcov.repair.METHODS``.
+
+        Returns
+        -------
+        ndarray of shape (d - 1, d - 1)
+            Correlations in [-1, 1]. NaN where the release leaves a column no variance.
+
+        Raises
+        ------
+        ParameterError
+            The release has no intercept (E210), or there is no such repair (E272).
+
+        Examples
+        --------
+        >>> import numpy as np, privcov as pc
+        >>> schema = pc.Schema.from_dict({"columns": {name: {"lower": -1, "upper": 1} for name in "ab"}})
+        >>> line = np.linspace(-1, 1, 4000)
+        >>> loss = pc.PureDP(epsilon=9, neighbours="replace-one")
+        >>> pc.release(np.stack([line, -line], axis=1), schema=schema, loss=loss).correlation().round(1)
+        array([[ 1., -1.],
+               [-1.,  1.]])
+        """
         covariance = self.covariance(scaled=True, repair=repair)
         variance = np.diag(covariance)
         known = variance > 1e-12 * max(1.0, float(variance.max(initial=0.0)))
@@ -109,13 +307,55 @@ class Release(Shown):
         return correlation
 
     def to_dict(self, *, key: PrivateKey | None = None) -> dict[str, Any]:
-        """The release as the JSON values of its file, signed where a key is given."""
+        """Return the release as the JSON values of its file.
+
+        Parameters
+        ----------
+        key : PrivateKey, optional
+            The key to sign with. Without one the document carries a digest, and no signature.
+
+        Returns
+        -------
+        dict
+            The document: format, columns, scaling, rows, matrix, certificate and signature.
+
+        Examples
+        --------
+        >>> import numpy as np, privcov as pc
+        >>> schema = pc.Schema.from_dict({"columns": {"age": {"lower": 0, "upper": 100}}})
+        >>> loss = pc.PureDP(epsilon=1, neighbours="replace-one")
+        >>> pc.release(np.full((9, 1), 80.0), schema=schema, loss=loss).to_dict()["format"]
+        'privcov/release/1'
+        """
         return codec.encode(self.schema, self.rows, self.upper, self.sketch, self.certificate, key=key)
 
     def to_json(self, *, key: PrivateKey | None = None) -> str:
-        """The canonical text of the release file, signed where a key is given; a rehearsal has none.
+        """Return the canonical text of the release file.
 
         Of a wide release it is the head of the file, which names the digest of the matrix that follows.
+
+        Parameters
+        ----------
+        key : PrivateKey, optional
+            The key to sign with. Without one the text carries a digest, and no signature.
+
+        Returns
+        -------
+        str
+            JSON in ASCII; the same release gives the same text.
+
+        Raises
+        ------
+        OutputError
+            The release is a rehearsal, which must not leave the house (E402).
+
+        Examples
+        --------
+        >>> import numpy as np, privcov as pc
+        >>> schema = pc.Schema.from_dict({"columns": {"age": {"lower": 0, "upper": 100}}})
+        >>> loss = pc.PureDP(epsilon=1, neighbours="replace-one")
+        >>> '"privcov/release/1"' in pc.release(np.full((9, 1), 80.0), schema=schema, loss=loss).to_json()
+        True
         """
         if self.certificate.randomness != "kernel":
             raise OutputError(
@@ -124,13 +364,65 @@ class Release(Shown):
         return to_text(self.to_dict(key=key))
 
     def file_bytes(self, *, key: PrivateKey | None = None) -> Iterator[bytes | memoryview]:
-        """The release file in pieces: its text, and the matrix where it is too wide for text."""
+        """Yield the release file in pieces: its text, then the matrix where it is too wide for text.
+
+        Parameters
+        ----------
+        key : PrivateKey, optional
+            The key to sign with. Without one the file carries a digest, and no signature.
+
+        Yields
+        ------
+        bytes or memoryview
+            The next piece of the file.
+
+        Raises
+        ------
+        OutputError
+            The release is a rehearsal (E402).
+
+        Examples
+        --------
+        >>> import numpy as np, privcov as pc
+        >>> schema = pc.Schema.from_dict({"columns": {"age": {"lower": 0, "upper": 100}}})
+        >>> loss = pc.PureDP(epsilon=1, neighbours="replace-one")
+        >>> release = pc.release(np.full((9, 1), 80.0), schema=schema, loss=loss)
+        >>> b"".join(release.file_bytes()) == release.to_json().encode("ascii")
+        True
+        """
         yield self.to_json(key=key).encode("ascii")
         if isinstance(self.upper, Triangle):
             yield from self.upper.pieces()
 
     def save(self, path: str | Path, *, key: PrivateKey | None = None, force: bool = False) -> None:
-        """Write the release file, whole or not at all. Without a key it is unsigned, even if it was loaded signed."""
+        """Write the release file, whole or not at all.
+
+        Parameters
+        ----------
+        path : str or Path
+            Where to write it.
+        key : PrivateKey, optional
+            The key to sign with. Without one the file is unsigned, even if the release was loaded signed.
+        force : bool, default False
+            Whether to replace a file that is already there.
+
+        Raises
+        ------
+        OutputError
+            The file is there already or cannot be written (E401), or the release is a rehearsal (E402).
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> import numpy as np, privcov as pc
+        >>> schema = pc.Schema.from_dict({"columns": {"age": {"lower": 0, "upper": 100}}})
+        >>> loss = pc.PureDP(epsilon=1, neighbours="replace-one")
+        >>> release = pc.release(np.full((9, 1), 80.0), schema=schema, loss=loss)
+        >>> path = tempfile.mkdtemp() + "/people.release.json"
+        >>> release.save(path)
+        >>> pc.load(path) == release
+        True
+        """
         files.write(path, self.file_bytes(key=key), force=force)
 
     def __repr__(self) -> str:
@@ -180,7 +472,7 @@ class Release(Shown):
 
     @cached_property
     def structure(self) -> Structure:
-        """What the schema makes certain about the matrix: features that exclude each other, a public count."""
+        """What the schema makes certain about the matrix, such as features that exclude each other."""
         places: dict[str, list[int]] = {}
         for place, feature in enumerate(self.schema.features):
             places.setdefault(feature.column, []).append(place)
@@ -197,7 +489,11 @@ class Release(Shown):
 
     @property
     def units(self) -> Matrix:
-        """The public S that carries a scaled row z to original units: x = Sz, with the intercept's help."""
+        """The public matrix S that carries a scaled row z to original units, x = Sz.
+
+        The intercept adds the middles of the bounds. An error (E210) where there is none and a column is not
+        centred at zero.
+        """
         half_widths, middles = self._scales
         scale = np.diag(half_widths)
         scale[:, 0] += middles
@@ -234,10 +530,39 @@ class Release(Shown):
 
 
 def load(path: str | Path, *, signed_by: PublicKey | None = None) -> Release:
-    """A release from its file, after strict validation; with ``signed_by``, only one that this key signed.
+    """Read a release from its file, after strict validation.
 
-    A signature that does not hold is refused, and so is one that cannot be checked for want of the extra
-    ``sign``.
+    Parameters
+    ----------
+    path : str or Path
+        The release file.
+    signed_by : PublicKey, optional
+        The key that must have signed the file. Without one an unsigned file is read too, and a signature is
+        checked where there is one.
+
+    Returns
+    -------
+    Release
+        The release. Its ``signer`` is the key whose signature holds, or None.
+
+    Raises
+    ------
+    ReleaseError
+        The file cannot be read or has another format (E6xx), or a signature cannot be checked because the extra
+        ``sign`` is not installed (E607).
+    VerificationError
+        The digest or the signature does not hold, or another key signed it.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import numpy as np, privcov as pc
+    >>> schema = pc.Schema.from_dict({"columns": {"age": {"lower": 0, "upper": 100}}})
+    >>> loss = pc.PureDP(epsilon=1, neighbours="replace-one")
+    >>> path = tempfile.mkdtemp() + "/people.release.json"
+    >>> pc.release(np.full((9, 1), 80.0), schema=schema, loss=loss).save(path)
+    >>> pc.load(path).rows
+    9
     """
     parts, signer = codec.read(path, signed_by=signed_by)
     release = assembled(parts)

@@ -23,7 +23,23 @@ _FINGERPRINT_BYTES = 16
 
 @dataclass(frozen=True, repr=False)
 class PublicKey:
-    """What everybody may have: 32 bytes that tell whether a signature was made with the private half."""
+    """The half of a key that everybody may have: it tells whether a signature was made with the private half.
+
+    Parameters
+    ----------
+    raw : bytes
+        The 32 bytes of an Ed25519 public key.
+
+    Raises
+    ------
+    ValueError
+        There are not exactly 32 bytes.
+
+    Examples
+    --------
+    >>> PublicKey(bytes(32)).fingerprint
+    'kinom-lopot-zodof-rujul-kufaz-sakar-mupiz-mumob'
+    """
 
     raw: bytes
 
@@ -33,18 +49,39 @@ class PublicKey:
 
     @property
     def fingerprint(self) -> str:
-        """Eight words to compare by eye or over the telephone: 128 bits of the SHA-256 of the key.
+        """Eight words to compare by eye or over the telephone, made of 128 bits of the SHA-256 of the key.
 
         A word is two bytes, spelt as consonant-vowel-consonant-vowel-consonant (Wilkerson's proquints).
-
-        >>> PublicKey(bytes(32)).fingerprint
-        'kinom-lopot-zodof-rujul-kufaz-sakar-mupiz-mumob'
         """
         digest = hashlib.sha256(self.raw).digest()[:_FINGERPRINT_BYTES]
         return "-".join(_word(digest[i : i + 2]) for i in range(0, len(digest), 2))
 
     def verifies(self, message: bytes, signature: bytes) -> bool:
-        """Whether this signature of these bytes was made with the private half of this key."""
+        """Say whether this signature of these bytes was made with the private half of this key.
+
+        Parameters
+        ----------
+        message : bytes
+            What was signed.
+        signature : bytes
+            The 64 bytes of the signature.
+
+        Returns
+        -------
+        bool
+            Whether the signature holds.
+
+        Raises
+        ------
+        ReleaseError
+            The extra ``sign`` is not installed (E607).
+
+        Examples
+        --------
+        >>> key = keygen()
+        >>> key.public.verifies(b"text", key.sign(b"text")), key.public.verifies(b"other", key.sign(b"text"))
+        (True, False)
+        """
         key = ed25519().Ed25519PublicKey.from_public_bytes(self.raw)
         from cryptography.exceptions import InvalidSignature
 
@@ -59,22 +96,56 @@ class PublicKey:
 
 
 class PrivateKey:
-    """What the steward alone has. It signs; it is never shown, compared or pickled."""
+    """The half of a key that the steward alone has. It signs; it is never shown, compared or pickled.
+
+    Parameters
+    ----------
+    raw : bytes
+        The 32 secret bytes of an Ed25519 key. ``keygen`` makes them; ``read_private`` reads them from a file.
+
+    Raises
+    ------
+    ReleaseError
+        The extra ``sign`` is not installed (E607).
+
+    Examples
+    --------
+    >>> key = keygen()
+    >>> len(key.sign(b"text")), len(key.public.raw)
+    (64, 32)
+    """
 
     def __init__(self, raw: bytes) -> None:
         self._key = ed25519().Ed25519PrivateKey.from_private_bytes(raw)
 
     @property
     def public(self) -> PublicKey:
-        """The half to hand out."""
+        """The public half, to hand out."""
         return PublicKey(self._key.public_key().public_bytes_raw())
 
     def sign(self, message: bytes) -> bytes:
-        """The signature of exactly these bytes; signing them again gives the same one."""
+        """Return the signature of exactly these bytes; signing them again gives the same one.
+
+        Parameters
+        ----------
+        message : bytes
+            What is to be signed.
+
+        Returns
+        -------
+        bytes
+            The 64 bytes of the signature.
+        """
         return bytes(self._key.sign(message))
 
     def reveal_to_key_file(self) -> bytes:
-        """The secret itself, 32 bytes, for ``privcov.releases.keyfiles`` alone."""
+        """Return the secret itself, for ``privcov.releases.keyfiles`` alone.
+
+        Returns
+        -------
+        bytes
+            The 32 secret bytes.
+        """
         return bytes(self._key.private_bytes_raw())
 
     def __repr__(self) -> str:
@@ -85,8 +156,22 @@ class PrivateKey:
 
 
 def keygen() -> PrivateKey:
-    """A fresh key, from the kernel's randomness.
+    """Make a fresh signing key from the kernel's randomness.
 
+    Returns
+    -------
+    PrivateKey
+        The key; its ``public`` half is for the readers of releases.
+
+    Raises
+    ------
+    ReleaseError
+        The extra ``sign`` is not installed (E607).
+    RandomnessError
+        The kernel gives no randomness (E501).
+
+    Examples
+    --------
     >>> key = keygen()
     >>> key.public.verifies(b"text", key.sign(b"text")), key.public.verifies(b"text!", key.sign(b"text"))
     (True, False)

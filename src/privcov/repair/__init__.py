@@ -39,13 +39,35 @@ METHODS: dict[str, Callable[[Floats, PublicFacts], Floats]] = {
 
 
 def repair(observed: Observed, *, method: str = "auto") -> Floats:
-    """The matrix most worth using in place of a noisy second-moment matrix; deterministic.
+    """Return the matrix most worth using in place of a noisy second-moment matrix.
 
-    Every method but ``none`` returns a positive semi-definite matrix. Where the observation has a structure,
-    its equalities hold in the result, for ``none`` too.
+    Deterministic, and from public facts alone, so it costs no privacy. What each method does is told in
+    docs/explain/repair.md.
 
+    Parameters
+    ----------
+    observed : Observed
+        The noisy matrix in scaled units, the law of its noise, and public facts.
+    method : str, default "auto"
+        A name of ``METHODS``: "none", "clip", "trace", "believed", "shrink", "spiked", "isotropic", "zero", or
+        "auto", which mixes them by rehearsal. Beyond 1,447 columns "auto" is "shrink".
+
+    Returns
+    -------
+    ndarray of shape (d, d)
+        The repaired matrix, in scaled units: positive semi-definite, but for "none". Where the observation has a
+        structure, its equalities hold in the result, for "none" too.
+
+    Raises
+    ------
+    ParameterError
+        There is no such repair (E272), or the matrix is too wide for "spiked" (E268).
+
+    Examples
+    --------
     >>> import numpy as np
     >>> from privcov.noise.laws import WishartDifference
+    >>> from privcov.repair import Observed, repair
     >>> noisy = np.array([[300.0, 350.0], [350.0, 200.0]])
     >>> bool(np.linalg.eigvalsh(noisy).min() < 0)
     True

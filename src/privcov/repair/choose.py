@@ -60,9 +60,14 @@ def _weights(spectrum: Floats, answers: Floats, facts: PublicFacts) -> Floats:
     truths = _possible_truths(answers)
     noisy, best = _rehearse(truths, facts)
     count, draws, d = noisy.shape
+    # Every candidate repairs every noisy spectrum. ``best`` is the spectrum nearest the truth among matrices
+    # with the same noisy eigenvectors, so a miss is the part of the error that another repair could have
+    # avoided.
     tried = _candidates(noisy.reshape(-1, d), facts).reshape(-1, count, draws, d)
     misses = (tried - best).transpose(1, 0, 2, 3)  # truth, candidate, draw, eigenvalue
+    # Mean products of misses, candidate by candidate: a mixture with weights a loses aᵀ losses[k] a on truth k.
     losses = np.einsum("kmbd,knbd->kmn", misses, misses) / draws
+    # ‖C‖² − ‖diag(VᵀCV)‖², the part that sits in the eigenvectors. It is not negative but for rounding.
     unavoidable = np.maximum((truths**2).sum(axis=1) - (best**2).sum(axis=2).mean(axis=1), 0.0)
     attainable = np.diagonal(losses, axis1=1, axis2=2).min(axis=1) + unavoidable
     # Midway between loss relative to the truth's size and loss relative to the best repair for it.
@@ -71,12 +76,15 @@ def _weights(spectrum: Floats, answers: Floats, facts: PublicFacts) -> Floats:
     if not (scale > 0).all():  # no noise, or a believed trace of zero: the candidates agree
         return np.full(len(answers), 1 / len(answers))
     quadratic = np.einsum("k,kmn->mn", _plausibility(spectrum, noisy) / scale, losses)
+    # The tie-break is 1 % of the smallest loss, so it decides only between repairs that rehearse alike.
     boldness = (answers**2).sum(axis=1)
     tie_break = _TIE * np.diag(quadratic).min() * boldness / boldness.max()
     return _smallest_on_simplex(quadratic + np.diag(tie_break))
 
 
 def _possible_truths(answers: Floats) -> Floats:
+    # Spectra ascend here, so the ranks descend: the last eigenvalue has rank 1. The sum of the first answer,
+    # ``believed``, is the believed trace, which every power law is scaled to.
     ranks = np.arange(answers.shape[1], 0, -1, dtype=np.float64)
     shapes = np.stack([ranks**-decay for decay in _DECAYS])
     total = answers[0].sum()
@@ -90,8 +98,12 @@ def _rehearse(truths: Floats, facts: PublicFacts) -> tuple[Floats, Floats]:
     noisy = np.empty((len(truths), count, d))
     best = np.empty_like(noisy)
     diagonal = np.arange(d)
+    # A diagonal truth stands for every matrix with these eigenvalues: exactly so where the law of the noise
+    # does not change under rotations, and as an approximation elsewhere. Only accuracy rests on it, never
+    # privacy.
     for k, truth in enumerate(truths):
-        matrices = bank[(k * count + np.arange(count)) % len(bank)]  # fresh noise for each truth
+        # Fresh noise for each truth. Indexing by an array copies, so the kept bank is not written to below.
+        matrices = bank[(k * count + np.arange(count)) % len(bank)]
         matrices[:, diagonal, diagonal] += truth
         noisy[k], vectors = eigh(matrices)
         best[k] = np.einsum("bie,i->be", vectors**2, truth)
@@ -112,9 +124,11 @@ def _plausibility(spectrum: Floats, noisy: Floats) -> Floats:
     covariance = residuals.T @ residuals / freedom
     pull = seen.size / (seen.size + freedom)  # few draws: lean on the diagonal
     covariance = (1 - pull) * covariance + pull * np.diag(np.diag(covariance))
+    # The ridge keeps ``solve`` defined where a number of the digest does not vary at all.
     covariance += 1e-12 * np.trace(covariance) * np.eye(seen.size)
     gaps = seen - centres
     distances = np.einsum("kd,kd->k", gaps, np.linalg.solve(covariance, gaps.T).T)
+    # The nearest truth has exponent 0, so the sum below is at least 1 and cannot underflow.
     likelihood = np.exp(-0.5 * (distances - distances.min()))
     return np.asarray(likelihood / likelihood.sum())
 
@@ -136,6 +150,10 @@ def _smallest_on_simplex(quadratic: Floats) -> Floats:
     """
     size = len(quadratic)
     quadratic = quadratic / max(float(np.trace(quadratic)), 1e-300)
+    # Any root of Q will do. This one is made from eigenvalues, so that those which rounding made negative can
+    # be raised; Q has trace 1, so 1e-12 is relative. The row of ones keeps the solution away from zero: at a =
+    # 0 the objective is 1, and a short step along any weights lowers it. So the sum that is divided by is
+    # positive.
     values, vectors = np.linalg.eigh(quadratic)
     root = np.sqrt(np.maximum(values, 0.0) + 1e-12)[:, None] * vectors.T
     solution, _ = nnls(np.vstack([root, np.ones(size)]), np.append(np.zeros(size), 1.0))

@@ -15,10 +15,32 @@ from privcov.noise.laws import NoiseLaw
 
 @dataclass(frozen=True, kw_only=True)
 class PublicFacts:
-    """Everything besides the noisy matrix that a repair may use.
+    """Everything besides the noisy matrix that a repair may use. All in scaled units.
 
-    ``rows`` is the public count under replace-one neighbours. Under add-remove it is None, or a noisy count
-    that was itself released; either way the true matrix has a trace of at most ``rows * squared_norm_bound``.
+    Parameters
+    ----------
+    law : NoiseLaw
+        The law of the noise.
+    rows : float or None
+        The public count under replace-one; under add-remove a noisy count that was itself released, or None.
+    squared_norm_bound : float
+        The bound on the squared norm of a row: the true matrix has a trace of at most ``rows`` times this.
+
+    Raises
+    ------
+    ParameterError
+        The count (E270) or the bound (E271) is out of range.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from privcov.noise.laws import GaussianEnsemble
+    >>> from privcov.repair import PublicFacts
+    >>> facts = PublicFacts(law=GaussianEnsemble(dimension=2, scale=1.0), rows=10, squared_norm_bound=1.0)
+    >>> facts.trace_cap, facts.clipped_trace(np.array([[-3.0, 20.0]]))
+    (10.0, array([10.]))
+    >>> bool(facts.believed_trace(np.array([[-3.0, 20.0]]))[0] < 10)
+    True
     """
 
     law: NoiseLaw
@@ -35,19 +57,40 @@ class PublicFacts:
 
     @property
     def trace_cap(self) -> float:
-        """The largest trace the true matrix can have; infinite when the count is private."""
+        """The largest trace that the true matrix can have; infinite when the count is private."""
         return math.inf if self.rows is None else self.rows * self.squared_norm_bound
 
     def clipped_trace(self, spectra: Floats) -> Floats:
-        """The noisy trace of each spectrum, moved into the range a true trace can take."""
+        """Return the noisy trace of each spectrum, moved into the range that a true trace can take.
+
+        Parameters
+        ----------
+        spectra : ndarray of shape (k, d)
+            Noisy eigenvalues, one matrix per row.
+
+        Returns
+        -------
+        ndarray of shape (k,)
+            One trace per matrix, from 0 to ``trace_cap``.
+        """
         return np.asarray(np.clip(spectra.sum(axis=-1), 0.0, self.trace_cap))
 
     def believed_trace(self, spectra: Floats) -> Floats:
-        """Posterior mean of the true trace under a flat prior on [0, trace_cap] and normal trace noise.
+        """Return the posterior mean of the true trace under a flat prior on [0, trace_cap] and normal trace noise.
 
         Equal to the noisy trace where the noise is small, and to half the cap where the noise drowns it, so
         that one wild draw cannot scale the whole matrix. The noisy trace is a sum of at least d independent
         terms; at d = 1 the normal law is an approximation.
+
+        Parameters
+        ----------
+        spectra : ndarray of shape (k, d)
+            Noisy eigenvalues, one matrix per row.
+
+        Returns
+        -------
+        ndarray of shape (k,)
+            One trace per matrix, from 0 to ``trace_cap``.
         """
         noise_std = math.sqrt(self.law.trace_variance)
         noisy = spectra.sum(axis=-1)

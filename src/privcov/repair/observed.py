@@ -18,12 +18,40 @@ from privcov.repair.structure import Structure
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Observed:
-    """A noisy symmetric second-moment matrix in scaled units, the law of its noise, and public facts."""
+    """A noisy symmetric second-moment matrix, the law of its noise, and public facts. All in scaled units.
+
+    Parameters
+    ----------
+    matrix : ndarray of shape (d, d)
+        The noisy sum over rows of zzᵀ.
+    law : NoiseLaw
+        The law of its noise.
+    rows : float or None
+        The count where it is public, or a noisy count released before. None where nothing is known of it.
+    squared_norm_bound : float
+        The bound on the squared norm of a row.
+    structure : Structure, optional
+        What the schema makes certain about the matrix.
+
+    Raises
+    ------
+    ParameterError
+        The shapes disagree, or a number is out of range (E27x, E281).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from privcov.noise.laws import GaussianEnsemble
+    >>> from privcov.repair import Observed
+    >>> law = GaussianEnsemble(dimension=2, scale=1.0)
+    >>> observed = Observed(matrix=np.eye(2), law=law, rows=10, squared_norm_bound=1.0)
+    >>> observed.facts.trace_cap, observed.fitted() is observed
+    (10.0, True)
+    """
 
     matrix: Floats
     law: NoiseLaw
     rows: float | None
-    """The count where it is public, or a noisy count released before; None where nothing is known of it."""
     squared_norm_bound: float
     structure: Structure | None = None
 
@@ -46,10 +74,17 @@ class Observed:
 
     @property
     def facts(self) -> PublicFacts:
+        """Everything besides the matrix that a repair may use."""
         return PublicFacts(law=self.law, rows=self.rows, squared_norm_bound=self.squared_norm_bound)
 
     def fitted(self) -> Observed:
-        """The same observation after its structure has been used, with what is left of the noise."""
+        """Return the same observation after its structure has been used, with the noise that is left.
+
+        Returns
+        -------
+        Observed
+            The nearest matrix with the structure; itself where there is none.
+        """
         if self.structure is None:
             return self
         left = math.sqrt(self.structure.noise_left(self.law))

@@ -31,12 +31,44 @@ _NOTHING = np.empty((0, 2), dtype=np.intp)
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Structure:
-    """Entries with known values, entries tied to each other, entries that cannot be negative.
+    """Entries of a matrix with known values, entries tied to each other, entries that cannot be negative.
 
-    ``fixed`` and ``nonnegative`` hold one (row, column) per line, ``values`` the known value of each fixed
-    entry, ``tied`` one (row, column, row, column) per line. The matrix is symmetric: either triangle will do.
-    ``inside`` is a positive definite matrix with this structure: it shows that there is one, and a repair
-    that must end positive can lean on it. Without it, the structured part of the identity is tried.
+    The matrix is symmetric: either triangle will do for an entry.
+
+    Parameters
+    ----------
+    dimension : int
+        The number of rows and columns.
+    fixed : array of shape (k, 2), default []
+        Entries with a known value, one (row, column) per line.
+    values : array of shape (k,), default []
+        The known value of each fixed entry, in scaled units.
+    tied : array of shape (m, 4), default []
+        Pairs of entries with one value, one (row, column, row, column) per line.
+    nonnegative : array of shape (p, 2), default []
+        Entries that cannot be negative, one (row, column) per line.
+    inside : array of shape (dimension, dimension), default []
+        A positive definite matrix with this structure. It shows that there is one, and a repair that must end
+        positive can lean on it. By default the structured part of the identity is tried.
+
+    Raises
+    ------
+    ParameterError
+        An entry is outside the matrix (E276), a value is missing or not finite (E277), two values contradict
+        (E278), or no positive definite matrix of this structure is known (E280).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from privcov.noise.laws import GaussianEnsemble
+    >>> from privcov.repair import Structure
+    >>> law = GaussianEnsemble(dimension=2, scale=1.0)
+    >>> structure = Structure(dimension=2, fixed=[[0, 1]], values=[0.0])
+    >>> structure.fit(np.array([[2.0, 1.0], [1.0, 3.0]]), law)
+    array([[2., 0.],
+           [0., 3.]])
+    >>> structure.noise_left(law) < 1, structure.fit_positive(np.eye(2)).tolist()
+    (True, [[1.0, 0.0], [0.0, 1.0]])
     """
 
     dimension: int
@@ -80,15 +112,39 @@ class Structure:
         intercept: int | None = None,
         rows: float | None = None,
     ) -> Structure:
-        """The structure of a table with these groups of indicator columns and this intercept column.
+        """Make the structure of a table with groups of indicator columns and an intercept column.
 
-        ``apart`` are further pairs of columns of which one is zero in every row, such as a number and the
-        indicator that says it is missing; the number's mean must be free to be zero.
-        Give ``rows`` only if the count is public and every row keeps its full intercept: a row-norm bound
-        that can bite, or a rule that empties a row, makes the intercept entry smaller than the count. The
-        other equalities survive both, since they hold for each row and a row is scaled as a whole.
+        Parameters
+        ----------
+        dimension : int
+            The number of columns of the matrix.
+        groups : sequence of sequences of int
+            The columns of each group, of which at most one is 1 in a row: the levels of one categorical column.
+        apart : sequence of pairs of int, default ()
+            Further pairs of columns of which one is zero in every row, such as a number and the indicator that
+            says it is missing; the number's mean must be free to be zero.
+        intercept : int, optional
+            The column that is constant.
+        rows : float, optional
+            The count, only if it is public and every row keeps its full intercept: a row-norm bound that can
+            bite, or a rule that empties a row, makes the intercept entry smaller than the count. The other
+            equalities survive both, since they hold for each row and a row is scaled as a whole.
 
+        Returns
+        -------
+        Structure
+            The equalities between entries that hold for every such table.
+
+        Raises
+        ------
+        ParameterError
+            A column is outside the matrix (E276), or the parts contradict each other (E278, E280).
+
+        Examples
+        --------
+        >>> import numpy as np
         >>> from privcov.noise.laws import GaussianEnsemble
+        >>> from privcov.repair import Structure
         >>> one_hot = Structure.one_hot(dimension=3, intercept=0, rows=10, groups=[[1, 2]])
         >>> noisy = np.array([[9.0, 4, 5], [4, 7, 1], [5, 1, 5]])
         >>> one_hot.fit(noisy, GaussianEnsemble(dimension=3, scale=1.0))
@@ -122,11 +178,35 @@ class Structure:
         )
 
     def fit(self, matrix: Floats, law: NoiseLaw) -> Floats:
-        """The nearest matrix of this structure to a noisy one, entries weighted by inverse variances."""
+        """Return the nearest matrix of this structure to a noisy one, entries weighted by inverse variances.
+
+        Parameters
+        ----------
+        matrix : ndarray of shape (dimension, dimension)
+            The noisy matrix, in scaled units.
+        law : NoiseLaw
+            The law of its noise.
+
+        Returns
+        -------
+        ndarray of shape (dimension, dimension)
+            The nearest matrix. The structure holds exactly; it may have negative eigenvalues.
+        """
         return self._nearest(matrix, self._weights(law.diagonal_variance, law.offdiagonal_variance))
 
     def noise_left(self, law: NoiseLaw) -> float:
-        """The share of the noise's mean squared Frobenius norm that is left after ``fit``."""
+        """Return the share of the noise's mean squared Frobenius norm that is left after ``fit``.
+
+        Parameters
+        ----------
+        law : NoiseLaw
+            The law of the noise.
+
+        Returns
+        -------
+        float
+            A share from 0 to 1.
+        """
         weights = self._weights(law.diagonal_variance, law.offdiagonal_variance)
         shared = 1 / np.bincount(self._label, weights)
         variances = np.where(np.isnan(self._known), shared, 0.0)[self._label]
@@ -134,10 +214,20 @@ class Structure:
         return float((counted * variances).sum() / (counted / weights).sum())
 
     def fit_positive(self, matrix: Floats) -> Floats:
-        """The nearest matrix that has this structure and is positive semi-definite.
+        """Return the nearest matrix that has this structure and is positive semi-definite.
 
-        The structure holds exactly. What the projections leave of a negative eigenvalue after their last
-        round is removed by moving toward ``inside``, a positive definite matrix of the same structure.
+        The structure holds exactly. What the projections leave of a negative eigenvalue after their last round
+        is removed by moving toward ``inside``, a positive definite matrix of the same structure.
+
+        Parameters
+        ----------
+        matrix : ndarray of shape (dimension, dimension)
+            A symmetric matrix, in scaled units.
+
+        Returns
+        -------
+        ndarray of shape (dimension, dimension)
+            The nearest such matrix.
         """
         size = max(float(np.abs(eigvalsh(matrix)).max()), float(np.abs(self.values).max(initial=0.0)))
         if not size > 0:

@@ -222,7 +222,29 @@ Column = Numeric | Categorical
 class Feature:
     """One row and column of the released matrix: the constant, a numeric column, or an indicator.
 
-    An indicator is 1 where a cell has its level, or where the cell is missing.
+    An indicator is 1 where a cell has its level, or where the cell is missing, and 0 elsewhere.
+
+    Attributes
+    ----------
+    name : str
+        The name in the matrix: "(Intercept)", "age", "sex[F]", "age[missing]".
+    kind : {"intercept", "numeric", "level", "missing"}
+        What it stands for.
+    column : str
+        The column of the table that it belongs to; empty for the intercept.
+    level : str, int, float or None
+        The level that an indicator stands for.
+    middle : float
+        The middle of the column's bounds, in original units; 0 for what is not numeric.
+    half_width : float
+        Half the width of the column's bounds, in original units; 1 for what is not numeric.
+
+    Examples
+    --------
+    >>> import privcov as pc
+    >>> age = pc.Schema.from_dict({"columns": {"age": {"lower": 0, "upper": 100}}}).features[1]
+    >>> age.name, age.kind, age.middle, age.half_width
+    ('age', 'numeric', 50.0, 50.0)
     """
 
     name: str

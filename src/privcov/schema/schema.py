@@ -54,23 +54,68 @@ _BLANK = re.compile(r"^\s*(lower|upper|levels)\s*=\s*(#.*)?$")
 
 @dataclass(frozen=True, kw_only=True)
 class Schema:
-    """Columns in order, and the public rules that turn any row into a bounded one."""
+    """The public facts about a table: columns in order, and the rules that turn any row into a bounded one.
+
+    Write it from public knowledge, never from the data: a bound read off the data is a statistic of the data.
+    Usually made by ``Schema.read`` from a TOML file or by ``Schema.from_dict``.
+
+    Parameters
+    ----------
+    columns : tuple of Column
+        The declared columns, numeric with bounds or categorical with levels.
+    intercept : bool, default True
+        Whether the matrix has a constant first column. It carries the count and the means.
+    row_norm_bound : Fraction, float or str, optional
+        The most that the norm of a scaled row may be, in scaled units; longer rows are shortened to it. By
+        default the largest norm a row can have: the root of the number of declared columns, the intercept
+        included.
+    missing : {"midpoint", "zero-row"}, default "midpoint"
+        What a missing cell counts as, in columns without a rule of their own: the middle of the bounds (no
+        level, in a categorical column), or a row of zeros.
+    missing_values : tuple of str, int or float, default ()
+        Values that mean "missing", in columns without a list of their own. What is no number or level is
+        missing too.
+    max_rows_per_person : int, default 1
+        The most rows that one person has in the table. It multiplies the noise.
+    ignore_extra : bool, default False
+        Whether a table may have columns that are not declared.
+    file : Dialect, default RFC_4180
+        How a file of lines is read: separator, quotes, decimal mark, encoding. No frame and no release depends
+        on it.
+
+    Raises
+    ------
+    InputError
+        The declarations contradict each other, or there are more than 20,000 columns (E1xx).
+    ParameterError
+        A bound or a number is out of range (E205).
+
+    Examples
+    --------
+    >>> import privcov as pc
+    >>> schema = pc.Schema.from_dict({"columns": {"age": {"lower": 0, "upper": 100}, "sex": {"levels": ["F", "M"]}}})
+    >>> [feature.name for feature in schema.features], schema.dimension
+    (['(Intercept)', 'age', 'sex[F]', 'sex[M]'], 4)
+    >>> schema.squared_norm_bound, schema.fixed_squared_norm, schema.keeps_indicators
+    (Fraction(3, 1), 2, True)
+    >>> schema.rule(schema.columns[0]), schema.missing_words, schema.empties_rows, schema.number_indicators
+    ('midpoint', 'midpoint', False, ())
+    >>> schema.person_words, schema.published() == schema
+    ('Rows per person: at most 1.', True)
+    """
 
     columns: tuple[Column, ...]
     intercept: bool = True
     row_norm_bound: Fraction | None = None
     missing: MissingRule = "midpoint"
-    """What a missing cell counts as, in columns that have no rule of their own."""
     missing_values: tuple[Code, ...] = ()
-    """Values that are missing, in columns that have no list of their own; what is no number or level stays so too."""
     max_rows_per_person: int = 1
     ignore_extra: bool = False
     file: Dialect = RFC_4180
-    """How a file of lines is read; no frame and no release depends on it."""
 
     @property
     def person_words(self) -> str:
-        """How many rows a person may have, and what that means for their number, as a sentence or two."""
+        """How many rows a person may have, and what that means for the number of rows, in a sentence or two."""
         most = self.max_rows_per_person
         private = (
             " Another person may have more or fewer, so the number of rows is private." if most > 1 else ""
@@ -142,7 +187,7 @@ class Schema:
 
     @cached_property
     def features(self) -> tuple[Feature, ...]:
-        """The columns of the released matrix: intercept first, then declared order, a level at a time."""
+        """The columns of the released matrix, intercept first, then in declared order, a level at a time."""
         made = [Feature(name=INTERCEPT, kind="intercept")] if self.intercept else []
         for column in self.columns:
             if isinstance(column, Numeric):
@@ -175,7 +220,18 @@ class Schema:
         )
 
     def rule(self, column: Column) -> ColumnRule | Literal["fill"]:
-        """What a missing cell of a column counts as."""
+        """Return what a missing cell of a column counts as.
+
+        Parameters
+        ----------
+        column : Column
+            One of ``columns``.
+
+        Returns
+        -------
+        {"midpoint", "zero-row", "indicator", "fill"}
+            The column's own rule, or that of the table.
+        """
         return "fill" if column.fill is not None else column.missing or self.missing
 
     @cached_property
@@ -185,7 +241,7 @@ class Schema:
 
     @property
     def missing_words(self) -> str:
-        """What missing cells count as: the rule of the table, then the columns that have their own."""
+        """What missing cells count as; first the rule of the table, then the columns that have their own."""
         own = [
             f"{column.name}: {column.missing or f'counts as {_toml(column.fill or 0)}'}"
             for column in self.columns
@@ -196,18 +252,22 @@ class Schema:
 
     @property
     def dimension(self) -> int:
+        """The number of columns of the released matrix, with the intercept, the levels and the indicators."""
         return self.intercept + sum(column.width for column in self.columns)
 
     @property
     def fixed_squared_norm(self) -> int:
-        """What the intercept and the indicators of one row contribute at most: one, and one per column."""
+        """The most that the intercept and the indicators of one row add to its squared norm, in scaled units."""
         return self.intercept + sum(
             isinstance(column, Categorical) or column.indicator for column in self.columns
         )
 
     @property
     def squared_norm_bound(self) -> Fraction:
-        """R², exact. Without a declared bound it is the largest norm a row can have."""
+        """The bound R² on the squared norm of a scaled row, exact.
+
+        Without a declared bound it is the largest squared norm that a row can have.
+        """
         bound = self.row_norm_bound
         return Fraction(self._largest_squared_norm) if bound is None else bound**2
 
@@ -225,7 +285,13 @@ class Schema:
         return self.squared_norm_bound >= self.fixed_squared_norm
 
     def published(self) -> Schema:
-        """What of it belongs to a release: all but how a file was read."""
+        """Return the part of the schema that belongs to a release: all but how a file was read.
+
+        Returns
+        -------
+        Schema
+            The same columns and rules, without missing values and without a dialect.
+        """
         columns = self.columns
         if any(column.missing_values for column in columns):
             columns = tuple(replace(column, missing_values=None) for column in columns)
@@ -233,7 +299,32 @@ class Schema:
 
     @classmethod
     def from_dict(cls, given: Mapping[str, Any]) -> Schema:
-        """A schema from the structure of the TOML file."""
+        """Make a schema from the structure of the TOML file.
+
+        Parameters
+        ----------
+        given : mapping
+            The words of the schema file: ``columns`` with ``lower`` and ``upper`` (original units) or
+            ``levels`` for each name, and the other words of docs/reference/schema-file.md.
+
+        Returns
+        -------
+        Schema
+            The checked schema.
+
+        Raises
+        ------
+        InputError
+            A word is unknown or a declaration cannot be used (E1xx).
+        ParameterError
+            A number is out of range (E205).
+
+        Examples
+        --------
+        >>> import privcov as pc
+        >>> pc.Schema.from_dict({"columns": {"age": {"lower": 0, "upper": 100}}, "intercept": False}).dimension
+        1
+        """
         if not isinstance(given, Mapping):
             raise InputError("E122", f"a schema is a mapping, got {type(given).__name__}.")
         own = {
@@ -260,7 +351,34 @@ class Schema:
 
     @classmethod
     def read(cls, path: str | Path) -> Schema:
-        """A schema from a TOML file."""
+        r"""Read a schema from a TOML file.
+
+        Parameters
+        ----------
+        path : str or Path
+            The file. See docs/reference/schema-file.md.
+
+        Returns
+        -------
+        Schema
+            The checked schema.
+
+        Raises
+        ------
+        InputError
+            The file cannot be read or is no schema (E1xx).
+        ParameterError
+            A bound is still blank (E206), or a number is out of range (E205).
+
+        Examples
+        --------
+        >>> import pathlib, tempfile
+        >>> import privcov as pc
+        >>> path = pathlib.Path(tempfile.mkdtemp()) / "people.toml"
+        >>> _ = path.write_text("[columns.age]\nlower = 0\nupper = 100\n")
+        >>> pc.Schema.read(path).columns[0].name
+        'age'
+        """
         try:
             with files.opened(path) as file:
                 content = file.read(_MOST_BYTES + 1)
@@ -286,7 +404,20 @@ class Schema:
             raise InputError("E122", f"the schema {path} is not valid TOML: {reason}.") from None
 
     def to_toml(self) -> str:
-        """The TOML text that ``read`` turns back into this schema."""
+        """Return the TOML text that ``read`` turns back into this schema.
+
+        Returns
+        -------
+        str
+            The text of a schema file.
+
+        Examples
+        --------
+        >>> import privcov as pc
+        >>> schema = pc.Schema.from_dict({"columns": {"age": {"lower": 0, "upper": 100}}})
+        >>> print(schema.to_toml().splitlines()[-1])
+        upper = 100
+        """
         lines = [f"intercept = {str(self.intercept).lower()}"]
         if self.row_norm_bound is not None:
             lines.append(f"row_norm_bound = {_toml(self.row_norm_bound)}")

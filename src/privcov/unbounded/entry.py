@@ -50,21 +50,68 @@ def estimate_gaussian(
     deliver: Callable[[GaussianEstimate], object] | None = None,
     randomness: Randomness | None = None,
 ) -> GaussianEstimate:
-    """A private covariance, and mean if asked for, of unbounded rows that look roughly Gaussian.
+    """Estimate a private covariance, and a mean if asked for, of unbounded rows that look roughly Gaussian.
 
-    Guarantee: ρ-zCDP under replace-one for every table, whatever its law; the Gaussian assumption and
-    ``largest_variance`` (public: Σ ⪯ K·I) matter for accuracy alone. Without ``known_mean`` the covariance is
-    that of differences of neighbouring rows, whose order must then not depend on their values;
-    ``mean_radius`` (public: ‖mean‖ ≤ radius) buys a mean for a tenth of ρ. ``smallest_variance`` is used by
-    ``preconditioned`` only. ``tail`` is the share of rows (``coinpress``), or the chance of any row (the
-    others), that clipping may touch under the assumption. ``as_published`` is ``coinpress`` with the noise and
-    the constants of its public code, without that code's two errors. A ``ledger`` is paid before anything is
-    read, and may refuse; it records the estimate after ``deliver`` has taken it.
-    Proof: docs/proofs/unbounded.md.
+    The guarantee is ρ-zCDP under replace-one for every table, whatever its law. The Gaussian assumption and
+    the public bounds matter for accuracy alone. Proof: docs/proofs/unbounded.md.
 
-    >>> loss = ZCDP(rho="0.5", neighbours="replace-one")
+    Parameters
+    ----------
+    data : array, frame, table or path
+        The rows, in original units: any form that ``release`` reads in this process.
+    loss : ZCDP
+        What the estimate may cost, under "replace-one".
+    largest_variance : Fraction, int, float or str
+        Public: no direction varies more than this, in squared original units. A guess that may be far too large.
+    columns : sequence of str, optional
+        The numeric columns to use. Required, but for an array: its columns are then x1, x2, ….
+    method : {"coinpress", "truncated", "preconditioned"}, default "coinpress"
+        How rows are whitened: in rounds that work well in practice, not at all, or in rounds with proven
+        constants.
+    rounds : int, default 5
+        How often "coinpress" whitens.
+    known_mean : sequence of float, optional
+        Public: the mean, one number per column, in original units. Without it the covariance is that of
+        differences of neighbouring rows; their order must then not depend on their values.
+    mean_radius : Fraction, int, float or str, optional
+        Public: the mean is no longer than this, in original units. It buys a mean for a tenth of ρ.
+    smallest_variance : Fraction, int, float or str, default 1
+        Public: no direction varies less than this, in squared original units. Read by "preconditioned" only.
+    tail : Fraction, float or str, default "0.1"
+        Under the assumption, the share of rows ("coinpress"), or the chance of any row (the others), that
+        clipping may touch; between 0 and 1.
+    as_published : bool, default False
+        Whether "coinpress" takes the noise and the constants of its public code, without that code's two errors.
+    ledger : str, Path or Ledger, optional
+        The budget to pay from, before anything is read.
+    deliver : callable, optional
+        Called with the estimate before the ledger records it as delivered.
+    randomness : Randomness, optional
+        Where random bits come from. By default the kernel. Any other source makes a rehearsal, which cannot be
+        saved.
+
+    Returns
+    -------
+    GaussianEstimate
+        The covariance and the mean in original units, with their certificate.
+
+    Raises
+    ------
+    InputError
+        The table cannot be used, or has too few rows (E1xx).
+    ParameterError
+        A parameter is out of range (E24x).
+    BudgetError
+        The ledger refuses (E3xx). Nothing was drawn and nothing was read.
+    InternalError
+        Something failed after rows were read (E900).
+
+    Examples
+    --------
+    >>> import numpy as np, privcov as pc
+    >>> loss = pc.ZCDP(rho="0.5", neighbours="replace-one")
     >>> rows = np.sin(np.arange(4000.0).reshape(2000, 2) ** 2)
-    >>> estimate_gaussian(rows, loss=loss, largest_variance=100, known_mean=[0, 0]).covariance.shape
+    >>> pc.estimate_gaussian(rows, loss=loss, largest_variance=100, known_mean=[0, 0]).covariance.shape
     (2, 2)
     """
     if method not in METHODS:

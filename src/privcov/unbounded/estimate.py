@@ -25,13 +25,46 @@ TIMING = "running time is not claimed to be independent of the data"
 
 @dataclass(frozen=True, kw_only=True)
 class GaussianCertificate:
-    """The promise of one estimate. Every field is public before the data is read."""
+    """The promise of one estimate. Every field is public before the data is read.
+
+    Attributes
+    ----------
+    mechanism : str
+        The method.
+    options : mapping of str to str
+        The public facts that the estimate rests on.
+    loss : ZCDP
+        What the estimate cost.
+    budget : tuple of (str, Fraction)
+        What each round cost, in order; the shares add up to rho exactly.
+    rows : int
+        The number of rows, which is public under replace-one.
+    arithmetic : {"exact"}
+        The noise was sampled exactly in integers.
+    randomness : {"kernel", "rehearsal"}
+        Where the random bits came from. A rehearsal protects nobody.
+    proof : str
+        The page with the proof of the promise.
+    timing : str
+        What is claimed about the running time.
+    version : str
+        The version of privcov that made the estimate.
+    created : str
+        The time of its making, in UTC.
+
+    Examples
+    --------
+    >>> import numpy as np, privcov as pc
+    >>> loss = pc.ZCDP(rho="0.5", neighbours="replace-one")
+    >>> made = pc.estimate_gaussian(np.eye(4), loss=loss, largest_variance=9, rounds=2).certificate
+    >>> made.mechanism, made.rows, sum(share for _, share in made.budget) == loss.rho
+    ('coinpress', 4, True)
+    """
 
     mechanism: str
     options: Mapping[str, str]
     loss: ZCDP
     budget: tuple[tuple[str, Fraction], ...]
-    """What each round cost, in order; the shares add up to rho exactly."""
     rows: int
     arithmetic: Literal["exact"]
     randomness: Literal["kernel", "rehearsal"]
@@ -43,14 +76,41 @@ class GaussianCertificate:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class GaussianEstimate:
-    """A private mean and covariance; ``mean`` is None where none was asked for."""
+    """A private mean and covariance of unbounded rows, in original units.
+
+    Attributes
+    ----------
+    columns : tuple of str
+        The names of the columns.
+    mean : ndarray of shape (d,), or None
+        The mean; None where none was asked for.
+    covariance : ndarray of shape (d, d)
+        The covariance, positive semi-definite.
+    certificate : GaussianCertificate
+        What was promised, and what each round cost.
+    signer : PublicKey or None
+        The key whose signature ``load`` checked. None for an estimate that was made here, or is not signed.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import numpy as np, privcov as pc
+    >>> from privcov import unbounded
+    >>> loss = pc.ZCDP(rho="0.5", neighbours="replace-one")
+    >>> made = pc.estimate_gaussian(np.eye(4), loss=loss, largest_variance=9, rounds=2)
+    >>> made.to_dict()["format"], b"".join(made.file_bytes()) == made.to_json().encode("ascii")
+    ('privcov/gaussian-estimate/1', True)
+    >>> path = tempfile.mkdtemp() + "/people.estimate.json"
+    >>> made.save(path)
+    >>> bool((unbounded.load(path).covariance == made.covariance).all())
+    True
+    """
 
     columns: tuple[str, ...]
     mean: Matrix | None
     covariance: Matrix
     certificate: GaussianCertificate
     signer: PublicKey | None = field(default=None, init=False)
-    """The key whose signature ``load`` found to hold; None for an estimate that was made here, or not signed."""
 
     def __post_init__(self) -> None:
         for name in ("mean", "covariance"):
@@ -60,13 +120,40 @@ class GaussianEstimate:
                 object.__setattr__(self, name, value)
 
     def to_dict(self, *, key: PrivateKey | None = None) -> dict[str, Any]:
-        """The estimate as the JSON values of its file, signed where a key is given."""
+        """Return the estimate as the JSON values of its file.
+
+        Parameters
+        ----------
+        key : PrivateKey, optional
+            The key to sign with. Without one the document carries a digest, and no signature.
+
+        Returns
+        -------
+        dict
+            The document.
+        """
         from privcov.unbounded import codec
 
         return codec.encode(self, key=key)
 
     def to_json(self, *, key: PrivateKey | None = None) -> str:
-        """The canonical text of the file, signed where a key is given; a rehearsal has none."""
+        """Return the canonical text of the file.
+
+        Parameters
+        ----------
+        key : PrivateKey, optional
+            The key to sign with. Without one the text carries a digest, and no signature.
+
+        Returns
+        -------
+        str
+            JSON in ASCII.
+
+        Raises
+        ------
+        OutputError
+            The estimate is a rehearsal (E402).
+        """
         if self.certificate.randomness != "kernel":
             raise OutputError(
                 "E402", "a rehearsal is not a release: its noise can be repeated.", "Estimate without a seed."
@@ -74,11 +161,42 @@ class GaussianEstimate:
         return to_text(self.to_dict(key=key))
 
     def file_bytes(self, *, key: PrivateKey | None = None) -> Iterator[bytes]:
-        """The file in pieces, of which there is one."""
+        """Yield the file in pieces, of which there is one.
+
+        Parameters
+        ----------
+        key : PrivateKey, optional
+            The key to sign with. Without one the file carries a digest, and no signature.
+
+        Yields
+        ------
+        bytes
+            The file.
+
+        Raises
+        ------
+        OutputError
+            The estimate is a rehearsal (E402).
+        """
         yield self.to_json(key=key).encode("ascii")
 
     def save(self, path: str | Path, *, key: PrivateKey | None = None, force: bool = False) -> None:
-        """Write the file, whole or not at all. Without a key it is unsigned, even if it was loaded signed."""
+        """Write the file, whole or not at all.
+
+        Parameters
+        ----------
+        path : str or Path
+            Where to write it.
+        key : PrivateKey, optional
+            The key to sign with. Without one the file is unsigned, even if the estimate was loaded signed.
+        force : bool, default False
+            Whether to replace a file that is already there.
+
+        Raises
+        ------
+        OutputError
+            The file is there already or cannot be written (E401), or the estimate is a rehearsal (E402).
+        """
         files.write(path, self.file_bytes(key=key), force=force)
 
     def _repr_html_(self) -> str:
@@ -92,7 +210,38 @@ class GaussianEstimate:
 
 
 def load(path: str | Path, *, signed_by: PublicKey | None = None) -> GaussianEstimate:
-    """An estimate from its file, after strict validation; with ``signed_by``, only one that this key signed."""
+    """Read an estimate from its file, after strict validation.
+
+    Parameters
+    ----------
+    path : str or Path
+        The file.
+    signed_by : PublicKey, optional
+        The key that must have signed the file. Without one an unsigned file is read too.
+
+    Returns
+    -------
+    GaussianEstimate
+        The estimate. Its ``signer`` is the key whose signature holds, or None.
+
+    Raises
+    ------
+    ReleaseError
+        The file cannot be read or has another format (E6xx).
+    VerificationError
+        The digest or the signature does not hold, or another key signed it.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import numpy as np, privcov as pc
+    >>> from privcov import unbounded
+    >>> loss = pc.ZCDP(rho="0.5", neighbours="replace-one")
+    >>> path = tempfile.mkdtemp() + "/people.estimate.json"
+    >>> pc.estimate_gaussian(np.eye(4), loss=loss, largest_variance=9, rounds=2).save(path)
+    >>> unbounded.load(path).certificate.rows
+    4
+    """
     from privcov.unbounded import codec
 
     estimate, signer = codec.read(path, signed_by=signed_by)
@@ -101,8 +250,29 @@ def load(path: str | Path, *, signed_by: PublicKey | None = None) -> GaussianEst
 
 
 def mahalanobis_error(estimated: Matrix, truth: Matrix) -> float:
-    """‖Σ^-½ Σ̂ Σ^-½ − I‖_F: the error in units of the truth, the same for every choice of units.
+    """Return ‖Σ^-½ Σ̂ Σ^-½ − I‖_F: the error in units of the truth, the same for every choice of units.
 
+    Parameters
+    ----------
+    estimated : ndarray of shape (d, d)
+        The estimated covariance Σ̂.
+    truth : ndarray of shape (d, d)
+        The true covariance Σ, positive definite, in the same units.
+
+    Returns
+    -------
+    float
+        The error, without unit; 0 is perfect.
+
+    Raises
+    ------
+    LinAlgError
+        The truth is not positive definite.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from privcov.unbounded import mahalanobis_error
     >>> round(mahalanobis_error(np.diag([1.1, 110.0]), np.diag([1.0, 100.0])), 3)
     0.141
     """

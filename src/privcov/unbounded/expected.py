@@ -34,14 +34,59 @@ def expected_error(
     runs: int = 20,
     seed: int = 0,
 ) -> float:
-    """The mean Mahalanobis error of ``estimate_gaussian`` with these public facts, over ``runs`` invented tables.
+    """Simulate the error of ``estimate_gaussian`` with these public facts, on invented tables. No data is involved.
 
-    Rows are drawn from N(0, diag(variances)). The methods do not know one direction from another, so the error is
-    the same for any Σ with these eigenvalues. By default they are a public guess: spread evenly in the logarithm
-    from the smallest variance to the largest. Where rounds fail now and then, the mean is that of rare disasters:
-    a large result says that, and is not itself precise.
+    Rows are drawn from N(0, diag(variances)). The methods do not know one direction from another, so the error
+    is the same for any covariance with these eigenvalues. Where rounds fail now and then, the mean is that of
+    rare disasters: a large result says that, and is not itself precise.
 
-    >>> loss = ZCDP(rho="0.5", neighbours="replace-one")
+    Parameters
+    ----------
+    rows : int
+        The number of rows.
+    dimension : int
+        The number of columns.
+    loss : ZCDP
+        What the estimate may cost, under "replace-one".
+    largest_variance : Fraction, int, float or str
+        As for ``estimate_gaussian``, in squared original units.
+    method : {"coinpress", "truncated", "preconditioned"}, default "coinpress"
+        As for ``estimate_gaussian``.
+    rounds : int, default 5
+        How often "coinpress" whitens.
+    known_mean : bool, default False
+        Whether the mean is public.
+    mean_radius : Fraction, int, float or str, optional
+        As for ``estimate_gaussian``, in original units.
+    smallest_variance : Fraction, int, float or str, default 1
+        As for ``estimate_gaussian``, in squared original units.
+    tail : Fraction, float or str, default "0.1"
+        As for ``estimate_gaussian``, between 0 and 1.
+    as_published : bool, default False
+        As for ``estimate_gaussian``.
+    variances : sequence of float, optional
+        The eigenvalues of the true covariance, one per column. By default spread evenly in the logarithm from
+        the smallest variance to the largest.
+    runs : int, default 20
+        How many tables are invented.
+    seed : int, default 0
+        The seed of the simulation.
+
+    Returns
+    -------
+    float
+        The mean Mahalanobis error: see ``mahalanobis_error``.
+
+    Raises
+    ------
+    ParameterError
+        A parameter is out of range (E24x).
+
+    Examples
+    --------
+    >>> import privcov as pc
+    >>> from privcov.unbounded import expected_error
+    >>> loss = pc.ZCDP(rho="0.5", neighbours="replace-one")
     >>> error = expected_error(rows=2000, dimension=2, loss=loss, largest_variance=9, known_mean=True, runs=3)
     >>> 0.01 < error < 0.2
     True

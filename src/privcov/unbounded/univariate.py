@@ -32,7 +32,32 @@ Loss1d = PureDP | ApproxDP
 
 @dataclass(frozen=True, kw_only=True)
 class UnivariateEstimate:
-    """One private number and its promise. NaN when no bin of a stable histogram was full enough."""
+    """One private number and its promise.
+
+    Attributes
+    ----------
+    value : float
+        The estimate, in original units. NaN when no bin of a stable histogram was full enough.
+    mechanism : str
+        "histogram-mean" or "histogram-scale".
+    loss : PureDP or ApproxDP
+        What it cost.
+    facts : mapping of str to str
+        The public facts that it rests on.
+    randomness : {"kernel", "rehearsal"}
+        Where the random bits came from. A rehearsal protects nobody.
+    proof : str
+        The page with the proof of the promise.
+
+    Examples
+    --------
+    >>> import numpy as np, privcov as pc
+    >>> from privcov.unbounded import estimate_mean
+    >>> loss = pc.ApproxDP(epsilon=1, delta=1e-6, neighbours="replace-one")
+    >>> made = estimate_mean(np.linspace(998, 1002, 1000), std=1, loss=loss)
+    >>> made.mechanism, made.facts["rows"], made.randomness
+    ('histogram-mean', '1000', 'kernel')
+    """
 
     value: float
     mechanism: str
@@ -51,11 +76,40 @@ def estimate_mean(
     tail: float = 0.1,
     randomness: Randomness | None = None,
 ) -> UnivariateEstimate:
-    """The mean of one column whose standard deviation is about ``std``, a public number.
+    """Estimate the mean of one column whose standard deviation is about known.
 
-    Guarantee: the given loss under replace-one. A pure loss needs ``largest_mean``, a public bound on |mean|.
+    Parameters
+    ----------
+    values : ndarray of shape (n,)
+        The column, in original units. What is masked or not finite counts as missing.
+    std : float
+        Public: about the standard deviation, in original units.
+    loss : PureDP or ApproxDP
+        What it may cost, under "replace-one".
+    largest_mean : float, optional
+        Public: a bound on the absolute mean, in original units. Required by a pure loss.
+    tail : float, default 0.1
+        The chance, between 0 and 1, that clipping touches a row if the column is Gaussian.
+    randomness : Randomness, optional
+        Where random bits come from. By default the kernel. Any other source makes a rehearsal.
 
-    >>> loss = ApproxDP(epsilon=1, delta=1e-6, neighbours="replace-one")
+    Returns
+    -------
+    UnivariateEstimate
+        The mean in original units; NaN where the values are too scattered to find it.
+
+    Raises
+    ------
+    InputError
+        The values are no column of numbers (E111), or there are none (E108).
+    ParameterError
+        A parameter is out of range, or a pure loss has no bound (E24x).
+
+    Examples
+    --------
+    >>> import numpy as np, privcov as pc
+    >>> from privcov.unbounded import estimate_mean
+    >>> loss = pc.ApproxDP(epsilon=1, delta=1e-6, neighbours="replace-one")
     >>> bool(abs(estimate_mean(np.linspace(998, 1002, 1000), std=1, loss=loss).value - 1000) < 1)
     True
     """
@@ -90,12 +144,41 @@ def estimate_scale(
     largest_std: float | None = None,
     randomness: Randomness | None = None,
 ) -> UnivariateEstimate:
-    """The standard deviation of one column, of any size.
+    """Estimate the standard deviation of one column, of any size.
 
-    Guarantee: the given loss under replace-one. Without a known mean, differences of neighbouring values
-    (over √2) are used. A pure loss needs public bounds ``smallest_std`` and ``largest_std``.
+    Parameters
+    ----------
+    values : ndarray of shape (n,)
+        The column, in original units. What is masked or not finite counts as missing.
+    loss : PureDP or ApproxDP
+        What it may cost, under "replace-one".
+    known_mean : float, optional
+        Public: the mean, in original units. Without it differences of neighbouring values are used; their
+        order must then not depend on their values.
+    smallest_std : float, optional
+        Public: a lower bound on the standard deviation, in original units. Required by a pure loss.
+    largest_std : float, optional
+        Public: an upper bound, in original units. Required by a pure loss.
+    randomness : Randomness, optional
+        Where random bits come from. By default the kernel. Any other source makes a rehearsal.
 
-    >>> loss = ApproxDP(epsilon=1, delta=1e-6, neighbours="replace-one")
+    Returns
+    -------
+    UnivariateEstimate
+        The standard deviation in original units; NaN where the values are too scattered to find it.
+
+    Raises
+    ------
+    InputError
+        The values are no column of numbers (E111), or there are too few (E108).
+    ParameterError
+        A parameter is out of range, or a pure loss has no bounds (E24x).
+
+    Examples
+    --------
+    >>> import numpy as np, privcov as pc
+    >>> from privcov.unbounded import estimate_scale
+    >>> loss = pc.ApproxDP(epsilon=1, delta=1e-6, neighbours="replace-one")
     >>> values = 1e-9 * np.sin(np.arange(40_000.0) ** 2)
     >>> bool(0.5e-9 < estimate_scale(values, known_mean=0, loss=loss).value < 1e-9)
     True

@@ -22,7 +22,22 @@ from privcov.verification.consistency import confirmed, disagreements
 
 @dataclass(frozen=True, kw_only=True)
 class Check:
-    """One thing that was looked at, whether it holds, and what was found."""
+    """One thing that was looked at, whether it holds, and what was found.
+
+    Attributes
+    ----------
+    name : str
+        What was looked at: "form", "bytes", "origin", "randomness", "certificate" or "seal".
+    holds : bool
+        Whether it holds.
+    words : str
+        What was found, as a sentence.
+
+    Examples
+    --------
+    >>> Check(name="origin", holds=True, words="Signed with the key you gave.").holds
+    True
+    """
 
     name: str
     holds: bool
@@ -31,13 +46,30 @@ class Check:
 
 @dataclass(frozen=True, kw_only=True)
 class Verdict:
-    """Everything that was looked at. Where the seal fails nothing else is: no field could be believed; nor is it where
-    a key was given and the file is not, byte for byte, what this key signed."""
+    """Everything that ``verify`` looked at, and whether it holds.
+
+    Where the seal fails, nothing else is looked at, because no field could be believed. The same is true where
+    a key was given and the file is not, byte for byte, what this key signed.
+
+    Attributes
+    ----------
+    what : str
+        What the file is: "release" or "estimate".
+    checks : tuple of Check
+        One for each thing that was looked at.
+    signer : PublicKey or None
+        The key whose signature holds, whoever has its private half. None for a file that is not signed.
+
+    Examples
+    --------
+    >>> verdict = Verdict(what="release", checks=(Check(name="seal", holds=True, words="It holds."),), signer=None)
+    >>> verdict.holds, verdict.insist("people.release.json")
+    (True, None)
+    """
 
     what: str
     checks: tuple[Check, ...]
     signer: PublicKey | None
-    """The key whose signature holds, whoever has its private half."""
 
     @property
     def holds(self) -> bool:
@@ -45,7 +77,18 @@ class Verdict:
         return all(check.holds for check in self.checks)
 
     def insist(self, path: str | Path) -> None:
-        """Refuse the file at this path if something of it does not hold."""
+        """Raise an error if a check does not hold; return silently if all hold.
+
+        Parameters
+        ----------
+        path : str or Path
+            The name of the file, for the message.
+
+        Raises
+        ------
+        VerificationError
+            At least one check does not hold (E609).
+        """
         if not self.holds:
             failed = ", ".join(check.name for check in self.checks if not check.holds)
             raise VerificationError(
@@ -54,11 +97,40 @@ class Verdict:
 
 
 def verify(path: str | Path, *, key: PublicKey | None = None) -> Verdict:
-    """Look at a release or an estimate as its reader should before using it.
+    """Check a release or an estimate as its reader should before using it.
 
-    Guarantee: a verdict that holds for a ``key`` means that the owner of its private half signed exactly these
-    bytes, and that the certificate follows from itself. Without a key, it means only that the file is whole
-    and agrees with itself. A file that cannot be read as either raises ``ReleaseError``.
+    A verdict that holds for a ``key`` means that the owner of its private half signed exactly these bytes, and
+    that the certificate is consistent: the stated noise gives the stated loss. Without a key, it means only
+    that the file is whole and consistent.
+
+    Parameters
+    ----------
+    path : str or Path
+        The file of a release or of an estimate.
+    key : PublicKey, optional
+        The steward's public key: then the file must be signed with it.
+
+    Returns
+    -------
+    Verdict
+        Every check with what was found, and whether all hold.
+
+    Raises
+    ------
+    ReleaseError
+        The file cannot be read as a release or an estimate (E6xx).
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import numpy as np, privcov as pc
+    >>> schema = pc.Schema.from_dict({"columns": {"age": {"lower": 0, "upper": 100}}})
+    >>> loss = pc.PureDP(epsilon=1, neighbours="replace-one")
+    >>> path = tempfile.mkdtemp() + "/people.release.json"
+    >>> pc.release(np.full((9, 1), 80.0), schema=schema, loss=loss).save(path)
+    >>> verdict = pc.verify(path)
+    >>> verdict.holds, [check.name for check in verdict.checks]
+    (True, ['form', 'bytes', 'origin', 'randomness', 'certificate'])
     """
     with documents.opened(path, what="release") as (text, body):
         document = documents.parse(text, what="release")

@@ -72,8 +72,11 @@ def fork(work: Callable[[], None]) -> int:
 
 
 def elsewhere(work: Callable[[], Any]) -> Any:
-    """What a forked process makes. One that forks must never read a table itself: readers start threads, and a
-    child forked beside threads may wait for ever for a lock that one of them holds."""
+    """What a forked process makes.
+
+    One that forks must never read a table itself: readers start threads, and a child forked beside threads may wait
+    for ever for a lock that one of them holds.
+    """
     (made,) = together([lambda: [work()]])
     if made is None:
         raise RuntimeError("a process of this bench died")

@@ -33,13 +33,24 @@ def noise(quick: bool, as_json: bool) -> None:
 
 
 @command.command(name="gram")
-@click.option("--rows", default=10_000_000, show_default=True, type=click.IntRange(1000, 10**9))
-@click.option("--columns", default=20, show_default=True, type=click.IntRange(1, 1000))
+@click.option(
+    "--rows",
+    default=10_000_000,
+    show_default=True,
+    type=click.IntRange(1000, 10**9),
+    help="Rows of the table.",
+)
+@click.option(
+    "--columns", default=20, show_default=True, type=click.IntRange(1, 1000), help="Columns of the table."
+)
 @click.option(
     "--part", "parts", multiple=True, default=("parquet",), show_default=True,
     type=click.Choice(["parquet", "memory", "csv", "workers", "engines", "wide", "growth", "all"]),
+    help="What to measure; may be repeated.",
 )  # fmt: skip
-@click.option("--largest", default=10_000_000, show_default=True, help="Where growth is followed to.")
+@click.option(
+    "--largest", default=10_000_000, show_default=True, help="The rows up to which growth is followed."
+)
 @click.option("--quick", is_flag=True, help="500,000 rows.")
 @json_option
 def gram(rows: int, columns: int, parts: tuple[str, ...], largest: int, quick: bool, as_json: bool) -> None:
@@ -74,7 +85,9 @@ def utility(directory: str, quick: bool, as_json: bool) -> None:
 
 @command.command(name="eigenvectors")
 @click.option("--quick", is_flag=True, help="Fewer and smaller dimensions; under 50 s.")
-@click.option("--peers", "peers_path", help="JSON written by benchmarks/peers/time_peers.py.")
+@click.option(
+    "--peers", "peers_path", help="JSON written by benchmarks/peers/time_peers.py.  [default: no peers]"
+)
 @json_option
 def eigenvectors(quick: bool, peers_path: str | None, as_json: bool) -> None:
     """CPU time of a chain of eigenvectors, as a ratio to one eigendecomposition of the same size.
@@ -172,11 +185,15 @@ def forecast(quick: bool, as_json: bool) -> None:
 
 @command.command(name="reliability")
 @click.option("--quick", is_flag=True, help="A tenth of everything, and two cases of each attack.")
-@click.option("--seed", default=1, show_default=True, help="Of the damage and the moments of the kills.")
+@click.option(
+    "--seed", default=1, show_default=True, help="The seed of the damage and of the moments of the kills."
+)
 @json_option
 def reliability(quick: bool, seed: int, as_json: bool) -> int:
-    """Races for a budget, releases killed with SIGKILL, full disks, hostile files, attacks that once succeeded: counts
-    faults, and wants none. The exit code is 4 where there is one. Who attacks: docs/explain/threats.md.
+    """Count faults under attack, and want none.
+
+    The attacks: races for a budget, releases killed with SIGKILL, full disks, hostile files, attacks that once
+    succeeded. The exit code is 4 where there is a fault. Who attacks: docs/explain/threats.md.
 
     Example: privcov bench reliability --quick
     """
@@ -201,8 +218,10 @@ def reliability(quick: bool, seed: int, as_json: bool) -> int:
 @click.option(
     "--device", default="cuda", show_default=True, help="cuda, cuda:N, or torch: PyTorch on this processor."
 )
-@click.option("--rows", default=200_000, show_default=True, type=click.IntRange(1))
-@click.option("--columns", default=8192, show_default=True, type=click.IntRange(2, 20_000))
+@click.option("--rows", default=200_000, show_default=True, type=click.IntRange(1), help="Rows of the table.")
+@click.option(
+    "--columns", default=8192, show_default=True, type=click.IntRange(2, 20_000), help="Columns of the table."
+)
 @click.option(
     "--compare", default=16_384, show_default=True, type=click.IntRange(1), help="Rows compared with NumPy."
 )
@@ -214,7 +233,7 @@ def reliability(quick: bool, seed: int, as_json: bool) -> int:
     help="The Gram matrix, or eigenvectors sampled there and here.",
 )
 @click.option(
-    "--rank", default=0, type=click.IntRange(0), help="How many eigenvectors; all where it is not given."
+    "--rank", default=0, type=click.IntRange(0), show_default=True, help="How many eigenvectors; 0 takes all."
 )
 @json_option
 def device(device: str, rows: int, columns: int, compare: int, part: str, rank: int, as_json: bool) -> None:
@@ -239,8 +258,12 @@ def device(device: str, rows: int, columns: int, compare: int, part: str, rank: 
 
 
 @command.command(name="wide")
-@click.option("--columns", type=click.IntRange(2, 20_000), help="By default 8192; with --part repairs 1448.")
-@click.option("--rows", default=2_000, show_default=True, type=click.IntRange(1))
+@click.option(
+    "--columns",
+    type=click.IntRange(2, 20_000),
+    help="Columns of the table.  [default: 8192; with --part repairs 1448]",
+)
+@click.option("--rows", default=2_000, show_default=True, type=click.IntRange(1), help="Rows of the table.")
 @click.option("--mechanism", default="gaussian", show_default=True, help="One that reaches so many columns.")
 @click.option(
     "--part",
@@ -283,12 +306,14 @@ def wide(
 
 
 @command.command(name="timing")
-@click.option("--rows", default=200_000, show_default=True, type=click.IntRange(10, 10**8))
-@click.option("--runs", default=25, show_default=True, type=click.IntRange(2), help="Of each table.")
+@click.option(
+    "--rows", default=200_000, show_default=True, type=click.IntRange(10, 10**8), help="Rows of each table."
+)
+@click.option("--runs", default=25, show_default=True, type=click.IntRange(2), help="Runs of each table.")
 @click.option(
     "--reader", "readers", multiple=True,
     type=click.Choice(["CSV", "CSV constant", "CSV.gz", "Parquet", "NumPy", "pandas", "polars"]),
-    help="By default all.",
+    help="Only this reader; may be repeated.  [default: all]",
 )  # fmt: skip
 @click.option("--quick", is_flag=True, help="20,000 rows, 5 runs.")
 @json_option

@@ -14,13 +14,17 @@ from privcov_lab.reproduce.study import Effort
 
 @click.command(name="reproduce")
 @click.argument("papers", nargs=-1, metavar=f"[{'|'.join(PAPERS)}|all]...")
-@click.option("--data", "data_directory", help="Where the papers' tables are; the user's cache unless told.")
-@click.option("-o", "--out", "directory", default="reproduced", show_default=True, help="Where results go.")
+@click.option(
+    "--data", "data_directory", help="The folder of the papers' tables.  [default: the user's cache]"
+)
+@click.option(
+    "-o", "--out", "directory", default="reproduced", show_default=True, help="The folder of results."
+)
 @click.option("--quick", is_flag=True, help="A smoke run: few repetitions, to see that it works.")
 @click.option(
     "--as-published", is_flag=True, help="Measure the papers' own constants alone, without our lines."
 )
-@click.option("--workers", type=click.IntRange(1), help="Processes at once; all cores unless told.")
+@click.option("--workers", type=click.IntRange(1), help="Processes at once.  [default: one per core]")
 @click.option("--offline", is_flag=True, help="Never fetch a table that is missing.")
 @click.option("--fetch", "only_fetch", is_flag=True, help="Fetch the tables and measure nothing.")
 @json_option
@@ -37,8 +41,8 @@ def command(
 ) -> None:
     """Run a paper's experiments on its data and say of every claim whether it holds: tables, figures, one page each.
 
-    A run that was stopped goes on where it was. Without a paper's name all of them are run. Tables that are not in
-    --data are fetched from their publishers.
+    A run that was stopped goes on where it was. PAPERS are the papers' names; without one all are
+    run. Tables that are not in --data are fetched from their publishers.
 
     Example: privcov reproduce klsu2018 --quick -o reproduced
     """

@@ -74,6 +74,8 @@ def noise_multiplier(loss: ApproxDP, *, constants: str, answers: int) -> float:
 
 
 def _largest_noise(dimension: int, failure: float) -> float:
-    """λ_max of the noise over σ, with this probability of failure: its mean is below √(2d), and it is
-    1-Lipschitz in the Frobenius norm, in which the noise is isotropic."""
+    """λ_max of the noise over σ, with this probability of failure.
+
+    Its mean is below √(2d), and it is 1-Lipschitz in the Frobenius norm, in which the noise is isotropic.
+    """
     return math.sqrt(2 * dimension) + math.sqrt(2 * math.log(1 / failure))

@@ -47,6 +47,8 @@ def proposals_needed(dimension: int, failure: Fraction) -> int:
     if floor == 1:
         return 1
     with ctx.workprec(128):
+        # (1 - p)^T <= failure where T >= ln(failure)/ln(1 - p). The upper end of the ball, rounded up, is such
+        # a T.
         needed = _log(failure) / _log(1 - floor)
         exact = needed.upper().fmpq()
     return -(-int(exact.p) // int(exact.q))

@@ -86,6 +86,8 @@ def _accepted(randomness: Randomness, envelope: Envelope, points: LazyReals) -> 
     uniforms = LazyUniforms(randomness, len(floats))
     exponents, errors = envelope.approximate(floats)
     with np.errstate(all="ignore"):
+        # An exponent off by e < 1/2 moves its exp by at most 2e of itself; larger or unknown errors go to the
+        # judge.
         probabilities = np.exp(-exponents)
         margins = MARGIN + 2 * errors * probabilities
         margins[~(errors < 0.5)] = np.nan
@@ -112,6 +114,7 @@ def _rounded(envelope: Envelope, points: LazyReals, where: Indices, bits: int) -
         centres = [2 * int(n) + 1 for n in points.lower(where, words)]
         image = [int(y) for y in (envelope.transform.exact * fmpz_mat(q, 1, centres)).entries()]
         ranges = [(y - s, y + s) for y, s in zip(image, slack, strict=True)]
+        # |Bz| lies between these integers: each coordinate at its smallest and at its largest magnitude.
         least = math.isqrt(sum(max(low, -high, 0) ** 2 for low, high in ranges))
         most = math.isqrt(sum(max(-low, high) ** 2 for low, high in ranges)) + 1
         one = 1 << 64 * words
@@ -120,6 +123,8 @@ def _rounded(envelope: Envelope, points: LazyReals, where: Indices, bits: int) -
             if least == 0:  # nothing known yet but that a coordinate is at most 1
                 lower[place], upper[place] = -one << bits, one << bits
                 continue
+            # Dividing by the larger norm makes a positive end smaller and a negative one larger, so each end
+            # takes the norm that moves it outwards; the quotients are rounded outwards too.
             lower[place] = (low * one << bits) // (most if low >= 0 else least)
             upper[place] = -((-high * one << bits) // (least if high >= 0 else most))
         return lower, upper, one

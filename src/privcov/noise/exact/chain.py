@@ -105,6 +105,8 @@ def exact_chain(
         complement = complement_of(vectors, dimension=dimension, bits=bits)
         coordinates = [2**bits]
         if i < dimension - 1:
+            # PGPᵀ is in units of 4^-50 and may stretch a person by 1 + η: the coefficient is divided by both,
+            # exactly, so that the density rests on at most the exponent that was paid for.
             share = (1 + excess(complement, bits=COMPLEMENT_BITS)) * 4**COMPLEMENT_BITS
             coordinates, _ = bingham(
                 randomness,
@@ -123,6 +125,9 @@ def complement_of(vectors: Sequence[Vector], *, dimension: int, bits: int) -> In
     if not vectors:
         rows = np.eye(dimension)
     else:
+        # Floats are safe here. P is made from released vectors alone, and how far it is from orthonormal is
+        # measured afterwards in exact integers (``excess``) and paid for. A poor P costs accuracy, never
+        # privacy.
         full, _ = np.linalg.qr(_floats(vectors, bits).T, mode="complete")
         rows = full[:, len(vectors) :].T
     entries = np.rint(rows * 2.0**COMPLEMENT_BITS).astype(np.int64)
@@ -135,6 +140,8 @@ def excess(rows: Integral, *, bits: int) -> Fraction:
     >>> excess(fmpz_mat([[4, 0], [1, 4]]), bits=2)
     Fraction(5, 16)
     """
+    # The largest row sum of magnitudes bounds the spectral norm of a symmetric matrix (Gershgorin), in
+    # integers.
     products = (rows * rows.transpose()).table()
     for i, row in enumerate(products):
         row[i] -= 4**bits
@@ -156,6 +163,7 @@ def _floats(vectors: Sequence[Vector], bits: int) -> Floats:
 
 
 def _nearest(entry: int) -> int:
+    # Half a unit is added and the shift rounds down, below zero too: the nearest integer.
     return (entry + (1 << COMPLEMENT_BITS - 1)) >> COMPLEMENT_BITS
 
 

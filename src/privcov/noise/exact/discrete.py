@@ -42,6 +42,7 @@ def uniform_below(randomness: Randomness, bound: int, count: int) -> Integers:
         raise ParameterError("E290", f"a bound must be at least 1, got {bound}.")
     # At least 14 bits more than the bound has, so that at most one proposal in 2^14 is rejected.
     width = 1 if bound <= _MACHINE_SCALE else bound.bit_length() // 64 + 2
+    # Only numbers up to the last whole multiple of the bound are kept, so every remainder is equally likely.
     last = 2 ** (64 * width) // bound * bound - 1
     result: Integers = np.zeros(count, dtype=np.int64 if bound <= _MACHINE_SCALE else object)
 
@@ -73,6 +74,8 @@ def discrete_laplace(randomness: Randomness, *, scale: int, count: int) -> Integ
         accepted = exp_trials(
             randomness, _quotients(rest, scale), lambda index, _words: arb(fmpq(int(rest[index]), scale))
         )
+        # A remainder r is kept with probability exp(-r/scale), and P(multiples >= j) = exp(-j): so r +
+        # scale·multiples has P(m) proportional to exp(-m/scale) over all m >= 0.
         multiples = whole_numbers(LazyUniforms(randomness, int(accepted.sum())), exponential_survival)
         magnitude = rest[accepted] + scale * multiples.astype(rest.dtype)
         negative = fair_signs(randomness, magnitude.size)
@@ -101,6 +104,9 @@ def discrete_gaussian(randomness: Randomness, *, variance: Fraction, count: int)
 
     def propose(where: Indices) -> Mask:
         nonlocal result
+        # exp(-|y|/t)·exp(-(|y| - v/t)²/(2v)) is exp(-y²/(2v)) times a constant: Laplace proposals, thinned, are
+        # the discrete Gaussian, whatever the scale t. A t near the standard deviation wastes the fewest
+        # proposals.
         candidates = discrete_laplace(randomness, scale=scale, count=where.size)
         magnitude = abs(candidates)
 
@@ -124,6 +130,9 @@ def _empty(scale: int, count: int) -> Integers:
 
 
 def _quotients(numerators: Integers, denominator: int) -> Floats:
-    """Correctly rounded ratios: Python divides big integers to the nearest float64, and so does the machine
-    where both are below 2^53; a magnitude above that is rounded once before, which the margin covers."""
+    """Correctly rounded ratios, but for one rounding more that the margin of the caller covers.
+
+    Python divides big integers to the nearest float64, and so does the machine where both are below 2^53. A
+    magnitude above that is rounded once before.
+    """
     return np.asarray(numerators / denominator, dtype=np.float64)

@@ -58,6 +58,8 @@ def cholesky(matrix: Sequence[Sequence[int]], *, bits: int) -> list[list[int]]:
     >>> cholesky([[4, 2], [2, 5]], bits=10)
     [[2048, 0], [1024, 2048]]
     """
+    # Twice the bits of the largest entry and 128 more are mostly enough for what elimination loses. Where a ball is
+    # still too wide, the precision is doubled; every precision that decides gives integers within 1.
     precision = bits + 2 * max(abs(int(entry)) for row in matrix for entry in row).bit_length() + 128
     while precision < _MOST_BITS:
         with ctx.workprec(precision):
@@ -95,6 +97,7 @@ def _rounded(factor: list[list[arb]] | None, bits: int) -> list[list[int]] | Non
     unit, result = arb(2) ** bits, []
     for row in factor:
         scaled = [entry * unit for entry in row]
+        # A radius below 1/4 and a rounding of at most 1/2 leave the integer within 1 of the true entry.
         if not all(entry.rad() < 0.25 for entry in scaled):
             return None
         result.append([_nearest(entry) for entry in scaled] + [0] * (len(factor) - len(row)))

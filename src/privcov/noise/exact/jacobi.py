@@ -42,6 +42,8 @@ def integer_eigen(matrix: BigIntegers, *, bits: int, negligible: int) -> tuple[l
                 settled = False
                 cosine, sine = _rotation(matrix[i, i], matrix[j, j], matrix[i, j], bits)
                 turn = np.array([[cosine, sine], [-sine, cosine]], dtype=object)
+                # The shifts round, so entries off the diagonal do not reach zero but stop at ``negligible``. The law
+                # does not rest on these digits: ``tuning`` confirms in exact integers what it takes from here.
                 matrix[:, [i, j]] = (matrix[:, [i, j]] @ turn) >> bits
                 matrix[[i, j], :] = (turn.T @ matrix[[i, j], :]) >> bits
                 vectors[:, [i, j]] = (vectors[:, [i, j]] @ turn) >> bits
@@ -54,6 +56,8 @@ def _rotation(first: int, second: int, between: int, bits: int) -> tuple[int, in
     """Cosine and sine, in units of 2^-bits, of the smaller angle that makes ``between`` vanish."""
     gap, twice = second - first, 2 * between
     reach = math.isqrt(gap**2 + twice**2)
+    # Of the two angles that make the entry vanish the smaller: the sign that adds magnitudes in the
+    # denominator, so nothing cancels and the tangent is at most 1.
     tangent = (twice << bits) // (gap + reach if gap >= 0 else gap - reach)
     cosine = (1 << 2 * bits) // math.isqrt((1 << 2 * bits) + tangent**2)
     return cosine, (tangent * cosine) >> bits

@@ -53,6 +53,7 @@ def settle(
         left = [pending[:0]]
         for part in (pending,) if at_once else in_pieces(pending):
             lower, upper, denominator = enclose(part, words)
+            # floor(x + 1/2) in whole numbers, of both ends. Where they agree, so does every real between them.
             nearest = (2 * lower + denominator) // (2 * denominator)
             values = placed(values, part, nearest)
             left.append(part[nearest != (2 * upper + denominator) // (2 * denominator)])
@@ -137,6 +138,9 @@ def _signed_products(
     limbs = [limb.reshape(dimension, inner) for limb in _limbs(entries, width=width, bits=bits)]
     split = inner // 2 if added is None else added
 
+    # Schoolbook multiplication by limbs, the highest level first. Products of limbs ``one`` and ``level - one`` share
+    # the weight 2^(width·level); of a pair of different limbs the second product is the first one transposed. A
+    # level adds about ``count`` whole numbers of at most 2^53, which int64 holds with room to spare.
     total: BigIntegers = np.zeros(i.size, dtype=object)
     for level in reversed(range(2 * count - 1)):
         share = np.zeros(i.size, dtype=np.int64)

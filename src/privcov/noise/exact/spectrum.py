@@ -29,6 +29,8 @@ def rounded_eigenvalues(matrix: Sequence[Sequence[int]]) -> list[int]:
     for bits in _DEPTHS:
         with ctx.workprec(bits):
             roots: list[Any] = polynomial.complex_roots()
+            # floor(x + 1/2) of a ball is unique once no half-integer lies in it; none is a root, so this comes
+            # to pass.
             found = [((root.real + arb(1) / 2).floor().unique_fmpz(), times) for root, times in roots]
         if all(value is not None for value, _ in found):
             return sorted((int(value) for value, times in found for _ in range(times)), reverse=True)

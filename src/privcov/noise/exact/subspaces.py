@@ -63,6 +63,7 @@ def subspace(
             columns = _columns(points, place, words, d, rank)
             solved = _solved(columns, columns.transpose() * (arb_mat(matrix) * columns))
             if solved is None:
+                # Nothing is known yet: the ball [0, 1] decides nothing, and the judge reads more bits.
                 return arb(0.5, 0.5)
             score = sum((solved[i, i] for i in range(rank)), arb(0))
             # Where the score exceeds a cap this is above 1, and every uniform real is below it: sure to be accepted.

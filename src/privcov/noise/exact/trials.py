@@ -44,6 +44,8 @@ def exp_trials(randomness: Randomness, exponents: Floats, exact: Enclosure) -> M
     [True, True, True, True]
     """
     uniforms = LazyUniforms(randomness, exponents.size)
+    # The sign of the lead is the decision. It is believed only where the lead is larger than all roundings in
+    # it.
     lead = np.exp(-exponents) - uniforms.floats()
     success: Mask = lead > 0
 
@@ -68,6 +70,9 @@ def whole_numbers(uniforms: LazyUniforms, survival: Survival) -> NDArray[np.int6
     undecided: list[Indices] = []
     for threshold in _thresholds(survival):
         low, high = max(threshold - margin, 0), min(threshold + margin, 2**64 - 1)
+        # A first word knows its real only to one unit, and a threshold is known to one unit: both are far
+        # inside the margin. A word within it is counted on like any other, and judged from the start at the
+        # end.
         undecided.append(alive[(words >= np.uint64(low)) & (words <= np.uint64(high))])
         survives = words < np.uint64(threshold)
         words, alive = words[survives], alive[survives]
@@ -112,6 +117,8 @@ def is_below(uniforms: LazyUniforms, index: int, enclosure: Enclosure) -> bool:
     """The exact judge: whether U < p, revealing bits of U and narrowing the ball of p until it is certain."""
     for words in DEPTHS:
         with ctx.workprec(64 * words + 64):
+            # Balls compare as true only if it holds for every point of both. While they overlap neither line
+            # answers, and twice as many bits are revealed; those already known stay as they are.
             uniform, bound = uniforms.ball(index, words), enclosure(index, words)
             if uniform < bound:
                 return True

@@ -54,6 +54,7 @@ def tuned(matrix: Integral, concentration: Fraction) -> Envelope:
 def _machine_guess(entries: list[int], q: int, twice: Fraction, largest: int) -> tuple[Transform, Fraction]:
     """B and σ from float64 eigenvalues and eigenvectors."""
     cut = max(0, largest.bit_length() - 62)
+    # A guess in floats, and no more: ``_certified`` decides in integers whether it may be used.
     values, vectors = np.linalg.eigh(np.array([x >> cut for x in entries], dtype=np.float64).reshape(q, q))
     precision = best_precision(float(twice * 2**cut) * (values[-1] - values))
     scaled = np.rint(vectors * np.sqrt(precision[-1] / precision) * 2.0**60).astype(np.int64)
@@ -118,6 +119,8 @@ def _certified(matrix: Integral, twice: Fraction, transform: Transform, shift: F
     # A cut entry is less than one unit too small: the magnitude of one off the diagonal grows by one at most.
     others = np.abs(entries).sum(axis=1) - own + (q - 1)
     least, most = int((own - others).min()), int((own + 1 + others).max())
+    # By diagonal dominance every eigenvalue of BᵀWB lies in [least, most], in units of the cut. ``least`` is
+    # the floor that makes the envelope valid; that the two are close keeps it from wasting proposals.
     if not 16 * q * (most - least) <= most:
         return None
     # tr Ω⁻¹ = tr((BᵀΩB)⁻¹BᵀB) lies between |B|²/(unit·most) and |B|²/(unit·least), and must be close to 1.

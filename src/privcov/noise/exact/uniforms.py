@@ -69,6 +69,8 @@ class LazyUniforms:
         """The leading words of every real, drawn where they are not known yet."""
         while len(self._columns) < words:
             fresh = self._randomness.words(self.first.size).copy()
+            # A judge may have drawn this word already. It is used again, so that no bit of a real is drawn
+            # twice.
             for index, tail in self._tails.items():
                 if tail:
                     fresh[index] = tail.pop(0)
@@ -90,11 +92,13 @@ class LazyUniforms:
 
     def ball(self, index: int, words: int) -> Ball:
         """The same interval as a ball, exact when the working precision exceeds 64·words bits."""
+        # Midpoint m + 1/2 and radius 1/2 in units of the last bit, both doubled to be whole numbers.
         return arb(2 * self.prefix(index, words) + 1, 1) * arb(2) ** -(64 * words + 1)
 
     def floats(self, where: Indices | None = None) -> NDArray[np.float64]:
         """Approximations within 2^-53 of every real of the interval."""
         words = self.first if where is None else self.first[where]
+        # The conversion errs by at most 2^-54, the bits not drawn by at most 2^-64; the product is exact.
         return words.astype(np.float64) * 2.0**-64
 
 

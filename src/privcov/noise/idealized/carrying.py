@@ -40,8 +40,10 @@ class Here:
         return np.asarray(values)
 
     def reflected(self, vectors: Rows, *, more: bool) -> tuple[Floats, Floats]:
-        """Orthonormal rows in the eigenbasis as packed Householder reflectors and scales; if more are to come, what is
-        left is cut to their complement."""
+        """Orthonormal rows in the eigenbasis as packed Householder reflectors and scales.
+
+        If more are to come, what is left is cut to their complement.
+        """
         columns = self._outward(vectors.T)
         space = int(lapack.dgeqrf_lwork(*columns.shape)[0])
         packed, scale, _, _ = lapack.dgeqrf(columns, lwork=space)

@@ -37,17 +37,29 @@ QUESTIONS: tuple[Question, ...] = (
 
 
 def doubts(release: Release) -> tuple[Doubt, ...]:
-    """What makes a release look as if its table was not read as meant; empty for most.
+    """Say what makes a release look as if its table was not read as meant; for most releases, nothing.
 
-    Parameters: ``release``, made here or loaded. Returns the doubts, gravest kinds first. A release of a mechanism
-    without a law of its noise has none, nor one whose rows nobody counts (add-remove without an intercept), nor a wide
-    one (more than 1,447 columns): see ``can_doubt``. The same release gives the same doubts; they cost no budget.
+    It costs no privacy, and the same release gives the same doubts. About a release of a table that was read
+    as meant, any doubt at all has odds of at most one in a hundred.
 
+    Parameters
+    ----------
+    release : Release
+        The release, made here or loaded.
+
+    Returns
+    -------
+    tuple of Doubt
+        The doubts, gravest kinds first. Always empty for a mechanism without a law of its noise, for a release
+        whose rows nobody counts (add-remove without an intercept), and for a wide one (more than 1,447 columns).
+
+    Examples
+    --------
     >>> import numpy as np, privcov as pc
     >>> schema = pc.Schema.from_dict({"columns": {"age": {"lower": 0, "upper": 100}}})
     >>> loss = pc.PureDP(epsilon=1, neighbours="replace-one")
     >>> unread = pc.release(np.full((50_000, 1), np.nan), schema=schema, loss=loss)
-    >>> [doubt.kind for doubt in doubts(unread)]
+    >>> [doubt.kind for doubt in pc.doubts(unread)]
     ['unread']
     """
     if not can_doubt(release):

@@ -97,8 +97,10 @@ class Unread(OneByOne[int]):
 
 
 class AtBound(OneByOne[tuple[int, int]]):
-    """A column whose values all lie at one of its bounds. Clean: its mean is off the lower by 1 %
-    of the range, and off the upper by 1.5 %."""
+    """A column whose values all lie at one of its bounds.
+
+    Clean: its mean is off the lower by 1 % of the range, and off the upper by 1.5 %.
+    """
 
     kind = "at bound"
 

@@ -15,26 +15,51 @@ Subject = TypeVar("Subject")
 
 @dataclass(frozen=True, kw_only=True)
 class Doubt:
-    """Something in a release that a table read as meant would hardly have."""
+    """Something in a release that the release of a table read as meant would hardly have.
+
+    Attributes
+    ----------
+    kind : str
+        One word or two, for programs.
+    columns : tuple of str
+        The columns it is about, as the schema names them.
+    sentence : str
+        What the release says.
+    cause : str
+        What has most likely happened.
+    figure : float
+        The number in the sentence: a share of the rows (1 is all of them), or a mean in original units.
+    std_error : float
+        One standard deviation of the noise on the figure, in the same unit.
+
+    Examples
+    --------
+    >>> doubt = Doubt(kind="unread", columns=("age",), sentence="No row has an age.",
+    ...               cause="Likely: a wrong separator.", figure=0.0, std_error=0.001)
+    >>> print(doubt)
+    No row has an age. Likely: a wrong separator.
+    >>> doubt.to_dict()["kind"]
+    'unread'
+    """
 
     kind: str
-    """One word or two, for programs."""
     columns: tuple[str, ...]
-    """The columns it is about, as the schema names them."""
     sentence: str
-    """What the release says."""
     cause: str
-    """What has most likely happened."""
     figure: float
-    """The number in the sentence: a share of the rows (1 is all of them), or a mean in original units."""
     std_error: float
-    """One standard deviation of the noise on the figure."""
 
     def __str__(self) -> str:
         return f"{self.sentence} {self.cause}"
 
     def to_dict(self) -> dict[str, Any]:
-        """The doubt for programs."""
+        """Return the doubt for programs.
+
+        Returns
+        -------
+        dict
+            JSON values.
+        """
         return {
             "kind": self.kind,
             "columns": list(self.columns),

@@ -54,9 +54,39 @@ def engine_named(
     device: Device = CPU,
     verify: float = 0,
 ) -> Engine:
-    """An engine in words: ``master`` is Spark's address, ``scheduler`` Dask's; nothing is started yet.
+    """Make an engine from words. Nothing is started yet.
 
-    ``verify`` is the share of what workers of either sent that this process reads again, to compare.
+    Parameters
+    ----------
+    name : {"local", "spark", "dask"}
+        Where rows are read and summed.
+    workers : int, optional
+        Threads or processes on this machine. By default one per core.
+    master : str, optional
+        The address of Spark, such as "spark://host:7077". Only with "spark".
+    scheduler : str, optional
+        The address of Dask, such as "tcp://host:8786". Only with "dask".
+    device : Device, default CPU
+        What multiplies the rows. Only "local" has a choice.
+    verify : float, default 0
+        The share, from 0 to 1, of what workers send that this process computes again, to compare. Only with
+        "spark" and "dask".
+
+    Returns
+    -------
+    Engine
+        The engine, for ``release(…, engine=…)``.
+
+    Raises
+    ------
+    ParameterError
+        There is no such engine, or an argument belongs to another (E213).
+
+    Examples
+    --------
+    >>> from privcov.engines import engine_named
+    >>> engine_named("local", workers=2).name
+    'local'
     """
     if name not in ENGINES:
         raise ParameterError("E213", f"engine must be {', '.join(ENGINES)}, got {name!r}.")

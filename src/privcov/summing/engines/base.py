@@ -40,18 +40,46 @@ class Work(Protocol):
 
 
 class Engine(ABC):
-    """Where the fragments of a table are read and summed."""
+    """Where the fragments of a table are read and summed: ``Local``, ``Spark`` or ``Dask``.
+
+    Attributes
+    ----------
+    name : str
+        "local", "spark" or "dask".
+    in_process : bool
+        Whether work happens in this process, so that it can report on its way.
+    device : Device
+        What multiplies the rows, where they are read.
+    verify : float
+        The share, from 0 to 1, of fragments that this process reads again, to compare with what a worker sent.
+
+    Examples
+    --------
+    >>> from privcov.engines import Engine, Local
+    >>> isinstance(Local(), Engine)
+    True
+    """
 
     name: ClassVar[str]
     in_process: ClassVar[bool] = False
-    """Whether work happens in this process, so that it can report on its way."""
     device: Device = CPU
-    """What multiplies the rows, where they are read."""
     verify: float = 0
-    """The share of fragments that this process reads again, to compare with what a worker sent."""
 
     def check(self, table: Table) -> None:
-        """Refuse a table this engine cannot read; nothing is started for it."""
+        """Refuse a table that this engine cannot read. Nothing is started for it.
+
+        Parameters
+        ----------
+        table : Table
+            The opened table.
+
+        Raises
+        ------
+        ParameterError
+            The table lives elsewhere, or ``verify`` is out of range (E213).
+        InputError
+            A cluster does not answer, or its workers have another version (E1xx).
+        """
         if table.home is None and table.pieces() is None and not self.in_process:
             raise ParameterError(
                 "E213",
@@ -76,7 +104,20 @@ class Engine(ABC):
 
     @abstractmethod
     def answers(self, work: Work, fragments: Sequence[AnyFragment]) -> Generator[Answer, None, None]:
-        """``attempt(work, fragment)`` for every fragment, in any order, perhaps more than once."""
+        """Yield ``attempt(work, fragment)`` for every fragment, in any order, perhaps more than once.
+
+        Parameters
+        ----------
+        work : Work
+            What a worker does with a fragment.
+        fragments : sequence of fragments
+            The parts of the table.
+
+        Yields
+        ------
+        Answer
+            The place of a fragment and what came of it.
+        """
 
 
 def gather(

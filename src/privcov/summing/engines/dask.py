@@ -31,10 +31,29 @@ from privcov.table.clusters import asked_of_dask, dask_answers
 
 @dataclass(frozen=True, kw_only=True)
 class Dask(Engine):
-    """``scheduler`` is the address of a cluster, such as ``tcp://host:8786``; without one, ``workers`` processes here.
+    """A Dask cluster, or Dask processes started here for one job.
 
-    A ``client`` that is open already may be given instead. ``verify`` is the share of the fragments that this process
-    reads again, to compare.
+    Parameters
+    ----------
+    scheduler : str, optional
+        The address of a cluster, such as "tcp://host:8786". By default processes are started here.
+    workers : int, optional
+        The number of processes started here, from 1 to 256. By default one per core. Not with a cluster.
+    client : distributed.Client, optional
+        A client that is open already, in place of an address.
+    verify : float, default 0
+        The share, from 0 to 1, of the fragments that this process reads again, to compare.
+
+    Raises
+    ------
+    ParameterError
+        The number of workers is out of range, or was given with a cluster (E213).
+
+    Examples
+    --------
+    >>> from privcov.engines import Dask
+    >>> Dask(scheduler="tcp://host:8786", verify=0.05).name
+    'dask'
     """
 
     scheduler: str | None = None

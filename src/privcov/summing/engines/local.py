@@ -13,8 +13,23 @@ from privcov.table.base import Answer
 
 @dataclass(frozen=True, kw_only=True)
 class Local(Engine):
-    """The default: one thread per core that this process may use, or as many as ``workers`` says.
+    """Threads of this process: the default engine.
 
+    Parameters
+    ----------
+    workers : int, optional
+        The number of threads, from 1 to 256. By default one per core that this process may use.
+    device : Device, default CPU
+        What multiplies the rows: this processor, or a GPU, to the same bits.
+
+    Raises
+    ------
+    ParameterError
+        The number of threads is out of range (E213).
+
+    Examples
+    --------
+    >>> from privcov.engines import Local
     >>> Local(workers=2).workers
     2
     """

@@ -38,10 +38,29 @@ _WAVE, _LEAST_WAVE = 4, 16
 
 @dataclass(frozen=True, kw_only=True)
 class Spark(Engine):
-    """``master`` is Spark's address, such as ``spark://host:7077``; without one, ``workers`` threads of a JVM here.
+    """A Spark cluster, or a Spark started here for one job.
 
-    A ``session`` that runs already may be given instead, and is taken where there is one. ``verify`` is the share of
-    the fragments that this process reads again, to compare.
+    Parameters
+    ----------
+    master : str, optional
+        The address of a cluster, such as "spark://host:7077". By default a Spark is started here.
+    workers : int, optional
+        The number of threads of a Spark started here, from 1 to 256. By default one per core. Not with a cluster.
+    session : pyspark.sql.SparkSession, optional
+        A session that runs already. By default the active session, where there is one.
+    verify : float, default 0
+        The share, from 0 to 1, of the fragments that this process reads again, to compare.
+
+    Raises
+    ------
+    ParameterError
+        The number of workers is out of range, or was given with a cluster (E213).
+
+    Examples
+    --------
+    >>> from privcov.engines import Spark
+    >>> Spark(master="spark://host:7077").name
+    'spark'
     """
 
     master: str | None = None

@@ -112,7 +112,7 @@ class _Wire:
 
 
 class _NoWire:
-    """This processor, which has copied when it says so."""
+    """The processor of this machine, which has copied when it says so."""
 
     @contextmanager
     def sending(self, *, wait: bool) -> Iterator[None]:
