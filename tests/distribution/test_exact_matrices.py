@@ -1,6 +1,6 @@
 """Rounded random matrices follow their laws in distribution, and the checks see planted errors.
 
-Bit-for-bit agreement with a slow reference is in tests/spec/exact/test_matrices.py; here the laws themselves
+Bit-for-bit agreement with a slow reference is in tests/spec/noise/exact/test_matrices.py; here the laws themselves
 are checked from outside. Every check is two-sided and rejects a p-value outside (ALARM, 1 - ALARM); with
 fewer than 20 p-values a correct sampler with fresh seeds would fail this file less than once in four million
 runs, and the seeds are fixed. Scales wrong by a factor 2, 3/2 for Gaussian entries, are seen.

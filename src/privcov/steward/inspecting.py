@@ -19,6 +19,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from privcov.errors import InputError
+from privcov.report.tables import table
 from privcov.schema import Categorical, Column, Numeric, Schema
 from privcov.schema.dialect import RFC_4180, Dialect
 from privcov.steward.strict import StrictReader
@@ -68,7 +69,6 @@ class Reading:
 
     def render(self) -> str:
         """The report as a page of text."""
-        from privcov.report.tables import table
 
         def shown(count: int) -> str:
             share = f" ({count / self.records:.1%})" if count and self.records else ""

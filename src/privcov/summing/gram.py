@@ -142,7 +142,7 @@ class Gram(Sealed):
         return bool(np.array_equal(np.einsum("ij,j->i", low, weights), expected))
 
     def words_for_transport(self) -> tuple[NDArray[np.int64], NDArray[np.int64] | None, int]:
-        """The upper triangle in words, and their reach: for ``partial.py``, which sends it to another process."""
+        """The upper triangle in words, and their reach: for ``wire.py``, which sends it to another process."""
         return upper_of(self._low), None if self._high is None else upper_of(self._high), self._reach
 
     @classmethod

@@ -18,6 +18,7 @@ from privcov.table.arrow import ArrowTable
 from privcov.table.base import Chain, Table
 from privcov.table.clusters import DaskTable, SparkTable
 from privcov.table.csv import CsvTable
+from privcov.table.files import regular_file
 from privcov.table.fragments import Piece
 from privcov.table.frames import PandasTable
 from privcov.table.lazy import DatasetTable, LazyTable, RelationTable
@@ -125,8 +126,6 @@ def open_pieces(pieces: Sequence[Piece], schema: Schema) -> Table:
 def _reader(path: Path) -> type[CsvTable] | type[ParquetTable]:
     ending = _ENDINGS.fullmatch(path.name)
     if ending is None and not path.is_file():
-        from privcov.table.files import regular_file
-
         regular_file(path)
     if ending is None:
         raise InputError(
