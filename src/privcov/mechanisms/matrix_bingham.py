@@ -11,9 +11,9 @@ import numpy as np
 from privcov.errors import ParameterError
 from privcov.mechanisms.base import DataDrivenMechanism, Draw, Upper
 from privcov.mechanisms.budget import EXCESS, Budget
-from privcov.mechanisms.frames import OPENED
 from privcov.mechanisms.predicted import subspace_error
 from privcov.mechanisms.sensitivity import Sensitivity, sqrt_up
+from privcov.mechanisms.subspaces import OPENED
 from privcov.noise.exact import gaussian_ensemble, wishart_difference
 from privcov.noise.idealized.subspaces import acceptance_floor
 from privcov.noise.laws import GaussianEnsemble, NoiseLaw, WishartDifference

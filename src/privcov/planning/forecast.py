@@ -19,7 +19,7 @@ import numpy as np
 from privcov.errors import ParameterError
 from privcov.linalg.arrays import Floats
 from privcov.mechanisms.base import Mechanism
-from privcov.mechanisms.rehearse import rehearsed_differences
+from privcov.mechanisms.simulation import simulated_differences
 from privcov.noise.laws import NoiseLaw
 from privcov.noise.randomness import rehearsal
 from privcov.planning.cache import known, remembered
@@ -238,7 +238,7 @@ def _rehearsed(
 
     def make() -> tuple[float, ...]:
         return summarize(
-            rehearsed_differences(
+            simulated_differences(
                 mechanism,
                 loss=loss,
                 grid=grid,

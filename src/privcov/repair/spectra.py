@@ -12,7 +12,7 @@ from scipy.optimize import isotonic_regression
 from privcov.linalg.arrays import Floats
 from privcov.noise.laws import NoiseLaw
 from privcov.repair.facts import PublicFacts
-from privcov.repair.rehearsed import noise_bank
+from privcov.repair.simulation import noise_bank
 
 _BLOCK = 2_000_000  # complex numbers held at once by the pairwise sums below
 

@@ -23,7 +23,7 @@ from privcov.table.blocks import Block
 from privcov.table.files import changed
 from privcov.table.fragments import FRAGMENT_BYTES, Piece
 from privcov.table.headers import dialect_of, header_of, line_end_of
-from privcov.table.lines import LineReader, rehearse
+from privcov.table.lines import LineReader, warm_up
 from privcov.table.sources import source_of
 
 _CR_TO_LF = bytes.maketrans(b"\r\n", b"\n ")
@@ -47,7 +47,7 @@ class CsvTable(Table):
         self._header = header_of(self._source, self._dialect)
         names = self._header.names
         places = check_names(names, schema, path.name)
-        rehearse(self._dialect)
+        warm_up(self._dialect)
         self._reader = LineReader(schema, width=len(names), places=places, dialect=self._dialect)
         if piece is None:
             self._source.check()

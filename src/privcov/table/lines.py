@@ -116,7 +116,7 @@ class LineReader:
 
 
 @cache
-def rehearse(dialect: Dialect) -> None:
+def warm_up(dialect: Dialect) -> None:
     """Read invented lines in every way, once in a process, before a file is read.
 
     The first use of a library takes time and memory of its own, and would tell that a line needed it.

@@ -140,7 +140,7 @@ def test_the_published_predictions_are_the_bounds_of_the_code_at_the_paper_s_sca
 
 def test_the_prediction_for_separate_is_of_the_right_size():
     """A guide: between half and twice the rehearsed error over spectra flat and steep."""
-    from privcov.mechanisms.rehearse import rehearsed_error
+    from privcov.mechanisms.simulation import simulated_error
 
     d, loss = 20, zcdp("0.5")
     grid = Grid.of(schema_of(d))
@@ -148,7 +148,7 @@ def test_the_prediction_for_separate_is_of_the_right_size():
         for trace in (30, 300, 10_000):
             spectrum = np.arange(1, d + 1) ** -float(power)
             spectrum *= trace / spectrum.sum()
-            errors = rehearsed_error(
+            errors = simulated_error(
                 Separate(), loss=loss, grid=grid, spectrum=spectrum, rows=10**6, runs=20, seed=2
             )
             real = math.sqrt(np.mean(errors**2))

@@ -16,8 +16,8 @@ import privcov as pc
 from privcov.mechanisms import MECHANISMS
 from privcov.mechanisms.matrix_bingham import MatrixBingham
 from privcov.mechanisms.power_method import PowerMethod
-from privcov.mechanisms.rehearse import rehearsed_error
 from privcov.mechanisms.separate import Separate
+from privcov.mechanisms.simulation import simulated_error
 from privcov.noise.randomness import rehearsal
 from privcov.schema.grid import Grid
 from privcov.summing.gram import Gram
@@ -63,7 +63,7 @@ def spectrum_of(rows):
 
 def rehearsed(rows, mechanism, loss, runs=300):
     return rms(
-        rehearsed_error(
+        simulated_error(
             mechanism,
             loss=loss,
             grid=Grid.of(schema_of(rows.shape[1])),
@@ -148,13 +148,13 @@ def test_the_error_of_an_additive_mechanism_is_that_of_its_law_whatever_the_spec
     }
     predicted = mechanism.expected_error(loss=loss, grid=grid, spectrum=[1, 1, 1])
     assert predicted == mechanism.law(loss=loss, grid=grid).rms_frobenius
-    assert predicted == pytest.approx(rms(rehearsed_error(mechanism, **rehearsal_of)), rel=0.1)
+    assert predicted == pytest.approx(rms(simulated_error(mechanism, **rehearsal_of)), rel=0.1)
 
 
 def test_the_mean_that_published_wishart_leaves_in_counts_as_error():
     mechanism = MECHANISMS["wishart"](centred="no")
     loss, grid = LOSSES["approximate"], Grid.of(schema_of(3))
-    errors = rehearsed_error(mechanism, loss=loss, grid=grid, spectrum=[50, 20, 1], rows=71, runs=20, seed=3)
+    errors = simulated_error(mechanism, loss=loss, grid=grid, spectrum=[50, 20, 1], rows=71, runs=20, seed=3)
     assert mechanism.expected_error(loss=loss, grid=grid, spectrum=[50, 20, 1]) == pytest.approx(
         rms(errors), rel=0.1
     )
@@ -163,7 +163,7 @@ def test_the_mean_that_published_wishart_leaves_in_counts_as_error():
 def test_the_error_of_a_sketch_follows_from_trace_and_norm():
     mechanism = MECHANISMS["johnson-lindenstrauss"]()
     loss, grid = LOSSES["approximate"], Grid.of(schema_of(3))
-    errors = rehearsed_error(
+    errors = simulated_error(
         mechanism, loss=loss, grid=grid, spectrum=[500, 20, 1], rows=600, runs=300, seed=3
     )
     assert mechanism.expected_error(loss=loss, grid=grid, spectrum=[1, 500, 20]) == pytest.approx(
@@ -173,11 +173,11 @@ def test_the_error_of_a_sketch_follows_from_trace_and_norm():
 
 def test_a_rehearsal_repeats_and_wants_one_eigenvalue_for_each_column():
     words = {"loss": ZCDP, "grid": Grid.of(schema_of(3)), "rows": 9, "runs": 2, "seed": 5}
-    first, second = (rehearsed_error(Separate(), spectrum=[5, 3, 1], **words) for _ in range(2))
+    first, second = (simulated_error(Separate(), spectrum=[5, 3, 1], **words) for _ in range(2))
     assert first.tolist() == second.tolist()
     for wrong in ([5, 3], [5, 3, -1], [5, 3, math.nan]):
         with pytest.raises(pc.PrivcovError, match="E209 spectrum must be 3 numbers"):
-            rehearsed_error(Separate(), spectrum=wrong, **words)
+            simulated_error(Separate(), spectrum=wrong, **words)
 
 
 def test_a_simulated_matrix_is_as_shy_as_a_real_one():
@@ -191,4 +191,4 @@ def test_a_simulated_matrix_is_as_shy_as_a_real_one():
 def test_padded_eigenvectors_can_be_rehearsed():
     mechanism = MECHANISMS["eigenvectors"](timing="padded")
     words = {"grid": Grid.of(schema_of(2)), "spectrum": [5, 1], "rows": 9, "runs": 1, "seed": 5}
-    assert rehearsed_error(mechanism, loss=LOSSES["approximate"], **words).shape == (1,)
+    assert simulated_error(mechanism, loss=LOSSES["approximate"], **words).shape == (1,)

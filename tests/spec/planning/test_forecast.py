@@ -14,7 +14,7 @@ import pytest
 import privcov as pc
 from privcov.errors import ParameterError
 from privcov.mechanisms import MECHANISMS
-from privcov.mechanisms.rehearse import rehearsed_differences
+from privcov.mechanisms.simulation import simulated_differences
 from privcov.noise.randomness import rehearsal
 from privcov.planning.cache import remembered
 from privcov.planning.candidates import candidates
@@ -48,7 +48,7 @@ def compare(one, grid, runs):
     d = grid.dimension
     spectrum = np.geomspace(1, 0.01, d) / np.geomspace(1, 0.01, d).sum() * 0.7 * ROWS
     measured = summarize(
-        rehearsed_differences(
+        simulated_differences(
             one.mechanism, loss=one.loss, grid=grid, spectrum=spectrum.tolist(), rows=ROWS, runs=runs, seed=3
         )
     )
@@ -101,7 +101,7 @@ def test_the_worst_case_is_not_below_what_three_quite_different_tables_show(name
         predicted = forecast(mechanism, loss=loss, grid=grid, rows=ROWS)
         for shape in ([1, 0, 0, 0, 0], [0.4, 0.3, 0.1, 0.05, 0.05], [0.01] * 5):
             spectrum = [ROWS * share for share in shape]
-            errors = rehearsed_differences(
+            errors = simulated_differences(
                 mechanism, loss=loss, grid=grid, spectrum=spectrum, rows=ROWS, runs=60, seed=11
             )
             measured = np.sqrt((errors**2).sum(axis=(1, 2))) / ROWS

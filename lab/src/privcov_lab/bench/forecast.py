@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from privcov.mechanisms.rehearse import rehearsed_differences
+from privcov.mechanisms.simulation import simulated_differences
 from privcov.planning.candidates import candidates
 from privcov.planning.forecast import NORMS, forecast, summarize
 from privcov.privacy import ApproxDP, Loss, PureDP
@@ -118,7 +118,7 @@ def _measured(mechanism: Any, loss: Loss, grid: Grid, runs: int) -> tuple[list[f
     start, count = time.process_time(), 0
     while count < runs and (count == 0 or time.process_time() - start < SECONDS):
         parts.append(
-            rehearsed_differences(
+            simulated_differences(
                 mechanism,
                 loss=loss,
                 grid=grid,

@@ -21,7 +21,7 @@ from privcov.schema.grid import Grid
 from privcov.summing.gram import Gram
 
 
-def rehearsed_error(
+def simulated_error(
     mechanism: Mechanism,
     *,
     loss: Loss,
@@ -40,16 +40,16 @@ def rehearsed_error(
     >>> from privcov.privacy import ZCDP
     >>> grid = Grid(dimension=2, exponent=20, squared_norm_bound=2**40)
     >>> loss = ZCDP(rho=1, neighbours="replace-one")
-    >>> rehearsed_error(Separate(), loss=loss, grid=grid, spectrum=[90, 9], rows=99, runs=3, seed=1).shape
+    >>> simulated_error(Separate(), loss=loss, grid=grid, spectrum=[90, 9], rows=99, runs=3, seed=1).shape
     (3,)
     """
-    differences = rehearsed_differences(
+    differences = simulated_differences(
         mechanism, loss=loss, grid=grid, spectrum=spectrum, rows=rows, runs=runs, seed=seed
     )
     return np.asarray(np.sqrt((differences**2).sum(axis=(1, 2))))
 
 
-def rehearsed_differences(
+def simulated_differences(
     mechanism: Mechanism,
     *,
     loss: Loss,
