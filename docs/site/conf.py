@@ -15,8 +15,11 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).parent))
 
 import generated
+import mathematics
+import prose
 from pygments.lexer import RegexLexer
 from pygments.token import Comment, Generic, String, Text
+from sphinx.util import logging
 
 from privcov.version import __version__
 
@@ -31,6 +34,11 @@ root_doc = "index"
 source_suffix = {".md": "markdown"}
 exclude_patterns = ["_build", "site", "**/.ipynb_checkpoints", "reproduced/*/tables"]
 myst_heading_anchors = 3
+myst_enable_extensions = ["dollarmath"]
+myst_dmath_allow_digits = False  # a price is no formula
+myst_dmath_allow_space = False
+myst_fence_as_directive = ["math"]
+html_math_renderer = "mathml"
 pygments_style = "tango"
 pygments_dark_style = "monokai"
 
@@ -94,7 +102,9 @@ def contents(name: str, text: str) -> list[str]:
 
 
 def complete(_: Any, name: str, source: list[str]) -> None:
-    """Put in what follows from the source, then the list of pages that stand under this one."""
+    """Say what is wrong with a page; put in what follows from the source, then the pages that stand under this one."""
+    for line, fault in prose.faults(source[0], DOCS / f"{name}.md"):
+        logging.getLogger(__name__).warning(fault, location=(name, line))
     text = re.sub(
         r"^<!-- generated: ([\w-]+) -->$",
         lambda found: generated.PARTS[found[1]](),
@@ -122,6 +132,7 @@ def bars(_app: Any, _what: str, _name: str, _thing: Any, _options: Any, lines: l
 
 def setup(app: Any) -> None:
     """Called by Sphinx."""
+    mathematics.setup(app)
     app.add_lexer("console", Transcript)
     app.connect("source-read", complete)
     app.connect("env-get-outdated", outdated)
