@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import singledispatch
 
-from privcov.certificate import Certificate
+from privcov.certificate import Certificate, proof_address
 from privcov.models.association import NamedMatrix
 from privcov.models.ols import Fit
 from privcov.models.pca import PCAFit
@@ -80,7 +80,7 @@ def _(result: Certificate) -> str:
             "no public law" if result.law is None else f"{result.law.name}, scale {result.law.scale:.4g}",
         ),
         ("Arithmetic", result.arithmetic),
-        ("Proof", result.proof),
+        ("Proof", proof_address(result.proof, result.version)),
         ("Made", f"{result.created}, privcov {result.version}"),
     ]
     return card("Certificate", _rehearsal(result.randomness == "rehearsal"), facts(known))
