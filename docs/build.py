@@ -1,6 +1,6 @@
 """Build the documentation site into docs/_build: ``.venv/bin/python docs/build.py``.
 
-Needs the extra ``docs``. A broken link, a page that no section lists, spoilt mathematics or a faulty docstring is an error.
+Needs the extra ``docs``. A broken link, a page that no section lists, spoilt mathematics or a stale reference is an error.
 """
 
 from __future__ import annotations
