@@ -1,7 +1,7 @@
 """Python names as Markdown: their signatures and docstrings, and which names the reference describes.
 
-Nothing here names a module: results are found through what public functions say they return, the rest through what the guides
-import or mention. So a module that moves takes its description along.
+Nothing here names a module: results are found through what public functions say they return, the rest through what
+the guides import or mention. So a module that moves takes its description along.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ def _results(thing: Any) -> Iterator[type]:
         return
     for kind in inspect.getmro(thing):
         if kind.__module__.partition(".")[0] == "privcov":
-            for name, annotation in kind.__dict__.get("__annotations__", {}).items():
+            for name, annotation in inspect.get_annotations(kind).items():
                 if not name.startswith("_"):
                     yield from _classes(kind.__module__, annotation)
             for _, method in _methods(kind):
@@ -122,7 +122,9 @@ def described(thing: Any, address: str) -> str:
             parts.append(f"* `{name}`\n\n{_indented(markdown(text))}")
         for name, method in _methods(thing):
             head = signature(method, name, method=True, wrap=False)
-            if not isinstance(vars(thing)[name], FunctionType | classmethod | staticmethod):  # read, not called
+            if not isinstance(
+                vars(thing)[name], FunctionType | classmethod | staticmethod
+            ):  # read, not called
                 head = f"{name}: {_type(method.__annotations__.get('return', ''))}"
             parts.append(f"* `{head}`\n\n{_indented(markdown(inspect.getdoc(method) or ''))}")
     return "\n\n".join(part.rstrip() for part in parts if part.strip()) + "\n"
@@ -183,7 +185,7 @@ def _type(annotation: object) -> str:
 
 
 def markdown(docstring: str) -> str:
-    """A docstring (its indentation taken off) as Markdown: examples and drawings in fences, sections of NumPy's style as lists.
+    """A docstring, indentation taken off, as Markdown: examples and drawings in fences, NumPy's sections as lists.
 
     >>> markdown("Half of ``x``.\\n\\nParameters\\n----------\\nx : float\\n    A number.\\n")
     'Half of `x`.\\n\\n**Parameters**\\n\\n* `x` : float. A number.'
@@ -218,7 +220,7 @@ def _item(text: str) -> str:
 
 
 def prose(text: str) -> str:
-    """Running text of a docstring: code in single backticks, pages as links, and nothing that Markdown would take amiss."""
+    """Running text of a docstring: code in single backticks, pages as links, nothing that Markdown takes amiss."""
     pieces = re.split(r"(``.+?``|`[^`\n]+`)", text, flags=re.DOTALL)
     for i, piece in enumerate(pieces):
         if i % 2:

@@ -3,8 +3,8 @@
     .venv/bin/python docs/site/generated.py             write them anew
     .venv/bin/python docs/site/generated.py --check     say which pages are stale; exit code 1 if any is
 
-Such a part stands in its page between two comments. It is committed, so that it can be read without building anything, and
-a test and the site's build compare it with the source, so that it cannot disagree with the program.
+Such a part stands in its page between two comments. It is committed, so that it can be read without building
+anything, and a test and the site's build compare it with the source, so that it cannot disagree with the program.
 """
 
 from __future__ import annotations
@@ -28,6 +28,8 @@ from privcov.mechanisms import MECHANISMS, WITHDRAWN
 
 DOCS = Path(__file__).parents[1]
 SOURCE = Path(privcov.__file__).parent
+
+
 def commands() -> str:
     """Every command with its help, as ``--help`` prints it."""
     group = click.Context(cli.privcov, info_name="privcov")
@@ -143,7 +145,9 @@ PARTS: dict[str, Callable[[], str]] = {
     "more-names": more_names,
     "names": names,
 }
-_PART = re.compile(r"(?<=<!-- generated: )([\w-]+) -->\n.*?(?=<!-- end of generated -->$)", re.MULTILINE | re.DOTALL)
+_PART = re.compile(
+    r"(?<=<!-- generated: )([\w-]+) -->\n.*?(?=<!-- end of generated -->$)", re.MULTILINE | re.DOTALL
+)
 
 
 def refreshed(text: str) -> str:

@@ -1,7 +1,7 @@
 """Formulas become MathML when the site is built: nothing is left for a browser's script to do.
 
-Authors write formulas as they read in a terminal, with letters and signs of their own (ε, ‖, ≤, ², √). Three places are
-set: a fence ``math``, text between ``$`` and ``$`` in backticks, and in running text whatever carries a ``_`` or a ``^``.
+Authors write formulas as they read in a terminal, with letters and signs of their own (ε, ‖, ≤, ², √). Three places
+are set: a fence ``math``, code between two ``$``, and in running text whatever carries a ``_`` or a ``^``.
 ``latex`` puts LaTeX commands for the signs; the library ``latex2mathml`` makes MathML of them.
 """
 
@@ -69,7 +69,11 @@ def formulas(text: str) -> Iterator[tuple[str, bool]]:
     """
     done = 0
     for found in _ATOM.finditer(text):
-        before, base, scripts = text[max(0, found.start() - 1) : found.start()], found["base"][0], found["scripts"]
+        before, base, scripts = (
+            text[max(0, found.start() - 1) : found.start()],
+            found["base"][0],
+            found["scripts"],
+        )
         a_word = before.isalpha() and before not in _SMALL and base.isalpha()
         if scripts[0] == "_" and (base.isdigit() or (a_word and re.match("_[a-z]{2}", scripts))):
             continue
@@ -104,7 +108,9 @@ def latex(formula: str) -> str:
     >>> latex("‖D‖_F² ≤ √(2R)")
     '\\\\Vert D\\\\Vert _F^{2} \\\\le  \\\\sqrt{2R}'
     """
-    formula = re.sub(rf"√(?:({_ROUND})|(\d+|\w))", lambda f: rf"\sqrt{{{(f[1] or '')[1:-1] or f[2]}}}", formula)
+    formula = re.sub(
+        rf"√(?:({_ROUND})|(\d+|\w))", lambda f: rf"\sqrt{{{(f[1] or '')[1:-1] or f[2]}}}", formula
+    )
     for mark, small in (("^", RAISED), ("_", LOWERED)):
         runs = re.split(f"([{''.join(small)}]+)", formula)  # every second one is small
         runs[1::2] = [f"{mark}{{{''.join(small[sign] for sign in run)}}}" for run in runs[1::2]]
@@ -142,7 +148,9 @@ class Scripts(SphinxPostTransform):
         """Part each text with formulas in it."""
         for text in list(self.document.findall(nodes.Text)):
             above = text.parent
-            if isinstance(above, nodes.literal | nodes.FixedTextElement | nodes.raw | nodes.math | nodes.comment):
+            if isinstance(
+                above, nodes.literal | nodes.FixedTextElement | nodes.raw | nodes.math | nodes.comment
+            ):
                 continue
             if not re.search("[_^]", text):
                 continue

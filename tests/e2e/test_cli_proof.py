@@ -44,7 +44,9 @@ def test_every_mechanism_has_a_page_that_can_be_printed():
     assert {Path(made.proof).stem for made in MECHANISMS.values()} <= set(PAGES)
 
 
-@pytest.mark.parametrize("form", ["proofs/gaussian", f"proofs/gaussian@{__version__}", "docs/proofs/gaussian.md"])
+@pytest.mark.parametrize(
+    "form", ["proofs/gaussian", f"proofs/gaussian@{__version__}", "docs/proofs/gaussian.md"]
+)
 def test_a_page_can_be_asked_for_by_its_address(form, capsys):
     assert run(capsys, "proof", form)[1] == PAGES["gaussian"]
 
@@ -84,7 +86,9 @@ def test_what_show_prints_of_a_release_leads_to_its_proof_and_the_file_is_as_bef
     )
     release.save(tmp_path / "people.release.json")
     said = " ".join(run(capsys, "show", str(tmp_path / "people.release.json"))[1].split())
-    command = re.search(rf"Proof: proofs/laplace@{re.escape(__version__)} \((privcov proof laplace)\)\.", said)
+    command = re.search(
+        rf"Proof: proofs/laplace@{re.escape(__version__)} \((privcov proof laplace)\)\.", said
+    )
     assert command is not None, said
     assert run(capsys, *shlex.split(command[1])[1:])[1] == PAGES["laplace"]
     stored = json.loads((tmp_path / "people.release.json").read_text())
@@ -92,7 +96,8 @@ def test_what_show_prints_of_a_release_leads_to_its_proof_and_the_file_is_as_bef
 
 
 @pytest.mark.parametrize(
-    "stated", ["docs/proofs/../x.md", "docs/proofs/a b.md", "https://example.org/x.md", "docs/proofs/x.md; rm y"]
+    "stated",
+    ["docs/proofs/../x.md", "docs/proofs/a b.md", "https://example.org/x.md", "docs/proofs/x.md; rm y"],
 )
 def test_a_text_that_is_no_page_never_becomes_a_command(stated):
     assert proof_address(stated, "1") == stated

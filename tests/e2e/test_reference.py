@@ -18,7 +18,9 @@ sys.path.insert(0, str(SITE))
 import described  # noqa: E402
 import generated  # noqa: E402
 
-PAGES = {str(page.relative_to(generated.DOCS)): page.read_text(encoding="utf-8") for page in generated.pages()}
+PAGES = {
+    str(page.relative_to(generated.DOCS)): page.read_text(encoding="utf-8") for page in generated.pages()
+}
 
 
 @pytest.mark.parametrize("page", PAGES)
@@ -72,7 +74,8 @@ def test_a_guide_that_names_what_is_not_there_is_found(tmp_path, monkeypatch):
         ("A.\n\n>>> 1 + 1\n2\n", "A.\n\n```pycon\n>>> 1 + 1\n2\n```"),
         ("A.\n\n    drawn\n      so\n", "A.\n\n```text\ndrawn\n  so\n```"),
         (
-            "A.\n\nParameters\n----------\nx : float\n    How far,\n    in metres.\ny\n    Other.\n\nRaises\n------\nE\n    Never.",
+            "A.\n\nParameters\n----------\nx : float\n    How far,\n    in metres.\ny\n    Other.\n\n"
+            "Raises\n------\nE\n    Never.",
             "A.\n\n**Parameters**\n\n* `x` : float. How far, in metres.\n* `y`. Other.\n\n**Raises**\n\n* `E`. Never.",
         ),
     ],

@@ -212,4 +212,6 @@ def test_no_proof_page_shows_a_raw_script(site):
     for path in (site / "proofs").glob("*.html"):
         article = re.search(r"<article.*</article>", path.read_text(encoding="utf-8"), re.DOTALL)
         text = re.sub(r"<(math|pre|code)\b.*?</\1>|<[^>]+>", "", article[0], flags=re.DOTALL)
-        assert [word for word in re.findall(r"\S*[_^]\S*", text) if not re.match(r"\w+_\w+", word)] == [], path.name
+        assert [word for word in re.findall(r"\S*[_^]\S*", text) if not re.match(r"\w+_\w+", word)] == [], (
+            path.name
+        )

@@ -19,8 +19,8 @@ from privcov.version import __version__
 def command(name: str | None, as_json: bool) -> None:
     """Print the proof page NAME, or list all of them.
 
-    A certificate names its page by an address such as proofs/gaussian@0.1.0: the page, and the version of privcov that made
-    the release. The page printed is that of the version installed here, as Markdown.
+    A certificate's page has an address such as proofs/gaussian@0.1.0: the page, and the version of privcov that
+    made the release. The page printed is that of the version installed here, as Markdown.
 
     Example: privcov proof gaussian
     """
