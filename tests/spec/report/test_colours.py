@@ -5,12 +5,14 @@ from __future__ import annotations
 import itertools
 import re
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 import privcov as pc
 from privcov.mechanisms import MECHANISMS
 from privcov.planning import figure as planned
+from privcov.planning.signal import SignalRange
 from privcov.report import colours, figures
 from privcov.report.drawing import THEME, Line, curves
 from privcov.report.drawing.theme import line_style
@@ -56,9 +58,10 @@ def test_on_paper_of_which_nothing_is_known_a_line_can_be_seen():
         assert min(contrast(colours.between(pair), paper) for paper in colours.PAPER) > 1.8
 
 
-def test_a_plan_s_figure_the_workbench_and_the_manual_agree_on_a_mechanism(tmp_path, monkeypatch):
-    schema = pc.Schema.from_dict({"columns": {"a": {"lower": 0, "upper": 1}, "b": {"lower": 0, "upper": 1}}})
-    plan = pc.plan(schema=schema, rows=1000, loss=pc.PureDP(epsilon=1, neighbours="replace-one"))
+def test_the_figure_of_a_plan_and_the_style_sheet_of_pages_agree_on_a_mechanism(tmp_path, monkeypatch):
+    schema = pc.Schema.from_dict({"columns": {"a": {"lower": 0, "upper": 1}}})
+    loss = pc.PureDP(epsilon=1, neighbours="replace-one")
+    plan = SimpleNamespace(schema=schema, rows=9, loss=loss, forecasts=(), signal=SignalRange.of(schema))
     monkeypatch.setattr(
         planned, "curves", lambda *_, **__: {name: [(1.0, 2.0), (2.0, 1.0)] for name in MECHANISMS}
     )
