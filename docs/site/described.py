@@ -171,7 +171,8 @@ def signature(thing: Any, address: str, *, method: bool = False, wrap: bool = Tr
             text += f": {_type(parameter.annotation)}"
         if parameter.default is not parameter.empty:
             text += " = " if parameter.annotation is not parameter.empty else "="
-            text += "…" if repr(parameter.default).startswith("<") else repr(parameter.default)
+            default = repr(parameter.default)
+            text += "…" if default.startswith("<") or len(default) > 40 else default
         written.append(text)
     back = "" if given.return_annotation in (given.empty, None) else f" -> {_type(given.return_annotation)}"
     line = f"{address}({', '.join(written)}){back}"
