@@ -1,6 +1,7 @@
 """Build the documentation site into docs/_build: ``.venv/bin/python docs/build.py``.
 
-Needs the extra ``docs``. A broken link, a page that no section lists or a faulty docstring is an error.
+Needs the extra ``docs``. A broken link, a page that no section lists, spoilt mathematics and a stale reference are
+errors.
 """
 
 from __future__ import annotations

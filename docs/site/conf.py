@@ -2,7 +2,8 @@
 
 ``docs/build.py`` runs this. Pages are plain Markdown that reads as well in a file browser: there are no
 directives in them. What a page cannot say by itself is put in when it is read: the pages of a section, in the
-order in which its README links them, and parts that follow from the source (``generated.py``).
+order in which its README links them. Formulas are set by ``mathematics.py``; ``prose.py`` and ``generated.py`` say what
+is wrong with a page.
 """
 
 from __future__ import annotations
@@ -15,8 +16,11 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).parent))
 
 import generated
+import mathematics
+import prose
 from pygments.lexer import RegexLexer
 from pygments.token import Comment, Generic, String, Text
+from sphinx.util import logging
 
 from privcov.version import __version__
 
@@ -26,11 +30,16 @@ SECTIONS = ("learn", "do", "explain", "proofs", "refuted", "reproduced", "refere
 project = "privcov"
 author = "The privcov authors"
 release = version = __version__
-extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
+extensions = ["myst_parser"]
 root_doc = "index"
 source_suffix = {".md": "markdown"}
 exclude_patterns = ["_build", "site", "**/.ipynb_checkpoints", "reproduced/*/tables"]
 myst_heading_anchors = 3
+myst_enable_extensions = ["dollarmath"]
+myst_dmath_allow_digits = False  # a price is no formula
+myst_dmath_allow_space = False
+myst_fence_as_directive = ["math"]
+html_math_renderer = "mathml"
 pygments_style = "tango"
 pygments_dark_style = "monokai"
 
@@ -43,13 +52,6 @@ html_use_index = False
 html_show_sphinx = False
 html_show_copyright = False
 html_theme_options = {"navigation_with_keys": True}
-
-autodoc_member_order = "bysource"
-autodoc_typehints = "signature"
-autodoc_preserve_defaults = True
-autodoc_class_signature = "mixed"
-toc_object_entries = False
-python_maximum_signature_line_length = 80
 
 
 class Transcript(RegexLexer):
@@ -94,35 +96,17 @@ def contents(name: str, text: str) -> list[str]:
 
 
 def complete(_: Any, name: str, source: list[str]) -> None:
-    """Put in what follows from the source, then the list of pages that stand under this one."""
-    text = re.sub(
-        r"^<!-- generated: ([\w-]+) -->$",
-        lambda found: generated.PARTS[found[1]](),
-        source[0],
-        flags=re.MULTILINE,
-    )
-    if pages := contents(name, text):
-        text += "\n\n```{toctree}\n:hidden:\n:maxdepth: 2\n\n" + "\n".join(pages) + "\n```\n"
-    source[0] = text
-
-
-def outdated(_app: Any, env: Any, _added: set[str], _changed: set[str], _removed: set[str]) -> list[str]:
-    """Pages with generated parts are read again at every build: what they follow from is not theirs."""
-    return [
-        name
-        for name in env.all_docs
-        if "<!-- generated:" in Path(env.doc2path(name)).read_text(encoding="utf-8")
-    ]
-
-
-def bars(_app: Any, _what: str, _name: str, _thing: Any, _options: Any, lines: list[str]) -> None:
-    """|mean| in a docstring is an absolute value; to Sphinx it would be a substitution."""
-    lines[:] = [re.sub(r"\|(\w+)\|", r"\\|\1\\|", line) if ">>>" not in line else line for line in lines]
+    """Say what is wrong with a page; put in the pages that stand under this one."""
+    for line, fault in prose.faults(source[0], DOCS / f"{name}.md"):
+        logging.getLogger(__name__).warning(fault, location=(name, line))
+    if generated.stale(source[0]):
+        logging.getLogger(__name__).warning("stale; run docs/site/generated.py", location=name)
+    if pages := contents(name, source[0]):
+        source[0] += "\n\n```{toctree}\n:hidden:\n:maxdepth: 2\n\n" + "\n".join(pages) + "\n```\n"
 
 
 def setup(app: Any) -> None:
     """Called by Sphinx."""
+    mathematics.setup(app)
     app.add_lexer("console", Transcript)
     app.connect("source-read", complete)
-    app.connect("env-get-outdated", outdated)
-    app.connect("autodoc-process-docstring", bars)

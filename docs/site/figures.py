@@ -17,6 +17,7 @@ from privcov.planning.figure import curves
 from privcov.planning.forecast import forecast
 from privcov.privacy import Loss
 from privcov.report import figures
+from privcov.report.colours import place_of
 from privcov.schema.grid import Grid
 
 HOME = Path(__file__).parents[1] / "explain" / "figures"
@@ -73,7 +74,7 @@ def draw(name: str, panels: list[tuple[str, Curves]], *, across: str, up: str) -
     plt = figures.pyplot(path, force=True)
     plt.rcParams["svg.fonttype"] = "none"  # letters as letters: half the size, and they can be searched
     figure, both = plt.subplots(1, 2, figsize=(8.4, 5.2), sharey=True, layout="constrained")
-    looks = {each: figures.style(place) for place, each in enumerate(MECHANISMS)}
+    looks = {each: figures.style(place_of(each)) for each in MECHANISMS}
     known: dict[str, Any] = {}
     for axes, (title, lines) in zip(both, panels, strict=True):
         for each, line in lines.items():

@@ -1,50 +1,33 @@
-"""The parts of the reference that follow from the source: commands, error codes, names, mechanisms.
+"""The parts of the manual that follow from the source: commands, error codes, names, mechanisms, decisions.
 
-A page holds ``<!-- generated: commands -->`` on a line of its own, and the text made here stands in its place
-when the site is built. So the reference cannot disagree with the program.
+    .venv/bin/python docs/site/generated.py             write them anew
+    .venv/bin/python docs/site/generated.py --check     say which pages are stale; exit code 1 if any is
+
+Such a part stands in its page between two comments. It is committed, so that it can be read without building
+anything, and a test and the site's build compare it with the source, so that it cannot disagree with the program.
 """
 
 from __future__ import annotations
 
 import ast
-import inspect
 import re
+import sys
 from collections.abc import Callable, Iterator
 from importlib import import_module
 from pathlib import Path
 
 import click
 
+sys.path.insert(0, str(Path(__file__).parent))
+
+import described
+
 import privcov
 from privcov import cli, errors
 from privcov.mechanisms import MECHANISMS, WITHDRAWN
 
+DOCS = Path(__file__).parents[1]
 SOURCE = Path(privcov.__file__).parent
-ESTIMATORS = ("PrivateCovariance", "PrivatePCA", "PrivateRidge", "PrivateLinearRegression")
-MORE = {
-    "privcov.models.ols": ["Fit"],
-    "privcov.models.ridge": ["RidgeFit", "RidgePath"],
-    "privcov.models.pca": ["PCAFit", "principal_angles"],
-    "privcov.models.association": ["correlation", "partial_correlation", "precision", "mahalanobis"],
-    "privcov.models.interop": ["to_pandas", "to_polars", "to_latex"],
-    "privcov.planning.plan": ["Plan"],
-    "privcov.planning.forecast": ["Forecast"],
-    "privcov.releases.certificate": ["Certificate"],
-    "privcov.verification.verify": ["Verdict"],
-    "privcov.releases.keyfiles": ["write", "read_private", "read_public"],
-    "privcov.releases.signing": ["keygen"],
-    "privcov.engines": ["Local", "Dask", "Spark"],
-    "privcov.audit": ["audit"],
-    "privcov.unbounded": ["GaussianEstimate", "load", "expected_error", "estimate_mean", "estimate_scale"],
-    "privcov.accounting": [
-        "gaussian_delta",
-        "gaussian_mu",
-        "zcdp_to_approx",
-        "approx_to_zcdp",
-        "pure_to_zcdp",
-    ],
-    "privcov.noise.randomness": ["rehearsal"],
-}
 
 
 def commands() -> str:
@@ -118,16 +101,10 @@ def _escaped(text: str) -> str:
 def decisions() -> str:
     """Every page of docs/decisions, in order, with its title."""
     lines = []
-    for page in sorted((Path(__file__).parents[1] / "decisions").glob("[0-9]*.md")):
+    for page in sorted((DOCS / "decisions").glob("[0-9]*.md")):
         title = page.read_text(encoding="utf-8").splitlines()[0].lstrip("# ")
         lines.append(f"* [{page.stem[:4]}]({page.name}): {title.removeprefix(page.stem[:4]).strip(' ·.')}")
     return "\n".join(lines)
-
-
-def reproduced() -> str:
-    """The line of the first page that leads to the reproductions, once there are any."""
-    there = (Path(__file__).parents[1] / "reproduced" / "README.md").exists()
-    return "| compare with the papers | [reproduced](reproduced/README.md) |" if there else ""
 
 
 def mechanisms() -> str:
@@ -144,26 +121,20 @@ def mechanisms() -> str:
 
 def names() -> str:
     """The public names of the package, one by one, from their docstrings."""
-    public = [name for name in privcov.__all__ if name != "__version__"]
-    return "\n".join(_directive(f"privcov.{name}", name) for name in [*public, *ESTIMATORS])
+    return "\n".join(
+        f"## {name}\n\n{described.described(thing, f'privcov.{name}')}"
+        for name, thing in described.public().items()
+    )
 
 
 def more_names() -> str:
-    """What the guides use beside them, by module."""
+    """What stands beside them, by module."""
     parts = []
-    for module, listed in MORE.items():
+    for module, listed in described.more().items():
         parts.append(f"## {module}\n")
-        parts += [_directive(f"{module}.{name}") for name in listed]
+        for name in listed:
+            parts.append(described.described(getattr(import_module(module), name), f"{module}.{name}"))
     return "\n".join(parts)
-
-
-def _directive(name: str, title: str | None = None) -> str:
-    module, _, last = name.rpartition(".")
-    kind, members = "function", ""
-    if inspect.isclass(getattr(import_module(module), last)):
-        kind, members = "class", "   :members:\n   :exclude-members: set_fit_request, set_score_request\n"
-    heading = f"## {title}\n\n" if title else ""
-    return f"{heading}```{{eval-rst}}\n.. auto{kind}:: {name}\n{members}```\n"
 
 
 PARTS: dict[str, Callable[[], str]] = {
@@ -173,5 +144,37 @@ PARTS: dict[str, Callable[[], str]] = {
     "mechanisms": mechanisms,
     "more-names": more_names,
     "names": names,
-    "reproduced": reproduced,
 }
+_PART = re.compile(
+    r"(?<=<!-- generated: )([\w-]+) -->\n.*?(?=<!-- end of generated -->$)", re.MULTILINE | re.DOTALL
+)
+
+
+def refreshed(text: str) -> str:
+    """The text of a page, with its generated parts as the source has them now."""
+    return _PART.sub(lambda found: f"{found[1]} -->\n\n{PARTS[found[1]]().strip()}\n\n", text)
+
+
+def stale(text: str) -> bool:
+    """Whether a page says other words than the source; how lines are broken is left to the library that breaks them."""
+    return refreshed(text).split() != text.split()
+
+
+def pages() -> list[Path]:
+    """Those with generated parts."""
+    found = [page for page in sorted(DOCS.rglob("*.md")) if "_build" not in page.parts]
+    return [page for page in found if _PART.search(page.read_text(encoding="utf-8"))]
+
+
+def main() -> int:
+    """Write or check every page with generated parts."""
+    old = [page for page in pages() if stale(page.read_text(encoding="utf-8"))]
+    for page in old:
+        print(f"{'stale: ' if '--check' in sys.argv else 'wrote '}{page.relative_to(DOCS.parent)}")
+        if "--check" not in sys.argv:
+            page.write_text(refreshed(page.read_text(encoding="utf-8")), encoding="utf-8")
+    return 1 if old and "--check" in sys.argv else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

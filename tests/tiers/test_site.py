@@ -6,8 +6,10 @@ Takes some 15 seconds of CPU time and the extra ``docs``; without it these tests
 from __future__ import annotations
 
 import re
+import shutil
 import subprocess
 import sys
+from collections.abc import Callable
 from html.parser import HTMLParser
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
@@ -17,6 +19,7 @@ import pytest
 pytest.importorskip("sphinx", reason="the site needs pip install 'privcov[docs]'")
 pytest.importorskip("furo", reason="the site needs pip install 'privcov[docs]'")
 pytest.importorskip("myst_parser", reason="the site needs pip install 'privcov[docs]'")
+pytest.importorskip("latex2mathml", reason="the site needs pip install 'privcov[docs]'")
 
 ROOT = Path(__file__).parents[2]
 # What a browser fetches without being asked: attribute by element.
@@ -58,14 +61,35 @@ def elsewhere(address: str) -> bool:
     return bool(parts.netloc) or parts.scheme not in ("", "data")
 
 
+def build(docs: Path, place: Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, docs / "build.py", "-o", place], capture_output=True, text=True, check=False
+    )
+
+
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     place = tmp_path_factory.mktemp("site")
-    done = subprocess.run(
-        [sys.executable, ROOT / "docs" / "build.py", "-o", place], capture_output=True, text=True, check=False
-    )
+    done = build(ROOT / "docs", place)
     assert done.returncode == 0, done.stdout + done.stderr
     return place
+
+
+@pytest.fixture
+def one_page(tmp_path: Path) -> Callable[[str], tuple[str, str]]:
+    """Builds a site of one page; gives what was printed, and the page."""
+
+    def made(text: str) -> tuple[str, str]:
+        docs, place = tmp_path / "docs", tmp_path / "site"
+        shutil.copytree(ROOT / "docs" / "site", docs / "site", dirs_exist_ok=True)
+        shutil.copy(ROOT / "docs" / "build.py", docs)
+        (docs / "other.md").write_text("---\norphan: true\n---\n# Other\n", encoding="utf-8")
+        (docs / "index.md").write_text(f"# A page\n\n{text}\n", encoding="utf-8")
+        done = build(docs, place)
+        assert (done.returncode == 0) == (done.stderr == ""), done.stderr
+        return done.stderr, (place / "index.html").read_text(encoding="utf-8")
+
+    return made
 
 
 @pytest.fixture(scope="module")
@@ -147,3 +171,47 @@ def test_the_reference_holds_every_command_error_code_and_public_name(site):
 )
 def test_a_page_that_loads_from_elsewhere_would_be_seen(html, found):
     assert any(map(elsewhere, Page(html).loads)) is found
+
+
+FAULTS = {
+    "Both ‖D‖_* ≤ ‖P‖_* and more.": "became emphasis",
+    "The norms ‖·‖_F, ‖·‖_2 and ‖·‖_* of a matrix.": "became emphasis",
+    "A product a*b*c of three.": "became emphasis",
+    "Where x<d>y holds.": "taken for HTML",
+    "$`\\frac{1}{2`$ has a brace too few.": "no MathML",
+    "$`\\nosuchthing x`$ is no command.": "no MathML",
+    "E_{x}_{y} has two subscripts.": "no MathML",
+    "What follows is on other.md.": "named and not linked",
+    "See `docs/proofs/nowhere.md`.": "named and not linked",
+    "See [there](nowhere.md).": "nowhere.md",
+}
+
+
+def test_the_build_fails_on_spoilt_mathematics_and_on_pages_that_are_not_linked(one_page):
+    said = one_page("\n\n".join(FAULTS))[0]
+    for line, fault in enumerate(FAULTS.values()):
+        assert re.search(rf"index.md:{3 + 2 * line}: WARNING: .*{fault}", said), fault
+
+
+def test_formulas_are_mathml_wherever_they_stand(one_page):
+    said, page = one_page(
+        "Let $`‖D‖_* ≤ Δ`$ and *‖D‖_F²* and `x_i`, not noise_std; it costs $5.\n\n```math\n\\frac{ε²}{√2}\n```\n"
+    )
+    assert said == ""
+    assert page.count("<math") == 3
+    assert "<msub><mi>&#x02016;</mi><mo>&#x0002A;</mo></msub><mo>&#x02264;</mo>" in page
+    assert re.search(r"<em>‖D<math[^>]*><mrow><msubsup>", page)  # emphasis that is meant stays
+    assert "<mfrac>" in page
+    assert "<msqrt>" in page
+    assert "<code" in page
+    assert "noise_std; it costs $5" in page
+
+
+def test_no_proof_page_shows_a_raw_script(site):
+    """What is left of ``_`` and ``^`` outside code is a name of a program."""
+    for path in (site / "proofs").glob("*.html"):
+        article = re.search(r"<article.*</article>", path.read_text(encoding="utf-8"), re.DOTALL)
+        text = re.sub(r"<(math|pre|code)\b.*?</\1>|<[^>]+>", "", article[0], flags=re.DOTALL)
+        assert [word for word in re.findall(r"\S*[_^]\S*", text) if not re.match(r"\w+_\w+", word)] == [], (
+            path.name
+        )

@@ -38,6 +38,7 @@ COMMANDS = {
     "report": ("privcov.cli.report", "Write a release as a page: promise, matrix, models, how to cite it."),
     "serve": ("privcov.cli.serve", "Open the workbench: a page on this machine to plan, release and read."),
     "mechanisms": ("privcov.cli.mechanisms", "List every mechanism, its guarantee and its proof."),
+    "proof": ("privcov.cli.proof", "Print the proof page that a certificate names."),
     "audit": ("privcov.cli.audit", "Try to refute what a mechanism promises."),
 }
 LABORATORY = {

@@ -7,6 +7,7 @@ from typing import Any
 import click
 
 from privcov.cli.output import json_option, print_json, say
+from privcov.version import __version__
 
 
 @click.command(name="mechanisms")
@@ -17,6 +18,7 @@ def command(as_json: bool) -> None:
     Example: privcov mechanisms --json
     """
     from privcov.mechanisms import DEFAULTS, MECHANISMS, WITHDRAWN
+    from privcov.releases.certificate import proof_address
 
     listed: list[dict[str, Any]] = [
         {
@@ -38,7 +40,7 @@ def command(as_json: bool) -> None:
         say(f"{m['name']}: {', '.join(m['guarantee'])}{default}")
         say(f"    {m['summary']}")
         say(f"    best at: {m['best_at']}")
-        say(f"    proof:   {m['proof']}")
+        say(f"    proof:   {proof_address(m['proof'], __version__)}")
     say("\nAny of them can have a private row norm in front (--row-norm private); adaptive has its own.")
     for name, reason in WITHDRAWN.items():
         say(f"refused: {name}: {reason}")

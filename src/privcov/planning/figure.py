@@ -15,6 +15,7 @@ from privcov.planning.forecast import Step, forecast, steps
 from privcov.planning.plan import Plan
 from privcov.privacy import Loss, display
 from privcov.report import figures
+from privcov.report.colours import place_of
 from privcov.schema.grid import Grid
 
 POINTS = 13
@@ -58,10 +59,9 @@ def draw(
     worst = {made.mechanism.name for made in plan.forecasts if made.basis == "worst case"}
     axes.axhspan(low, high, color="0.9", zorder=0)
     axes.axhline(low / 2, color="0.6", linewidth=0.8, linestyle=(0, (1, 2)), zorder=1)
-    for place, (name, line) in enumerate(_ordered(lines)):
-        axes.plot(
-            *zip(*line, strict=True), **figures.style(place), label=("≤ " if name in worst else "") + name
-        )
+    for name, line in _ordered(lines):
+        look = figures.style(place_of(name))
+        axes.plot(*zip(*line, strict=True), **look, label=("≤ " if name in worst else "") + name)
     word = "rho" if plan.loss.kind == "zcdp" else "epsilon"
     axes.axvline(float(plan.loss.amounts[word]), color="0.4", linewidth=0.8, zorder=1)
     axes.set(

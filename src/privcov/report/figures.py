@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from privcov.errors import OutputError, ParameterError
+from privcov.report.colours import LINES, following_the_page
 from privcov.text import files
 
-_COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")  # Okabe and Ito
 _DASHES: tuple[Any, ...] = ("-", "--", "-.", (0, (1, 1.2)), (0, (5, 1, 1, 1, 1, 1)))
 _MARKS = "osD^vPX<>*hd|"
 _SAME_BYTES: dict[str, dict[str, None]] = {".svg": {"Date": None}, ".pdf": {"CreationDate": None}, ".png": {}}
@@ -38,9 +38,12 @@ def pyplot(path: str | Path, *, force: bool) -> Any:
 
 
 def style(place: int) -> dict[str, Any]:
-    """The look of the line in this place: colour, dash pattern and marker, so that print in grey will do."""
+    """The look of the line in this place: colour, dash pattern and marker, so that print in grey will do.
+
+    The place of a mechanism is ``colours.place_of(name)``, in every figure.
+    """
     return {
-        "color": _COLOURS[place % len(_COLOURS)],
+        "color": LINES[place % len(LINES)][0],
         "linestyle": _DASHES[place % len(_DASHES)],
         "marker": _MARKS[place % len(_MARKS)],
         "markersize": 3.8,
@@ -57,11 +60,17 @@ def clear(axes: Any) -> None:
 
 
 def save(figure: Any, *paths: str | Path, force: bool) -> None:
-    """Write the figure to each path, whole or not at all, the same bytes each time, and forget it."""
+    """Write the figure to each path, whole or not at all, the same bytes each time, and forget it.
+
+    An SVG has tones for a dark page as well.
+    """
     import matplotlib.pyplot
 
     for path in paths:
         suffix, made = Path(path).suffix, io.BytesIO()
         figure.savefig(made, format=suffix[1:], dpi=150, metadata=_SAME_BYTES[suffix])
-        files.write(path, made.getvalue(), force=force)
+        drawn = made.getvalue()
+        files.write(
+            path, following_the_page(drawn.decode()).encode() if suffix == ".svg" else drawn, force=force
+        )
     matplotlib.pyplot.close(figure)

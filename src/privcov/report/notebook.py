@@ -8,7 +8,7 @@ from privcov.models.association import NamedMatrix
 from privcov.models.ols import Fit
 from privcov.models.pca import PCAFit
 from privcov.models.ridge import RidgeFit, RidgePath
-from privcov.releases.certificate import Certificate
+from privcov.releases.certificate import Certificate, proof_address
 from privcov.releases.release import Release
 from privcov.report import words
 from privcov.report.drawing import Estimate, Line, Markup, coefficients, curves, heat_map, tag
@@ -80,7 +80,7 @@ def _(result: Certificate) -> str:
             "no public law" if result.law is None else f"{result.law.name}, scale {result.law.scale:.4g}",
         ),
         ("Arithmetic", result.arithmetic),
-        ("Proof", result.proof),
+        ("Proof", proof_address(result.proof, result.version)),
         ("Made", f"{result.created}, privcov {result.version}"),
     ]
     return card("Certificate", _rehearsal(result.randomness == "rehearsal"), facts(known))

@@ -6,6 +6,7 @@ import math
 from textwrap import fill
 
 from privcov.privacy import Neighbours, display
+from privcov.releases.certificate import proof_address
 from privcov.releases.release import Release
 from privcov.report.doubts import ODDS, doubts
 from privcov.schema import Numeric
@@ -52,7 +53,7 @@ def change(release: Release) -> str:
 
 
 def particulars(release: Release) -> list[str]:
-    """What the promise rests on: rows, mechanism, arithmetic, noise, bounds, timing; a sentence each."""
+    """What the promise rests on: rows, mechanism, proof, arithmetic, noise, bounds, timing; a sentence each."""
     certificate = release.certificate
     rows = (
         f"The number of rows, {release.rows:,}, is public."
@@ -65,7 +66,8 @@ def particulars(release: Release) -> list[str]:
     }[certificate.arithmetic]
     return [
         rows,
-        f"Mechanism: {certificate.mechanism}; proof: {certificate.proof}.",
+        f"Mechanism: {certificate.mechanism}.",
+        f"Proof: {proof_address(certificate.proof, certificate.version)}.",
         exact,
         _noise(release),
         f"Declared public: {_bounds(release)}.",

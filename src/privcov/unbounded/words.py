@@ -7,6 +7,7 @@ from textwrap import fill
 import numpy as np
 
 from privcov.privacy import display
+from privcov.releases.certificate import proof_address
 from privcov.report.tables import matrix, table
 from privcov.text.aligning import cut
 from privcov.unbounded.estimate import GaussianEstimate
@@ -45,7 +46,8 @@ def promised(estimate: GaussianEstimate) -> list[str]:
     spent = ", ".join(f"{step} {display(rho)}" for step, rho in made.budget)
     return [
         f"The promise: {made.loss}, for every table of {made.rows} rows; the number of rows is public.",
-        f"Mechanism: {made.mechanism}; proof: {made.proof}.",
+        f"Mechanism: {made.mechanism}.",
+        f"Proof: {proof_address(made.proof, made.version)}.",
         f"Public facts it rests on: {facts}.",
         f"Spent of rho: {spent}.",
         "How good it is depends on how Gaussian the rows are, and on the public facts: this file cannot tell.",

@@ -12,6 +12,7 @@ from privcov.planning.forecast import Forecast
 from privcov.planning.signal import SignalRange
 from privcov.planning.targets import Target
 from privcov.privacy import decimal_text, display
+from privcov.report.colours import place_of
 from privcov.report.drawing import Line, curves
 from privcov.schema import Schema
 from privcov.schema.grid import Grid
@@ -73,7 +74,7 @@ def drawn(
             elif isinstance(found, Task):
                 pending.append(found)
         if len(points) > 1:
-            lines.append(Line(name=name, points=points, bold=name == taken))
+            lines.append(Line(name=name, points=points, bold=name == taken, place=place_of(name)))
     lines.sort(key=lambda line: (not line.bold, line.points[len(line.points) // 2][1]))
     signal = SignalRange.of(asked.schema)
     mine = asked.loss.amounts[word]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 
 import pytest
@@ -11,6 +12,7 @@ from privcov.cli.losses import EPSILON_POLICY_CAP
 from privcov.planning.invert import answer
 from privcov.planning.moments import PublicMoments
 from privcov.planning.targets import Target
+from privcov.report.colours import place_of
 from privcov.web import losses
 from privcov.web.simulating import Simulator
 
@@ -52,6 +54,9 @@ def test_the_page_shows_the_laws_of_the_plan_line_by_line(served, draft, plan):
     assert [line["mean"] for line in told["columns"]] == [f"{c.mean:.3g}" for c in plan.columns()]
     assert set(told["pending"]) == {"eigenvectors", "kapralov-talwar", "power-method", "matrix-bingham"}
     assert all(name in told["chart"] for name in LAWS)
+    for name in LAWS:  # in the colour that the mechanism has everywhere
+        look = rf"<title>{name}</title><path[^>]*var\(--line-{place_of(name) + 1},"
+        assert re.search(look, told["chart"]), name
 
 
 @pytest.mark.slow

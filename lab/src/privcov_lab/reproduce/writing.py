@@ -37,7 +37,6 @@ _STYLE = """
   --ink: #1c2430; --quiet: #5b6675; --paper: #ffffff; --rule: #d9dee5; --soft: #f4f6f8; }
 @media (prefers-color-scheme: dark) {
   :root { --ink: #e6e9ee; --quiet: #9aa5b4; --paper: #14181e; --rule: #2d3540; --soft: #1b2129; }
-  figure img { background: #ffffff; border-radius: 4px; padding: 0.5rem; }
 }
 body { margin: 0 auto; max-width: 68rem; padding: 2rem 1.25rem 4rem; color: var(--ink); background: var(--paper);
   font: 16px/1.55 system-ui, sans-serif; }

@@ -10,7 +10,7 @@ Every chart is a function from plain numbers to a ``Markup``, a ``str`` that is 
     ranges(rows, *, title, description="")                                 rows: [Range(…), …]
 
     Estimate(name=, value=, low=None, high=None)     an infinite end becomes an arrow; without ends, a point
-    Line(name=, points=[(x, y), …], bold=False)      points that a log axis cannot show are left out
+    Line(name=, points=[(x, y), …], bold=False, place=None)    points that a log axis cannot show are left out
     Range(name=, low=, high=, value=, spread=None, noise=None)             a column within its declared bounds
     here=(x, "your ε")   band=(low, high, "range of the matrix itself")    useful=(y, "useful below")
 

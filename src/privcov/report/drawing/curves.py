@@ -20,6 +20,8 @@ class Line:
     name: str
     points: Sequence[tuple[float, float]]
     bold: bool = False
+    place: int | None = None
+    """The look: a place in the table of colours. None: the place in the order given."""
 
 
 def curves(
@@ -64,8 +66,8 @@ def curves(
         parts.append(rule(at, foot, at, head - 6, stroke_width=1.4))
         side = "end" if at > (left + x.end) / 2 else "start"
         parts.append(label(here[1], at, head - 10, font_size=SMALL, text_anchor=side, font_weight="600"))
-    for place, line in enumerate(lines):
-        parts.append(_line(line, place, x, y))
+    for order, line in enumerate(lines):
+        parts.append(_line(line, _look(line, order), x, y))
     names, room = _names(lines, width, height)
     return chart([*parts, *names], title=title, description=description, width=width, height=height + room)
 
@@ -80,9 +82,13 @@ def _band(band: tuple[float, float, str] | None, x: Scale, y: Scale) -> Markup:
     return tag("g", box, label(band[2], x.end - 4, high + 14, font_size=SMALL, text_anchor="end"))
 
 
-def _line(line: Line, place: int, x: Scale, y: Scale) -> Markup:
+def _look(line: Line, order: int) -> tuple[str, str | None, str]:
+    return line_style(order if line.place is None else line.place)
+
+
+def _line(line: Line, look: tuple[str, str | None, str], x: Scale, y: Scale) -> Markup:
     """The line in pieces, broken where a point has no place on the axes."""
-    colour, dashes, shape = line_style(place)
+    colour, dashes, shape = look
     pieces: list[list[tuple[float, float]]] = [[]]
     for across, up in line.points:
         if x.shows(across) and y.shows(up):
@@ -122,7 +128,7 @@ def _names(lines: Sequence[Line], width: float, top: float) -> tuple[list[Markup
     high = -(-len(lines) // columns)
     parts = []
     for place, line in enumerate(lines):
-        colour, dashes, shape = line_style(place)
+        colour, dashes, shape = _look(line, place)
         x, y = 8 + (place // high) * side, top + 6 + (place % high) * _ROW
         weight = 2.6 if line.bold else 1.5
         parts.append(rule(x, y, x + 28, y, stroke=colour, stroke_dasharray=dashes, stroke_width=weight))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from privcov.report import colours
 from privcov.report.drawing.markup import Markup
 
 # Each has a fallback for a page that sets no theme: the colour of its text, and tones legible on light and dark.
@@ -17,10 +18,7 @@ TEXT = 12.0
 SMALL = 11.0
 
 _COLOURS = tuple(
-    f"var(--line-{place}, {tone})"
-    for place, tone in enumerate(
-        ("#2b7bb9", "#c4532b", "#2f8f63", "#a04f9b", "#a07a12", "#4a6a85", "#7d5a4f"), start=1
-    )
+    f"var(--line-{place}, {colours.between(pair)})" for place, pair in enumerate(colours.LINES, start=1)
 )
 _DASHES = (None, "6 3", "8 3 2 3", "2 2.5", "11 3", "8 2 2 2 2 2")
 _MARKS = ("circle", "square", "diamond", "up", "down", "cross", "plus")
@@ -28,20 +26,22 @@ _MARKS = ("circle", "square", "diamond", "up", "down", "cross", "plus")
 
 def line_style(place: int) -> tuple[str, str | None, str]:
     """Colour, dashes and mark of the line in this place; no two of the first 42 look alike, in grey neither."""
-    return _COLOURS[place % 7], _DASHES[place % 6], _MARKS[place % 7]
+    return _COLOURS[place % len(_COLOURS)], _DASHES[place % 6], _MARKS[place % 7]
 
 
-THEME = Markup("""
-:root{color-scheme:light dark;--ink:#1f2733;--soft:#5b6675;--paper:#fff;--shade:#f4f6f8;--rule:#d9dee5;
---accent:#1f6fae;--plus:#12578f;--minus:#a23a14;--line-1:#1f6fae;--line-2:#b8451f;--line-3:#1f7d55;
---line-4:#93428e;--line-5:#8a6809;--line-6:#46627a;--line-7:#75513f;--warn:#8f3413;--warn-shade:#fdf1ec;
---font:system-ui,-apple-system,"Segoe UI",Roboto,"Noto Sans","DejaVu Sans",sans-serif}
-@media (prefers-color-scheme:dark){:root{--ink:#e4e8ee;--soft:#a3adba;--paper:#14181f;--shade:#1c222b;
---rule:#343d4a;--accent:#6cb4ee;--plus:#5aa5e0;--minus:#e8805a;--line-1:#6cb4ee;--line-2:#f08a62;
---line-3:#63c79a;--line-4:#d493d0;--line-5:#d9b34c;--line-6:#9db8cf;--line-7:#c9a08d;--warn:#ffb499;
---warn-shade:#35211a}}
-svg.chart{display:block;max-width:100%;height:auto}
-svg.broad{max-width:none}
-@media print{:root{--ink:#000;--soft:#444;--paper:#fff;--shade:#f6f6f6;--rule:#bbb;--accent:#1f6fae;--plus:#12578f;
---minus:#a23a14;--warn:#8f3413;--warn-shade:#fff}svg.broad{max-width:100%}}
+_LIGHT, _DARK = (
+    "".join(f"--line-{place}:{pair[side]};" for place, pair in enumerate(colours.LINES, start=1))
+    for side in (0, 1)
+)
+THEME = Markup(f"""
+:root{{color-scheme:light dark;--ink:{colours.INK[0]};--soft:#5b6675;--paper:{colours.PAPER[0]};--shade:#f4f6f8;
+--rule:#d9dee5;--accent:#1f6fae;--plus:#12578f;--minus:#a23a14;{_LIGHT}--warn:#8f3413;--warn-shade:#fdf1ec;
+--font:system-ui,-apple-system,"Segoe UI",Roboto,"Noto Sans","DejaVu Sans",sans-serif}}
+@media (prefers-color-scheme:dark){{:root{{--ink:{colours.INK[1]};--soft:#a3adba;--paper:{colours.PAPER[1]};
+--shade:#1c222b;--rule:#343d4a;--accent:#6cb4ee;--plus:#5aa5e0;--minus:#e8805a;{_DARK}--warn:#ffb499;
+--warn-shade:#35211a}}}}
+svg.chart{{display:block;max-width:100%;height:auto}}
+svg.broad{{max-width:none}}
+@media print{{:root{{--ink:#000;--soft:#444;--paper:#fff;--shade:#f6f6f6;--rule:#bbb;--accent:#1f6fae;--plus:#12578f;
+--minus:#a23a14;--warn:#8f3413;--warn-shade:#fff}}svg.broad{{max-width:100%}}}}
 """)

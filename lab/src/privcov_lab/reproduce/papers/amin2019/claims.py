@@ -270,7 +270,7 @@ def _rates(results: Results) -> Claim:
     near = abs(rates["AD"] + 0.5) < 0.15 and all(abs(rates[m] + 1) < 0.15 for m in ("L", "G-10"))
     return Claim(
         where="Section 5",
-        says="The error over n falls like n^-1/2 for the algorithm and like 1/n for Laplace and Gaussian noise.",
+        says="The error over n falls like n^(-1/2) for the algorithm and like 1/n for Laplace and Gaussian noise.",
         measured="Fitted exponents, simulated rows: "
         + ", ".join(f"{method} {rate:.2f}" for method, rate in rates.items())
         + ".",

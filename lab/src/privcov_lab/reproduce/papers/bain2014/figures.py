@@ -44,9 +44,9 @@ def _example(found: Readings) -> Figure:
     def draw(pyplot: Any) -> Any:
         figure, axes = pyplot.subplots(figsize=(4.2, 3.3))
         (low, high), (intercept, slope) = (min(made["x"]), max(made["x"])), made["line"]
-        axes.plot(made["x"], made["y"], "o", color="#0072B2", markersize=3.2, label="data")
+        axes.plot(made["x"], made["y"], "o", color=look.style(0)["color"], markersize=3.2, label="data")
         ends = [intercept + slope * low, intercept + slope * high]
-        axes.plot([low, high], ends, color="#D55E00", label="least squares")
+        axes.plot([low, high], ends, color=look.style(1)["color"], label="least squares")
         axes.set(xlabel="x", ylabel="y", title="Figure 1")
         look.clear(axes)
         figure.legend(loc="lower center", ncols=2, frameon=False, fontsize=8)

@@ -65,7 +65,7 @@ def _notes() -> list[str]:
         "`preconditioned`: the lecture's recursion with its constants (1000, 1.05, 9/10, κ/2), and with what it lacks: "
         "the standard deviation of replacement, symmetric noise, and PΣPᵀ; up to κ = 1000 it is the naive estimate. "
         f"coinpress is that of 2020 with {ROUNDS} rounds, its products in the right order. All three keep their "
-        "promise on every table; the proofs are in docs/proofs/unbounded.md. The lecture's own noise would not, so "
+        "promise on every table; `privcov proof unbounded` prints the proofs. The lecture's own noise would not, so "
         "`--as-published` leaves nothing out here.",
         "Neither the paper nor the lecture prints an experiment: the figures are ours, and what they test are rates.",
     ]
