@@ -49,7 +49,7 @@ class Form:
             if signer is not None and to_text(document) != text:
                 raise VerificationError(
                     "E606",
-                    f"the {self.what} was rewritten after it was signed: its bytes are not the canonical ones.",
+                    f"the {self.what} was rewritten after it was signed: privcov writes other bytes.",
                     "Ask for the original.",
                 )
             if signed_by is not None and signer != signed_by:
@@ -117,7 +117,7 @@ class Form:
         if type(value) is not str or len(value) > most or not printable(value):
             raise ReleaseError(
                 "E601",
-                f"this is not a valid {self.what}: a text in it is too long, or has characters that cannot be seen.",
+                f"this is not a valid {self.what}: a text in it is too long, or has invisible characters.",
             )
         return value
 
@@ -164,7 +164,7 @@ def opened(path: str | Path, *, what: str) -> Iterator[tuple[str, BinaryIO | Non
             if not is_head:
                 content += file.read(MAX_BYTES + 1 - len(content))
             if len(content) > MAX_BYTES:
-                raise ReleaseError("E601", f"{path} is larger than any {what}.")
+                raise ReleaseError("E601", f"{path} is too large to be a {what}.")
             try:
                 text = content.decode("ascii")
             except UnicodeDecodeError:

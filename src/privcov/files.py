@@ -32,7 +32,9 @@ def check_writable(path: str | Path, *, force: bool) -> None:
     if target.is_dir():
         raise OutputError("E401", f"{path} is a directory.", "Give the name of a file.")
     if target.exists() and not target.is_file():
-        raise OutputError("E401", f"{path} is no plain file, and is not replaced.", "Choose another name.")
+        raise OutputError(
+            "E401", f"{path} is not a plain file, so it is not replaced.", "Choose another name."
+        )
     if target.exists() and not force:
         raise OutputError("E401", f"{path} is already there.", "Choose another name, or add --force.")
     if not target.parent.is_dir():

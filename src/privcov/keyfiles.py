@@ -52,7 +52,7 @@ def read_private(path: str | Path, *, passphrase: bytes | None = None) -> Privat
             "E608", f"{path} is not protected by a passphrase, and one was given.", "Leave it out."
         ) from None
     except Exception:  # the library's reasons are many, and could quote the file
-        raise _unusable(path, "private", " or the passphrase is another") from None
+        raise _unusable(path, "private", " or the passphrase is wrong") from None
     if not isinstance(key, ed25519().Ed25519PrivateKey):
         raise _unusable(path, "private")
     return PrivateKey(key.private_bytes_raw())
@@ -80,7 +80,7 @@ def read_secret(path: str | Path) -> bytes:
     with _opened(path, lambda path: Path(path).open("rb")) as file:
         if os.name == "posix" and os.fstat(file.fileno()).st_mode & 0o077:
             raise ReleaseError(
-                "E608", f"{path} can be read by others, so it is no secret.", f"Run: chmod 600 {path}"
+                "E608", f"{path} can be read by others, so it is not secret.", f"Run: chmod 600 {path}"
             )
         return bytes(file.read(_MAX_BYTES))
 

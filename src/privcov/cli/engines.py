@@ -31,13 +31,13 @@ def engine_options(command: Callable[..., None]) -> Callable[..., None]:
             "--verify",
             type=click.FloatRange(0, 1),
             default=0.0,
-            help="With spark or dask: the share of their sums that is computed here again, to compare.",
+            help="With spark or dask: the share of their sums to recompute and compare on this machine.",
         ),
         click.option(
             "--device",
             default="cpu",
             show_default=True,
-            help="cuda multiplies wide tables on a GPU, to the same bits.",
+            help="cpu, or cuda: multiply wide tables on a GPU, with bit-identical results.",
         ),
     )
     for option in reversed(options):

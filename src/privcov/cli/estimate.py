@@ -21,15 +21,21 @@ if TYPE_CHECKING:
     "--columns", required=True, help="The numeric columns to use, separated by commas; `a, b` is one name."
 )
 @click.option("--rho", required=True, help="zero-concentrated privacy, under replace-one.")
-@click.option("--largest-variance", required=True, help="Public: no direction varies more than this.")
+@click.option(
+    "--largest-variance", required=True, help="Public: an upper bound on the variance in any direction."
+)
 @click.option(
     "--method", default="coinpress", show_default=True, help="coinpress, truncated or preconditioned."
 )
 @click.option("--rounds", default=5, show_default=True, type=int, help="How often coinpress whitens; public.")
 @click.option("--known-mean", help="Public: the mean, one number for each column, separated by commas.")
-@click.option("--mean-radius", help="Public: the mean is no longer than this; buys a mean for rho/10.")
+@click.option(
+    "--mean-radius", help="Public: an upper bound on the norm of the mean; estimates the mean for rho/10."
+)
 @click.option("--smallest-variance", default="1", show_default=True, help="Public; for preconditioned only.")
-@click.option("--tail", default="0.1", show_default=True, help="How much clipping may touch.")
+@click.option(
+    "--tail", default="0.1", show_default=True, help="The share of Gaussian rows that clipping may touch."
+)
 @click.option(
     "--as-published", is_flag=True, help="coinpress with the noise of its public code, not the tight one."
 )
@@ -62,8 +68,8 @@ def command(
 ) -> None:
     """Estimate a private covariance, and mean, of columns of DATA (CSV or Parquet) without bounds.
 
-    For measurements that are roughly Gaussian. The promise is rho-zCDP under replace-one for every table; the
-    public numbers decide accuracy alone, and no message ever contains a value of the data. Once a ledger is paid,
+    For measurements that are roughly Gaussian. The promise is rho-zCDP under replace-one, for every table; the
+    public numbers affect accuracy only. No message ever contains a value of the data. Once the ledger is paid,
     Ctrl-C and kill wait until the estimate is written.
 
     Example: privcov estimate people.csv --columns height,weight --rho 0.5 --largest-variance 9999 -o people.json

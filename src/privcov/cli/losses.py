@@ -18,10 +18,17 @@ def loss_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """``--epsilon``, ``--delta``, ``--rho``, ``--neighbours``, ``--i-understand``."""
     for option in reversed(
         [
-            click.option("--epsilon", help="Pure privacy, or (epsilon, delta) with --delta."),
-            click.option("--delta", help="With --epsilon: the probability the promise may fail."),
-            click.option("--rho", help="zero-concentrated privacy."),
-            click.option("--neighbours", help="replace-one (rows public; the default) or add-remove."),
+            click.option(
+                "--epsilon",
+                help="The privacy loss: pure, or (epsilon, delta) with --delta. Smaller is safer.",
+            ),
+            click.option("--delta", help="With --epsilon: the probability that the promise fails."),
+            click.option(
+                "--rho", help="The privacy loss as zero-concentrated privacy (zCDP), instead of --epsilon."
+            ),
+            click.option(
+                "--neighbours", help="replace-one (the number of rows is public; the default) or add-remove."
+            ),
             click.option(
                 "--i-understand",
                 "understood",
@@ -38,7 +45,7 @@ def default_neighbours(rows_per_person: int) -> str:
     """replace-one, and a note of what it means for the number of rows."""
     public = Neighbours.REPLACE_ONE.count_is_public(rows_per_person)
     what = "public" if public else f"private, because a person may have up to {rows_per_person}"
-    note(f"neighbours: replace-one (the default): the number of rows is {what}.")
+    note(f"neighbours: replace-one (the default), so the number of rows is {what}.")
     return Neighbours.REPLACE_ONE
 
 
@@ -56,7 +63,7 @@ def as_loss(
         neighbours = default_neighbours(rows_per_person)
     if rho is not None:
         if epsilon is not None or delta is not None:
-            raise ParameterError("E204", "give either rho or epsilon (with or without delta), not both.")
+            raise ParameterError("E204", "rho and epsilon were both given.", "Give one of them.")
         return ZCDP(rho=rho, neighbours=neighbours)
     if epsilon is None:
         raise ParameterError(
@@ -70,7 +77,7 @@ def as_loss(
     if loss.epsilon > EPSILON_POLICY_CAP and not understood:
         raise ParameterError(
             "E202",
-            f"epsilon {epsilon} is above {EPSILON_POLICY_CAP}, where it protects very little.",
-            "Add --i-understand to go on.",
+            f"epsilon {epsilon} is above {EPSILON_POLICY_CAP} and protects people very little.",
+            "Choose a smaller one, or add --i-understand.",
         )
     return loss

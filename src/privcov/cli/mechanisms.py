@@ -39,6 +39,6 @@ def command(as_json: bool) -> None:
         say(f"    {m['summary']}")
         say(f"    best at: {m['best_at']}")
         say(f"    proof:   {m['proof']}")
-    say("\nAny of them can have a private row norm in front (--row-norm private); adaptive has its own.")
+    say("\nAll can choose their row norm privately first (--row-norm private); adaptive always does.")
     for name, reason in WITHDRAWN.items():
         say(f"refused: {name}: {reason}")

@@ -20,11 +20,11 @@ METHODS = ["auto", "wald", "score", "bootstrap"]
 def command(
     path: str, formula: str, naive: bool, method: str, level: float, latex: bool, as_json: bool
 ) -> None:
-    """Fit least squares from a release and say how sure each coefficient is.
+    """Fit least squares from a release, with standard errors that include the noise.
 
-    Standard errors and intervals count the noise of the release beside sampling; the table says how much of
-    each is which. Terms are columns joined by +; "- 1" leaves the intercept out; "." is every other column.
-    A name with spaces or marks goes between backticks, and the formula then between single quotes of the shell.
+    Standard errors and intervals count sampling and privacy noise; the table shows the share of each.
+    Terms are columns joined by +; "- 1" leaves the intercept out; "." means all other columns. Put a name with
+    spaces or other marks between backticks, and the formula between single quotes.
 
     Example: privcov ols people.release.json "income ~ age + educ"
     """

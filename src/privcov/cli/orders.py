@@ -26,7 +26,7 @@ def order_options(command: Callable[..., Any]) -> Callable[..., Any]:
             "purpose",
             default="covariance",
             show_default=True,
-            help="What auto is to choose for: see plan.",
+            help="The use that auto minimises the noise for: see privcov plan.",
         ),
         click.option(
             "--arithmetic", default="exact", show_default=True, help="exact, or idealized (plain float64)."
@@ -41,31 +41,34 @@ def order_options(command: Callable[..., Any]) -> Callable[..., Any]:
             "--row-norm",
             default="declared",
             show_default=True,
-            help="declared, or private: chosen for a share.",
+            help="declared, or private: chosen from the data for a share of the loss.",
         ),
         click.option(
             "--row-norm-share",
             default="0.1",
             show_default=True,
-            help="The share of the loss for that choice.",
+            help="With --row-norm private: the share of the loss that pays for it.",
         ),
         click.option(
             "--rows",
             "expect_rows",
             type=click.IntRange(1),
-            help="How many records DATA has: any other number is refused before anything is paid.",
+            help="The number of records you expect in DATA; any other number is refused before payment.",
         ),
         click.option(
             "--timing",
             type=click.Choice(["quick", "constant"]),
             default=None,
-            help="How lines of a file are read; constant reads all in the careful way, so that time tells less of odd "
-            "ones (default: as the schema says).",
+            help="How lines of a file are read. constant reads all of them the careful way: the run time reveals less "
+            "about odd ones.  [default: as in the schema]",
         ),
         click.option(
-            "--ledger", help="Pay from this budget first; refuse if too little is left (privcov ledger)."
+            "--ledger",
+            help="Pay from this ledger first; refuse if its budget is too small (see privcov ledger).",
         ),
-        click.option("--request-id", help="With --ledger: a name that can be paid for only once."),
+        click.option(
+            "--request-id", help="With --ledger: a name for this request; it is paid for only once."
+        ),
         engine_options,
     )
     for option in reversed(options):
@@ -108,7 +111,7 @@ def as_order(words: dict[str, Any]) -> dict[str, Any]:
     named = named_options(options)
     for name in named:
         if name in {*order, "ledger", "deliver", "progress", "randomness"}:
-            raise click.UsageError(f"{name} is no option of a mechanism.")
+            raise click.UsageError(f"{name} is not an option of a mechanism.")
     return order | named
 
 

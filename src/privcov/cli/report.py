@@ -16,7 +16,7 @@ from privcov.cli.output import json_option, note, print_json
 @click.option(
     "--model", "models", multiple=True, help='A regression to show, "income ~ age + sex"; repeatable.'
 )
-@click.option("--pca", "components", type=int, help="Show so many principal components.")
+@click.option("--pca", "components", type=int, help="Show this many principal components.")
 @click.option("--key", "key_path", help="The steward's public key: then the file must be signed with it.")
 @click.option("--title", help="What to call it.  [default: the name of the file]")
 @click.option("--force", is_flag=True, help="Replace a page that is already there.")
@@ -31,10 +31,10 @@ def command(
     force: bool,
     as_json: bool,
 ) -> None:
-    """Write a release as one HTML page: promise, matrix, noise, models, and how to cite and verify it.
+    """Write one HTML page about a release: promise, matrix, noise, models, and how to cite and verify it.
 
-    The file is verified first, and refused if anything does not hold. The page needs no network, runs no script and
-    costs no privacy: everything in it follows from the release.
+    The file is verified first, and refused if a check fails. The page needs no network and no script, and costs no
+    privacy: everything on it is computed from the release.
 
     Example: privcov report people.release.json -o people.html --model "income ~ age + sex" --pca 2
     """

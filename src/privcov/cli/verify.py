@@ -14,11 +14,11 @@ from privcov.cli.output import json_option, print_json, say
 @click.option("--key", "key_path", help="The steward's public key: then the file must be signed with it.")
 @json_option
 def command(path: str, key_path: str | None, as_json: bool) -> None:
-    """Check a release or an estimate: its form, its digest or signature, and that its certificate follows.
+    """Check a release or an estimate: its format, its digest or signature, and that its certificate is consistent.
 
-    Exit code 0: everything that was checked holds. 4: something does not. 2: the file cannot be read as one.
-    Without --key a valid signature proves only that some key signed; whose it is, you must compare. With it,
-    nothing in a file that this key did not sign is read.
+    Exit code 0: every check passed. 4: a check failed. 2: the file is not a release or an estimate.
+    Without --key a valid signature proves only that someone signed; you must compare the key yourself. With
+    --key, a file that this key did not sign is refused before anything else in it is read.
 
     Example: privcov verify people.release.json --key steward.pub
     """
@@ -42,6 +42,6 @@ def command(path: str, key_path: str | None, as_json: bool) -> None:
         )
     else:
         for check in verdict.checks:
-            mark = "holds " if check.holds else "FAILS "
+            mark = "ok    " if check.holds else "FAILS "
             say(fill(check.words, width=100, initial_indent=mark, subsequent_indent=" " * len(mark)))
     verdict.insist(path)

@@ -68,7 +68,7 @@ def engine_named(
         raise ParameterError("E213", f"the device {device.name} belongs to the engine local, not to {name}.")
     if verify and name == "local":
         raise ParameterError(
-            "E213", "verify belongs to the engines spark and dask: local reads everything here."
+            "E213", "verify is for the engines spark and dask: local reads everything itself."
         )
     if name == "spark":
         return Spark(master=master, workers=workers, verify=verify)

@@ -113,10 +113,10 @@ class SQLite:
             return busy(self.name, self.patience)
         if reason.startswith(("SQLITE_FULL", "SQLITE_IOERR", "SQLITE_READONLY", "SQLITE_CANTOPEN")):
             return BudgetError(
-                "E302", f"{self.name} cannot be used: {reason}.", "Nothing was released. See to the disk."
+                "E302", f"{self.name} cannot be used: {reason}.", "Nothing was released. Check the disk."
             )
         return BudgetError(
             "E305",
-            f"{self.name} is no ledger, or is damaged: {reason}.",
-            "Nothing was paid. Ask the last good copy what it says.",
+            f"{self.name} is not a ledger, or is damaged: {reason}.",
+            "Nothing was paid. Compare it with the last good copy.",
         )

@@ -60,7 +60,7 @@ class Eigenvectors(DataDrivenMechanism):
         super().check(loss)
         if self.timing == "padded" and not isinstance(loss, ApproxDP):
             raise ParameterError(
-                "E209", "padded timing needs a delta: a fixed number of proposals may all be rejected.",
+                "E209", "padded timing needs a delta: with a fixed number of proposals, all may be rejected.",
                 "Give --delta, or leave timing unprotected.",
             )  # fmt: skip
         if self.timing == "padded" and self.arithmetic == "idealized":

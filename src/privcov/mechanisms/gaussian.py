@@ -36,7 +36,9 @@ class Gaussian(AdditiveMechanism):
 
     name = "gaussian"
     kinds = ("approximate", "zcdp")
-    summary = "Gaussian noise isotropic in the Frobenius norm; free trace under replace-one"
+    summary = (
+        "Gaussian noise with the tight calibration; under replace-one less noise on the trace at no cost"
+    )
     best_at = "(epsilon, delta) and zCDP, every d; default for both"
     proof = "docs/proofs/gaussian.md"
 
@@ -109,6 +111,6 @@ def _classical(loss: ApproxDP) -> Fraction:
         raise ParameterError(
             "E203",
             "the published sigma does not give this epsilon and delta: its proof needs epsilon below 1.",
-            "Leave the published constants.",
+            "Leave --as-published out.",
         )
     return std

@@ -99,8 +99,8 @@ class JohnsonLindenstrauss(DataDrivenMechanism):
         ):
             raise ParameterError(
                 "E203",
-                f"the constants of {self.constants} do not give this epsilon and delta here.",
-                "Leave the published constants.",
+                f"the constants of {self.constants} do not give this epsilon and delta for this schema.",
+                "Leave --as-published out.",
             )
         return max(LEAST_RIDGE, ridge)
 

@@ -123,7 +123,7 @@ class Wishart(AdditiveMechanism):
             raise ParameterError(
                 "E203",
                 "the published degrees are not certified for this epsilon and delta.",
-                "Leave the published constants.",
+                "Leave --as-published out.",
             )
         return published
 

@@ -83,7 +83,9 @@ class PublicMoments:
                 if i != j and one.column == other.column:
                     covariance[i, j] = -mean[i] * mean[j]
         if np.linalg.eigvalsh(covariance).min() < -1e-9:
-            raise ParameterError("E262", "no table has these standard deviations and correlations together.")
+            raise ParameterError(
+                "E262", "these standard deviations and correlations contradict each other: no table has them."
+            )
         return cls(schema=schema, matrix=covariance + np.outer(mean, mean), columns=frozenset(columns))
 
     @classmethod

@@ -70,7 +70,9 @@ class GaussianEstimate:
         """The canonical text of the file, signed where a key is given; a rehearsal has none."""
         if self.certificate.randomness != "kernel":
             raise OutputError(
-                "E402", "a rehearsal is not a release: its noise can be repeated.", "Estimate without a seed."
+                "E402",
+                "a rehearsal is not a release: its noise can be repeated, so it protects nobody.",
+                "Estimate without a seed.",
             )
         return to_text(self.to_dict(key=key))
 

@@ -46,7 +46,7 @@ def promised(estimate: GaussianEstimate) -> list[str]:
     return [
         f"The promise: {made.loss}, for every table of {made.rows} rows; the number of rows is public.",
         f"Mechanism: {made.mechanism}; proof: {made.proof}.",
-        f"Public facts it rests on: {facts}.",
-        f"Spent of rho: {spent}.",
-        "How good it is depends on how Gaussian the rows are, and on the public facts: this file cannot tell.",
+        f"Public facts it uses: {facts}.",
+        f"Cost of each round, in rho: {spent}.",
+        "Its accuracy depends on how Gaussian the rows are and on the public facts; this file cannot state it.",
     ]

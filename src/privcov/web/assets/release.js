@@ -17,7 +17,7 @@ export function setUp(start, finished) {
   options(find("ledger"), files.ledgers, { chosen: state.ledger, none: files.ledgers.length ? "choose …" : "none here: open one below" });
   find("new-ledger").open = !files.ledgers.length;
   find("output").value = state.output || fresh();
-  find("signing").textContent = start.signed ? `Releases are signed with the key ${start.signed}.` : "Releases are not signed: privcov serve --sign KEY.";
+  find("signing").textContent = start.signed ? `Releases are signed with the key ${start.signed}.` : "Releases are not signed. To sign them, start privcov serve --sign KEY.";
   for (const word of ["data", "ledger", "output", "mechanism"]) {
     find(word).addEventListener("input", () => {
       state[word] = find(word).value;
@@ -65,7 +65,7 @@ function bars(balance) {
       make("div", { class: "bar" },
         make("div", {}, make("b", {}, `${one.word} ${one.left}`), ` left of ${one.total}`),
         make("meter", { min: "0", max: "100", value: String(100 - one.percent), "aria-label": `${one.word} left: ${one.left} of ${one.total}` }))),
-    make("p", { class: "soft small" }, `${balance.releases} ${balance.releases === 1 ? "release" : "releases"} recorded.` + (balance.burned ? ` ${balance.burned} paid without a recorded release.` : "")));
+    make("p", { class: "soft small" }, `${balance.releases} ${balance.releases === 1 ? "release" : "releases"} recorded.` + (balance.burned ? ` ${balance.burned} more paid for, without a recorded release.` : "")));
 }
 
 // Until the price is known there is nothing to agree to.
@@ -80,14 +80,14 @@ const quoteSoon = later(() => {
   if (!state.draft || !state.ledger) {
     find("balance").replaceChildren();
     find("quote-words").textContent = "";
-    find("refusal").textContent = state.draft ? "Pick a ledger, or open a new one." : "Settle the schema first.";
+    find("refusal").textContent = state.draft ? "Pick a ledger, or open a new one." : "Complete the schema first.";
     pay.disabled = true;
     return;
   }
   put({ draft: state.draft, loss: loss(), ledger: state.ledger, mechanism: state.mechanism, purpose: state.purpose }, (found) => {
     clear(form);
     bars(found.balance);
-    const stronger = found.stronger ? " It has less noise here, and promises more than asked." : "";
+    const stronger = found.stronger ? " It has less noise here and promises more than you asked for." : "";
     find("quote-words").textContent = `${found.mechanism}: ${found.promise}.${stronger} Price: ${found.price || "none"}.`;
     find("refusal").textContent = found.refusal;
     pay.textContent = found.price ? `Pay ${found.price} and release` : "Pay and release";
