@@ -360,7 +360,7 @@ def test_schema_init_writes_names_and_types_and_no_bound(home, capsys):
 def test_schema_check_says_what_a_schema_amounts_to(home, capsys):
     code, out, _ = run(capsys, "schema", "check", "people.toml")
     assert code == 0
-    assert "3 columns, 5 after one-hot coding" in out
+    assert "3 columns in the table, 5 in the released matrix" in out
     assert json.loads(run(capsys, "schema", "check", "people.toml", "--json")[1])[
         "row_norm_bound"
     ] == pytest.approx(2)

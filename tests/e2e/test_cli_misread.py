@@ -28,7 +28,7 @@ levels = ["F", "M"]
 lower = 0
 upper = 200
 """
-RATE = "A table that was read as meant gives such a warning in at most 1 % of its releases."
+RATE = "A table that was read correctly gives such a warning in at most 1 % of releases."
 
 
 @pytest.fixture
@@ -81,9 +81,9 @@ def broken_lines(age, sex, income):
 
 
 MISREAD = {
-    lower_case: (5_000, "The levels of sex cover", "spells them otherwise"),
-    decimal_comma: (20_000, "income sits at the middle of its bounds", "decimal comma"),
-    whole_units: (5_000, "income lies at its upper bound", "another unit"),
+    lower_case: (5_000, "The levels of sex cover", "spells them differently"),
+    decimal_comma: (20_000, "income is at the middle of its bounds", "decimal comma"),
+    whole_units: (5_000, "income is at its upper bound", "another unit"),
 }
 
 

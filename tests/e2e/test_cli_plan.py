@@ -99,7 +99,7 @@ def test_a_plot_is_drawn_and_not_over_another(home, capsys):
         (["--rows", "10", "--target", "frobenius=0.1", "--kind", "zcdp", "--delta", "1e-6"], "E204"),
         (["--rows", "10", "--target", "frobenius=0.1", "--kind", "approximate"], "E204"),
         (["--rows", "10", "--target", "frobenius=0.1", "--kind", "pure", "--epsilon", "1"], "E200"),
-        (["--rows", "10", "--target", "frobenius=1e-9"], "E264 frobenius=1e-9 is out of reach with 10 rows"),
+        (["--rows", "10", "--target", "frobenius=1e-9"], "E264 frobenius=1e-9 cannot be reached with 10 rows"),
         (["--rows", "10", "--target", "mean(height)=1"], "E263 there is no column 'height'"),
         (["--rows", "10", "--target", "se(income ~ age: sex)=1"], "E263"),
         (["--rows", "10", "--epsilon", "1", "--target", "mean(age)=1", "--plot", "x.svg"], "E200"),

@@ -118,7 +118,7 @@ def test_what_is_not_verified_exits_with_4_and_says_what(home, run, words, chang
     code, out, err = run("verify", "r.json", "--key", "steward.pub")
     assert code == 4
     assert "FAILS" in out
-    assert err == f"privcov: E609 r.json is not verified: {failed}. Do not use it; ask its steward.\n"
+    assert err == f"privcov: E609 r.json did not pass verification: {failed}. Do not use it; ask its steward.\n"
     code, out, _ = run("verify", "r.json", "--key", "steward.pub", "--json")
     said = json.loads(out)
     assert (code, said["holds"]) == (4, False)

@@ -82,7 +82,7 @@ def drawn(
     chart = curves(
         lines,
         title=f"Error of every mechanism against {symbol}",
-        description=f"{unit_words(target)}, {asked.rows:,} rows. auto takes {taken}.",
+        description=f"{unit_words(target)}, {asked.rows:,} rows. auto chooses {taken}.",
         x_label=symbol + ("" if delta is None else f"   (δ = {display(delta)})"),
         y_label=unit_words(target),
         here=(float(mine), f"your {symbol} = {display(mine)}"),
