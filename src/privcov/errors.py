@@ -80,7 +80,7 @@ class InternalError(PrivcovError):
     exit_code = 70
 
     def __init__(self) -> None:
-        super().__init__("E900", "internal error; nothing was released, and the budget stays charged.")
+        super().__init__("E900", "internal error; the budget stays charged and nothing was released.")
 
     def __reduce__(self) -> tuple[type[PrivcovError], tuple[str, str, str]]:
         return InternalError, ()  # type: ignore[return-value]

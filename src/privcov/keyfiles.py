@@ -52,7 +52,7 @@ def read_private(path: str | Path, *, passphrase: bytes | None = None) -> Privat
             "E608", f"{path} is not protected by a passphrase, and one was given.", "Leave it out."
         ) from None
     except Exception:  # the library's reasons are many, and could quote the file
-        raise _unusable(path, "private", " or the passphrase is wrong") from None
+        raise _unusable(path, "private", ", or the passphrase is wrong") from None
     if not isinstance(key, ed25519().Ed25519PrivateKey):
         raise _unusable(path, "private")
     return PrivateKey(key.private_bytes_raw())
@@ -129,4 +129,6 @@ def _serialization() -> ModuleType:
 
 
 def _unusable(path: str | Path, half: str, otherwise: str = "") -> ReleaseError:
-    return ReleaseError("E608", f"{path} is no {half} Ed25519 key in PEM{otherwise}.", "See privcov keygen.")
+    return ReleaseError(
+        "E608", f"{path} is not a {half} Ed25519 key in PEM{otherwise}.", "See privcov keygen."
+    )

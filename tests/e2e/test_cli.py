@@ -407,7 +407,7 @@ def test_help_does_not_load_numpy_and_answers_quickly():
 def test_schema_explain_shows_how_bounds_become_noise(home, capsys):
     code, out, err = run(capsys, "schema", "explain", "people.toml")
     assert (code, err) == (0, "")
-    assert "3 columns of at most 1 each plus 1 for the intercept" in out
+    assert "at most 1 for each of 3 columns plus 1 for the intercept" in out
     assert "Row norm at most 2" in out
     assert "75 %" in out
     code, out, _ = run(
@@ -422,7 +422,7 @@ def test_schema_explain_buys_a_private_row_norm_and_says_what_it_cost(home, caps
     words = ["--epsilon", "1", "--neighbours", "replace-one", "--row-norm-share", "0.25"]
     code, out, _ = run(capsys, "schema", "explain", "people.toml", "--data", "people.csv", *words)
     assert code == 0
-    assert "This cost pure differential privacy, epsilon = 0.25" in out
+    assert "The choice cost pure differential privacy, epsilon = 0.25" in out
     assert "epsilon = 0.75" in out
     code, _, err = run(capsys, "schema", "explain", "people.toml", "--data", "people.csv")
     assert code == 2

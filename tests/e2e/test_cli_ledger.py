@@ -152,7 +152,7 @@ def test_verify_takes_a_damaged_file_for_what_it_is(home, capsys):
     (home / "census.ledger").write_bytes(content)
     code, out, err = run(capsys, "ledger", "verify", "census.ledger")
     assert code == 4
-    assert "is no ledger, or is damaged" in out
+    assert "is not a ledger, or is damaged" in out
     assert err.startswith("privcov: E610 ")
 
 
@@ -183,7 +183,7 @@ def test_a_ledger_of_epsilon_and_delta_turns_at_the_first_rho(home, capsys):
     assert release(capsys, "--epsilon", "1", "--delta", "1e-7", *gaussian, ledger="team.ledger")[0] == 0
     assert release(capsys, "--rho", "0.01", *gaussian, ledger="team.ledger")[0] == 0
     out = run(capsys, "ledger", "show", "team.ledger")[1]
-    assert "Since entry 4 what was left of it is counted as zCDP" in out
+    assert "Since entry 4 the rest of the budget is counted as zCDP" in out
     assert "1 of 3 spent, 2 left (before)" in out
     assert "turned into zCDP" in run(capsys, "ledger", "log", "team.ledger")[1]
     assert balance(capsys, "team.ledger")["rule"] == "zcdp"

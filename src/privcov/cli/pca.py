@@ -76,9 +76,7 @@ def render(fit: PCAFit, values: dict[str, Any]) -> str:
 
 
 def _closing(fit: PCAFit, values: dict[str, Any]) -> list[str]:
-    promise = (
-        f"Promise: {values['guarantee']}, by {values['mechanism']}. These results cost no further privacy."
-    )
+    promise = f"Promise: {values['guarantee']}, by {values['mechanism']}. This costs no further privacy."
     count = len(fit.columns)
     if values["noise_edge"] is None:
         if fit.release.certificate.law is not None:

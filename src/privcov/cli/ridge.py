@@ -67,9 +67,7 @@ def render(fit: RidgeFit, values: dict[str, Any]) -> str:
     if values["expected_error"] is not None:
         lines.append(f"Expected error for a new row: {_short(values['expected_error'])} (root mean square).")
     lines += [_bound(fit, values), ""]
-    lines.append(
-        f"Promise: {values['guarantee']}, by {values['mechanism']}. These results cost no further privacy."
-    )
+    lines.append(f"Promise: {values['guarantee']}, by {values['mechanism']}. This costs no further privacy.")
     return "\n".join(lines)
 
 
@@ -86,8 +84,8 @@ def _bound(fit: RidgeFit, values: dict[str, Any]) -> str:
         "" if values["error_bound"] < size else " The bound is larger than the coefficients: it says little."
     )
     return (
-        f"Error bound (Lemma 1): at {100 * values['level']:g} % confidence the noise moved the scaled coefficients by "
-        f"at most {values['error_bound']:.4g}\n(2-norm); their own size is {size:.4g}.{verdict}"
+        f"Error bound (Lemma 1): at {100 * values['level']:g} % confidence the noise moved the scaled coefficients\n"
+        f"by at most {values['error_bound']:.4g} (2-norm); their own size is {size:.4g}.{verdict}"
     )
 
 

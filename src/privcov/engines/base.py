@@ -191,14 +191,14 @@ def check_versions(found: Sequence[object], name: str) -> None:
 
     >>> check_versions([__version__, ImportError()], "dask")
     Traceback (most recent call last):
-    privcov.errors.InputError: E128 1 of 2 workers of dask do not have privcov 0.1.0. Install it where they run.
+    privcov.errors.InputError: E128 1 of 2 workers of dask do not have privcov 0.1.0. Install it on all workers.
     """
     wrong = sum(version != __version__ for version in found)
     if wrong:
         raise InputError(
             "E128",
             f"{wrong} of {len(found)} workers of {name} do not have privcov {__version__}.",
-            "Install this version on all workers.",
+            "Install it on all workers.",
         )
 
 

@@ -45,7 +45,7 @@ class JohnsonLindenstrauss(DataDrivenMechanism):
 
     name = "johnson-lindenstrauss"
     kinds = ("approximate",)
-    summary = "random rows whose covariance is the matrix plus a ridge: a small synthetic regression table"
+    summary = "publishes random mixtures of the rows plus a ridge: a small synthetic table for regressions"
     best_at = "when rows must be published, or variances in given directions; the 2012 paper"
     proof = "docs/proofs/johnson-lindenstrauss.md"
     as_published = {"constants": "2012"}  # noqa: RUF012 - a constant of the class

@@ -37,7 +37,7 @@ class JointGaussian(AdditiveMechanism):
 
     name = "joint-gaussian"
     kinds = ("approximate", "zcdp")
-    summary = "exact count; sums and second moments from one Gaussian, weighted for the covariance"
+    summary = "publishes the exact count, and sums and second moments from one Gaussian draw, weighted for covariances"
     best_at = "means and covariances under replace-one, with an intercept"
     proof = "docs/proofs/joint-gaussian.md"
     relations = (Neighbours.REPLACE_ONE,)

@@ -23,7 +23,9 @@ class SymmetricWishart(AdditiveMechanism):
 
     name = "symmetric-wishart"
     kinds = ("pure",)
-    summary = "C + AAᵀ − BBᵀ, A and B normal of d × (d+1)"
+    summary = (
+        "adds the difference of two random Wishart matrices: AAᵀ − BBᵀ, with normal A and B of d × (d+1)"
+    )
     best_at = "pure privacy, every d; default for epsilon alone"
     proof = "docs/proofs/symmetric-wishart.md"
 

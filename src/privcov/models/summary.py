@@ -226,7 +226,7 @@ def _closing(fit: Fit) -> list[str]:
     return [
         f"Intervals: {_METHODS[fit.method]}.",
         rows,
-        f"Promise: {certificate.loss}, by {certificate.mechanism}. These results cost no further privacy.",
+        f"Promise: {certificate.loss}, by {certificate.mechanism}. This costs no further privacy.",
     ]
 
 

@@ -124,9 +124,7 @@ def test_in_a_turned_account_a_gaussian_needs_no_delta_and_others_pay_theirs():
     assert book.price(approx(1, "1e-7", rho=Fraction(1, 50))) == {"rho": Fraction(1, 50), "delta": 0}
     tanh = pure_to_zcdp(pc.PureDP(epsilon=1, neighbours=ONE)).rho
     assert book.price(approx(1, "1e-7")) == {"rho": tanh, "delta": Fraction(1, 10**7)}
-    assert "costs δ =" in refused(
-        account(epsilon=20, delta="1e-6", concentrated=True), approx("0.1", "6e-7")
-    )
+    assert "costs δ =" in refused(account(epsilon=20, delta="1e-6", concentrated=True), approx("0.1", "6e-7"))
 
 
 def test_how_many_releases_fit_by_each_rule():
