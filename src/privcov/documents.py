@@ -75,7 +75,7 @@ class Form:
                 f"this {self.what} has format {given}; this version reads {self.format}.",
                 "Upgrade privcov.",
             )
-        raise ReleaseError("E601", f"this is no {self.what} file: it has no known format field.")
+        raise ReleaseError("E601", f"this is not a valid {self.what} file: it has no known format field.")
 
     @property
     def family(self) -> str:
@@ -164,11 +164,13 @@ def opened(path: str | Path, *, what: str) -> Iterator[tuple[str, BinaryIO | Non
             if not is_head:
                 content += file.read(MAX_BYTES + 1 - len(content))
             if len(content) > MAX_BYTES:
-                raise ReleaseError("E601", f"{path} is too large to be a {what}.")
+                raise ReleaseError("E601", f"{path} is larger than any {what} can be.")
             try:
                 text = content.decode("ascii")
             except UnicodeDecodeError:
-                raise ReleaseError("E601", f"this is no {what} file: it is not plain ASCII text.") from None
+                raise ReleaseError(
+                    "E601", f"this is not a valid {what} file: it is not plain ASCII text."
+                ) from None
             yield text, file if is_head else None
     except OSError as reason:
         raise ReleaseError("E604", f"cannot read {path}: {reason.strerror}.") from None
@@ -186,10 +188,10 @@ def parse(text: str, *, what: str) -> dict[str, Any]:
         )
     except (ValueError, RecursionError):
         raise ReleaseError(
-            "E601", f"this is no {what} file: it is truncated or not JSON.", "Ask for the original."
+            "E601", f"this is not a valid {what} file: it is truncated or not JSON.", "Ask for the original."
         ) from None
     if not isinstance(document, dict) or not isinstance(document.get("format"), str):
-        raise ReleaseError("E601", f"this is no {what} file: it has no known format field.")
+        raise ReleaseError("E601", f"this is not a valid {what} file: it has no known format field.")
     return document
 
 

@@ -25,7 +25,7 @@ def write(name: str | Path, key: PrivateKey, *, passphrase: bytes | None = None)
     for path in (private, public):
         if os.path.lexists(path):
             raise OutputError(
-                "E401", f"{path} is already there.", "Choose another name: a key is never overwritten."
+                "E401", f"{path} already exists.", "Choose another name: a key is never overwritten."
             )
         files.check_writable(path, force=False)
     _write_private(private, _private_pem(key, passphrase))

@@ -88,7 +88,7 @@ def test_a_file_that_the_one_before_wrote_is_not_written_again(tmp_path):
     path = tmp_path / "x.json"
     with files.reserved(path, force=False):
         files.write(path, "first", force=False)
-    with pytest.raises(OutputError, match="already there"), files.reserved(path, force=False):
+    with pytest.raises(OutputError, match="already exists"), files.reserved(path, force=False):
         pass
     assert path.read_text() == "first"
 

@@ -43,7 +43,7 @@ QUICK_RUNS, FULL_RUNS = 500, 20_000
 @click.option("--reader", "reader_path", help="Audit how this file is read instead; needs --schema.")
 @click.option("--schema", "schema_path", help="With --reader: the schema of the file (TOML).")
 @click.option("--plot", "plot_path", help="Draw what was found here (.svg, .png or .pdf).")
-@click.option("--force", is_flag=True, help="Replace a figure that is already there.")
+@click.option("--force", is_flag=True, help="Replace an existing figure.")
 @json_option
 def command(
     name: str | None,

@@ -16,7 +16,7 @@ from privcov.cli.output import json_option, print_json, say, say_line
 @click.command(name="check")
 @order_options
 @click.option("-o", "--output", help="Also check that this file can be written.")
-@click.option("--force", is_flag=True, help="Let an output that is already there be replaced.")
+@click.option("--force", is_flag=True, help="Allow an existing output to be replaced.")
 @json_option
 def command(
     ledger: str | None, request_id: str | None, output: str | None, force: bool, as_json: bool, **words: Any

@@ -12,7 +12,7 @@ from privcov.cli.output import json_option, note
 @click.argument("file")
 @click.argument("output")
 @schema_option
-@click.option("--force", is_flag=True, help="Replace an output that is already there.")
+@click.option("--force", is_flag=True, help="Replace an existing output.")
 @json_option
 def command(file: str, output: str, schema_path: str, force: bool, as_json: bool) -> None:
     """Turn FILE (CSV or TSV, also with line breaks inside quoted cells) into a Parquet file that a release can read.

@@ -11,7 +11,7 @@ from privcov.cli.output import json_option, note, print_json, reading, say
 
 @click.command(name="demo")
 @click.option("-o", "--output", help="Keep the release in this file.")
-@click.option("--force", is_flag=True, help="Replace an output that is already there.")
+@click.option("--force", is_flag=True, help="Replace an existing output.")
 @json_option
 def command(output: str | None, force: bool, as_json: bool) -> None:
     """Release an invented table of 4,000 people at epsilon = 1 and show the result.

@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 @click.option("--sign", "key_path", help="Sign the estimate with this private key (see privcov keygen).")
 @passphrase_option
 @click.option("-o", "--output", help="Write the estimate here; without it, to stdout.")
-@click.option("--force", is_flag=True, help="Replace an output that is already there.")
+@click.option("--force", is_flag=True, help="Replace an existing output.")
 @json_option
 def command(
     data: str,

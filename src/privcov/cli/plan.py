@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     "--releases", type=int, help="Also show the accuracy if the budget is divided over this many releases."
 )
 @click.option("--plot", help="Draw error against budget to this .svg, .pdf or .png.")
-@click.option("--force", is_flag=True, help="Replace a plot that is already there.")
+@click.option("--force", is_flag=True, help="Replace an existing plot.")
 @json_option
 def command(
     schema_path: str,

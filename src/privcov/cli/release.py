@@ -19,7 +19,7 @@ from privcov.cli.passphrases import passphrase_option
 @click.option("--sign", "key_path", help="Sign the release with this private key (see privcov keygen).")
 @passphrase_option
 @click.option("-o", "--output", help="Write the release here; without it, to stdout.")
-@click.option("--force", is_flag=True, help="Replace an output that is already there.")
+@click.option("--force", is_flag=True, help="Replace an existing output.")
 @json_option
 def command(
     ledger: str | None,

@@ -19,7 +19,7 @@ from privcov.cli.output import json_option, note, print_json
 @click.option("--pca", "components", type=int, help="Show this many principal components.")
 @click.option("--key", "key_path", help="The steward's public key: then the file must be signed with it.")
 @click.option("--title", help="What to call it.  [default: the name of the file]")
-@click.option("--force", is_flag=True, help="Replace a page that is already there.")
+@click.option("--force", is_flag=True, help="Replace an existing page.")
 @json_option
 def command(
     path: str,

@@ -28,7 +28,7 @@ def command() -> None:
 @command.command(name="init")
 @click.argument("data")
 @click.option("-o", "--output", help="Write the template here; without it, to stdout.")
-@click.option("--force", is_flag=True, help="Replace an output that is already there.")
+@click.option("--force", is_flag=True, help="Replace an existing output.")
 @click.option(
     "--separator", help="What stands between cells: comma, semicolon, tab or bar.  [default: proposed]"
 )

@@ -103,7 +103,7 @@ class Postgres:
         if isinstance(error, driver.errors.DuplicateTable | driver.errors.UniqueViolation):
             return OutputError(
                 "E401",
-                f"{self.name} holds a ledger already.",
+                f"{self.name} already holds a ledger.",
                 "Give another schema: ?options=-csearch_path%3D…",
             )
         if isinstance(error, driver.errors.UndefinedTable):

@@ -44,7 +44,7 @@ class SQLite:
             os.close(os.open(self.path, os.O_CREAT | os.O_EXCL | os.O_RDWR | os.O_NOFOLLOW, 0o600))
         except FileExistsError:
             raise OutputError(
-                "E401", f"{self.name} is already there.", "A ledger is never replaced: choose another name."
+                "E401", f"{self.name} already exists.", "A ledger is never replaced: choose another name."
             ) from None
         except OSError as reason:
             raise OutputError("E401", f"cannot write {self.name}: {reason.strerror}.") from None

@@ -56,7 +56,7 @@ def find(mechanism: str | Mechanism, *, loss: Loss, as_published: bool = False, 
             raise ParameterError("E208", WITHDRAWN[mechanism])
         if mechanism not in MECHANISMS:
             raise ParameterError(
-                "E209", f"there is no mechanism {mechanism!r}.", f"There are: {', '.join(MECHANISMS)}."
+                "E209", f"there is no mechanism {mechanism!r}.", f"Choose one of {', '.join(MECHANISMS)}."
             )
         name, kind = mechanism, MECHANISMS[mechanism]
         known = {f for f in kind.__dataclass_fields__}

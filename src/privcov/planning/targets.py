@@ -137,5 +137,7 @@ def check_moments(formula: str, schema: Schema, moments: PublicMoments | None) -
 def _place(name: str, schema: Schema) -> int:
     names = [feature.name for feature in schema.features]
     if name not in names:
-        raise ParameterError("E263", f"there is no column {name!r}.", f"There are: {', '.join(names[:12])}.")
+        raise ParameterError(
+            "E263", f"there is no column {name!r}.", f"The columns are {', '.join(names[:12])}."
+        )
     return names.index(name)

@@ -73,9 +73,7 @@ class Directory:
                 f"As in people{ending}.",
             )
         if os.path.lexists(path):
-            raise OutputError(
-                "E401", f"{name} is already there.", "Choose another name: nothing is replaced."
-            )
+            raise OutputError("E401", f"{name} already exists.", "Choose another name: nothing is replaced.")
         return path
 
     def files(self) -> dict[str, list[str]]:

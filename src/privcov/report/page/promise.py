@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from privcov.privacy import Loss, display
+from privcov.privacy import SYMBOLS, Loss, display
 from privcov.released import Release
 from privcov.report import words
 from privcov.report.doubts import doubts
@@ -74,8 +74,7 @@ def amounts(loss: Loss) -> str:
     >>> amounts(PureDP(epsilon=1, neighbours="replace-one"))
     'ε = 1 (pure)'
     """
-    letters = {"epsilon": "ε", "delta": "δ", "rho": "ρ"}
-    said = ", ".join(f"{letters[name]} = {display(value)}" for name, value in loss.amounts.items())
+    said = ", ".join(f"{SYMBOLS[name]} = {display(value)}" for name, value in loss.amounts.items())
     return f"{said} ({'zCDP' if loss.kind == 'zcdp' else loss.kind})"
 
 
