@@ -82,8 +82,8 @@ class JointGaussian(AdditiveMechanism):
             raise ParameterError(
                 "E209",
                 "joint-gaussian needs an intercept that is 1 in every row.",
-                "Use intercept = true, missing = \"midpoint\", and a row_norm_bound that leaves the intercept "
-                "and indicators whole; or the gaussian mechanism.",
+                "Use intercept = true, missing = \"midpoint\", and a row_norm_bound that does not clip the intercept "
+                "and indicators; or the gaussian mechanism.",
             )  # fmt: skip
         if not loss.neighbours.count_is_public(grid.max_rows_per_person):
             _needs_public_count()
