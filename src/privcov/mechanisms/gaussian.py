@@ -37,9 +37,9 @@ class Gaussian(AdditiveMechanism):
     name = "gaussian"
     kinds = ("approximate", "zcdp")
     summary = (
-        "Gaussian noise with the tight calibration; under replace-one less noise on the trace at no cost"
+        "adds Gaussian noise with the tight calibration; under replace-one less noise on the trace at no cost"
     )
-    best_at = "(epsilon, delta) and zCDP, every d; default for both"
+    best_at = "(epsilon, delta) and zCDP, any number of columns; the default for both"
     proof = "docs/proofs/gaussian.md"
 
     as_published = {"constants": "published"}  # noqa: RUF012 - a constant of the class
