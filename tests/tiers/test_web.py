@@ -209,12 +209,12 @@ def test_the_whole_flow_from_names_to_a_report(serve, browse, tmp_path):
     page.fill("#ledger-name", "people.ledger")
     page.fill("#ledger-epsilon", "1")
     page.click("#ledger-open")
-    page.wait_for_selector("#balance:has-text('epsilon 1 left of 1')")
+    page.wait_for_selector("#balance:has-text('epsilon: 1 of 1 left')")
     page.select_option("#data", "people.csv")
     assert "epsilon = 0.75" in shown(page, "#quote-words:has-text('Price')")
     release_now(page)
     page.wait_for_selector("#job[data-state=done]")
-    page.wait_for_selector("#balance:has-text('epsilon 0.25 left of 1')")
+    page.wait_for_selector("#balance:has-text('epsilon: 0.25 of 1 left')")
     assert server.spent() == "3/4"
     assert server.releases == ["people.release.json"]
 

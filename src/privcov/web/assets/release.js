@@ -63,7 +63,7 @@ function bars(balance) {
     make("p", { class: "soft small" }, balance.budget),
     ...balance.amounts.map((one) =>
       make("div", { class: "bar" },
-        make("div", {}, make("b", {}, `${one.word} ${one.left}`), ` left of ${one.total}`),
+        make("div", {}, make("b", {}, `${one.word}: ${one.left}`), ` of ${one.total} left`),
         make("meter", { min: "0", max: "100", value: String(100 - one.percent), "aria-label": `${one.word} left: ${one.left} of ${one.total}` }))),
     make("p", { class: "soft small" }, `${balance.releases} ${balance.releases === 1 ? "release" : "releases"} recorded.` + (balance.burned ? ` ${balance.burned} more paid for, without a recorded release.` : "")));
 }
