@@ -79,7 +79,7 @@ def test_release_then_show(home, capsys):
     assert "wrote p.release.json" in err
     code, out, err = run(capsys, "show", "p.release.json")
     assert (code, err) == (0, "")
-    for word in ("Correlation", "age", "income", "sex[F]", "symmetric-wishart", "public", "Expected error"):
+    for word in ("Correlation", "age", "income", "sex[F]", "symmetric-wishart", "public", "The noise is"):
         assert word in out
 
 
@@ -408,7 +408,7 @@ def test_schema_explain_shows_how_bounds_become_noise(home, capsys):
     code, out, err = run(capsys, "schema", "explain", "people.toml")
     assert (code, err) == (0, "")
     assert "at most 1 for each of 3 columns plus 1 for the intercept" in out
-    assert "Row norm at most 2" in out
+    assert "So the row norm is at most 2" in out
     assert "75 %" in out
     code, out, _ = run(
         capsys, "schema", "explain", "people.toml", "--epsilon", "1", "--rows", "300", "--json"

@@ -190,7 +190,10 @@ def test_every_command_says_that_the_count_is_private(
     said = told("release", "t.csv", "--schema", "s.toml", "--epsilon", "1", "-o", "r.json")
     assert "private, because a person may have up to 3" in said
     assert "The number of rows is private; the release holds a noisy count of them." in said
-    assert "replacing one person's rows, up to 3 of them, by any others, as many or not, up to 3" in said
+    assert (
+        "replacing one person's rows, up to 3 of them, by any other rows, more or fewer, up to 3 of them,"
+        in said
+    )
     assert "The number of rows is private" in told("show", "r.json")
     private = "Another person may have more or fewer, so the number of rows is private."
     assert private in told("schema", "check", "s.toml")

@@ -46,7 +46,7 @@ def change(release: Release) -> str:
     most = release.schema.max_rows_per_person
     one = "one person's row" if most == 1 else f"one person's rows, up to {most} of them,"
     if release.certificate.loss.neighbours is Neighbours.REPLACE_ONE:
-        other = "any other" if most == 1 else f"any other rows, up to {most} of them,"
+        other = "any other" if most == 1 else f"any other rows, more or fewer, up to {most} of them,"
         return f"replacing {one} by {other}"
     return f"adding or removing {one}"
 

@@ -158,7 +158,7 @@ def test_a_quote_gives_the_ledger_s_refusal_in_words(served, order):
     order["loss"] = {**order["loss"], "epsilon": "2.5"}
     assert "This release costs ε = 2.5; only 2 of 2 is left." in served.ask("quote", **order).json["refusal"]
     order["loss"] = {"kind": "zcdp", "rho": "0.1", "neighbours": "replace-one"}
-    assert "pure epsilon alone" in served.ask("quote", **order).json["refusal"]
+    assert "pure epsilon only" in served.ask("quote", **order).json["refusal"]
 
 
 @pytest.mark.parametrize("amount", ["1e-300", "1e-61", "1e999999999", "1_0", "1/0", "9" * 100, "٣"])
