@@ -99,7 +99,7 @@ class Neighbours(StrEnum):
         try:
             return cls(value)  # type: ignore[arg-type]
         except ValueError:
-            given = "none was given" if value is None else f"got {value!r}"
+            given = "but none was given" if value is None else f"got {value!r}"
             raise ParameterError(
                 "E207", f"neighbours must be 'replace-one' or 'add-remove', {given}.", "There is no default."
             ) from None
@@ -180,7 +180,9 @@ def _probability(name: str, value: Amount) -> Fraction:
         number = Fraction(-1)
     if not 0 < number < 1:
         raise ParameterError(
-            "E203", f"{name} must be between 0 and 1, got {brief(value)}.", "Choose one well below 1 / rows."
+            "E203",
+            f"{name} must be between 0 and 1, got {brief(value)}.",
+            "Choose a value well below 1 / rows.",
         )
     return number
 
@@ -219,13 +221,13 @@ class _Loss:
     def _like(self, other: object) -> Self:
         if not isinstance(other, type(self)):
             raise ParameterError(
-                "E204", f"a {self.kind} loss does not combine with {type(other).__name__}.", self.advice
+                "E204", f"a {self.kind} loss cannot be combined with {type(other).__name__}.", self.advice
             )
         if other.neighbours != self.neighbours:
             raise ParameterError(
                 "E207",
-                f"a {self.neighbours} loss does not combine with a {other.neighbours} loss.",
-                "An add-remove loss holds twice under replace-one; never the reverse.",
+                f"a {self.neighbours} loss cannot be combined with a {other.neighbours} loss.",
+                "Under replace-one an add-remove loss counts twice; the reverse has no such rule.",
             )
         return other
 
@@ -238,7 +240,9 @@ class _Loss:
 
     def __mul__(self, times: int) -> Self:
         if isinstance(times, bool) or not isinstance(times, int) or times < 1:
-            raise ParameterError("E204", f"a loss repeats a whole number of times, got {times}.")
+            raise ParameterError(
+                "E204", f"a loss can be multiplied by a whole number from 1 only, got {times}."
+            )
         return self._with({name: times * mine for name, mine in self.amounts.items()})
 
     __rmul__ = __mul__
@@ -359,6 +363,10 @@ class ZCDP(_Loss):
 
 
 Loss = PureDP | ApproxDP | ZCDP
+
+
+SYMBOLS = {"epsilon": "ε", "delta": "δ", "rho": "ρ"}
+"""The letter that people write for each amount of a loss."""
 
 
 def display(value: Fraction) -> str:

@@ -79,7 +79,7 @@ def test_release_then_show(home, capsys):
     assert "wrote p.release.json" in err
     code, out, err = run(capsys, "show", "p.release.json")
     assert (code, err) == (0, "")
-    for word in ("Correlation", "age", "income", "sex[F]", "symmetric-wishart", "public", "Expected error"):
+    for word in ("Correlation", "age", "income", "sex[F]", "symmetric-wishart", "public", "The noise is"):
         assert word in out
 
 
@@ -360,7 +360,7 @@ def test_schema_init_writes_names_and_types_and_no_bound(home, capsys):
 def test_schema_check_says_what_a_schema_amounts_to(home, capsys):
     code, out, _ = run(capsys, "schema", "check", "people.toml")
     assert code == 0
-    assert "3 columns, 5 after one-hot coding" in out
+    assert "3 columns in the table, 5 in the released matrix" in out
     assert json.loads(run(capsys, "schema", "check", "people.toml", "--json")[1])[
         "row_norm_bound"
     ] == pytest.approx(2)
@@ -407,8 +407,8 @@ def test_help_does_not_load_numpy_and_answers_quickly():
 def test_schema_explain_shows_how_bounds_become_noise(home, capsys):
     code, out, err = run(capsys, "schema", "explain", "people.toml")
     assert (code, err) == (0, "")
-    assert "3 columns of at most 1 each plus 1 for the intercept" in out
-    assert "Row norm at most 2" in out
+    assert "at most 1 for each of 3 columns plus 1 for the intercept" in out
+    assert "So the row norm is at most 2" in out
     assert "75 %" in out
     code, out, _ = run(
         capsys, "schema", "explain", "people.toml", "--epsilon", "1", "--rows", "300", "--json"
@@ -422,7 +422,7 @@ def test_schema_explain_buys_a_private_row_norm_and_says_what_it_cost(home, caps
     words = ["--epsilon", "1", "--neighbours", "replace-one", "--row-norm-share", "0.25"]
     code, out, _ = run(capsys, "schema", "explain", "people.toml", "--data", "people.csv", *words)
     assert code == 0
-    assert "This cost pure differential privacy, epsilon = 0.25" in out
+    assert "The choice cost pure differential privacy, epsilon = 0.25" in out
     assert "epsilon = 0.75" in out
     code, _, err = run(capsys, "schema", "explain", "people.toml", "--data", "people.csv")
     assert code == 2

@@ -58,9 +58,9 @@ def test_it_tells_the_price_and_pays_nothing(people, capsys, monkeypatch):
     )
     code, out, _ = run(capsys, "check", *order)
     assert code == 0
-    assert "symmetric-wishart can promise pure differential privacy, epsilon = 1" in out
-    assert "would charge epsilon 1 and have epsilon 2 left" in out
-    assert out.endswith("Nothing was paid, drawn or read.\n")
+    assert "Mechanism: symmetric-wishart. It can promise pure differential privacy, epsilon = 1" in out
+    assert "would cost ε = 1; the ledger would have ε = 2 left" in out
+    assert out.endswith("Nothing was paid, no noise was drawn and no row was read.\n")
     assert (digest(people / "a.ledger"), Ledger.open("a.ledger").balance()) == before
     assert not (people / "x.json").exists()
     monkeypatch.undo()

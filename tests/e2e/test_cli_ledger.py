@@ -54,7 +54,7 @@ def balance(capsys, where="census.ledger"):
 def test_init_spend_show(home, capsys):
     code, out, err = release(capsys, "--epsilon", "1.2", "-o", "a.json")
     assert code == 0
-    assert "left in the ledger: epsilon 1.8 of 3" in err
+    assert "Budget left in the ledger: ε = 1.8 of 3" in err
     code, out, err = run(capsys, "ledger", "show", "census.ledger")
     assert (code, err) == (0, "")
     assert "████████████░░░░░░░░░░░░░░░░░░  1.2 of 3 spent, 1.8 left" in out
@@ -67,7 +67,7 @@ def test_a_refused_budget_is_exit_code_3_and_one_line_with_what_was_asked_and_wh
     before = sorted(home.iterdir()), balance(capsys)
     code, out, err = release(capsys, "--epsilon", "1", "-o", "b.json")
     assert (code, out) == (3, "")
-    assert err.startswith("privcov: E301 this release asks epsilon 1 and 0.4 is left of 3. ")
+    assert err.startswith("privcov: E301 This release costs ε = 1; only 0.4 of 3 is left. ")
     assert err.count("\n") == 1
     assert (sorted(home.iterdir()), balance(capsys)) == before
 
@@ -76,7 +76,7 @@ def test_without_an_output_the_release_goes_to_stdout_and_is_recorded(home, caps
     code, out, err = release(capsys, "--epsilon", "1")
     assert code == 0
     assert json.loads(out)["format"] == "privcov/release/1"
-    assert "left in the ledger: epsilon 2 of 3" in err
+    assert "Budget left in the ledger: ε = 2 of 3" in err
     assert (balance(capsys)["releases"], balance(capsys)["burned"]) == (1, 0)
 
 
@@ -129,7 +129,7 @@ def test_the_log_says_what_was_run_and_which_releases_read_the_same_table(home, 
 def test_verify_finds_a_change_with_exit_code_4(home, capsys):
     release(capsys, "--epsilon", "1", "-o", "a.json")
     code, out, _ = run(capsys, "ledger", "verify", "census.ledger")
-    assert (code, out) == (0, "census.ledger is whole.\n")
+    assert (code, out) == (0, "census.ledger is intact: no entry was altered, removed or added.\n")
     with closing(sqlite3.connect("census.ledger", isolation_level=None)) as connection:
         connection.execute("DROP TRIGGER privcov_no_update")
         connection.execute(
@@ -137,8 +137,8 @@ def test_verify_finds_a_change_with_exit_code_4(home, capsys):
         )
     code, out, err = run(capsys, "ledger", "verify", "census.ledger")
     assert code == 4
-    assert "entry 2 was changed" in out
-    assert err.startswith("privcov: E610 census.ledger is not whole.")
+    assert "entry 2 was altered" in out
+    assert err.startswith("privcov: E610 census.ledger did not pass verification.")
     assert json.loads(run(capsys, "ledger", "verify", "census.ledger", "--json")[1])["whole"] is False
     code, _, err = release(capsys, "--epsilon", "0.1", "-o", "b.json")
     assert code == 3
@@ -152,7 +152,7 @@ def test_verify_takes_a_damaged_file_for_what_it_is(home, capsys):
     (home / "census.ledger").write_bytes(content)
     code, out, err = run(capsys, "ledger", "verify", "census.ledger")
     assert code == 4
-    assert "is no ledger, or is damaged" in out
+    assert "is not a ledger, or is damaged" in out
     assert err.startswith("privcov: E610 ")
 
 
@@ -168,7 +168,7 @@ def test_a_request_id_is_paid_for_once(home, capsys):
     assert release(capsys, *words, "-o", "a.json")[0] == 0
     code, _, err = release(capsys, *words, "-o", "b.json")
     assert code == 3
-    assert err.startswith("privcov: E303 the request order-17 was paid already, as entry 2.")
+    assert err.startswith("privcov: E303 the request order-17 was already paid for, as entry 2.")
     code, _, err = run(
         capsys, "release", "people.csv", "--schema", "people.toml", "--epsilon", "1", "--request-id", "x"
     )
@@ -183,7 +183,7 @@ def test_a_ledger_of_epsilon_and_delta_turns_at_the_first_rho(home, capsys):
     assert release(capsys, "--epsilon", "1", "--delta", "1e-7", *gaussian, ledger="team.ledger")[0] == 0
     assert release(capsys, "--rho", "0.01", *gaussian, ledger="team.ledger")[0] == 0
     out = run(capsys, "ledger", "show", "team.ledger")[1]
-    assert "Since entry 4 what was left of it is counted as zCDP" in out
+    assert "Since entry 4 the rest of the budget is counted as zCDP" in out
     assert "1 of 3 spent, 2 left (before)" in out
     assert "turned into zCDP" in run(capsys, "ledger", "log", "team.ledger")[1]
     assert balance(capsys, "team.ledger")["rule"] == "zcdp"

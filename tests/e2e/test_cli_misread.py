@@ -28,7 +28,7 @@ levels = ["F", "M"]
 lower = 0
 upper = 200
 """
-RATE = "A table that was read as meant gives such a warning in at most 1 % of its releases."
+RATE = "A table that was read correctly gives such a warning in at most 1 % of releases."
 
 
 @pytest.fixture
@@ -81,9 +81,9 @@ def broken_lines(age, sex, income):
 
 
 MISREAD = {
-    lower_case: (5_000, "The levels of sex cover", "spells them otherwise"),
-    decimal_comma: (20_000, "income sits at the middle of its bounds", "decimal comma"),
-    whole_units: (5_000, "income lies at its upper bound", "another unit"),
+    lower_case: (5_000, "The levels of sex cover", "spells them differently"),
+    decimal_comma: (20_000, "income is at the middle of its bounds", "decimal comma"),
+    whole_units: (5_000, "income is at its upper bound", "another unit"),
 }
 
 
@@ -161,7 +161,7 @@ def test_many_warnings_are_told_a_few_at_a_time(home, capsys):
     )
     _, _, err = release(capsys)
     assert err.count("WARNING") == 6
-    assert "… and 3 more (privcov show --json prints all)." in err
+    assert "… and 3 more warnings (privcov show --json prints all)." in err
     page = html(pc.load("people.release.json"))
     assert page.count('class="warning"') == 7
     assert "… and 3 more." in page
@@ -176,7 +176,7 @@ def test_the_report_and_a_notebook_warn_and_no_level_can_break_into_them(home, c
     for markup in (html(made), made._repr_html_()):
         assert "The level &lt;b onclick=x&gt; of sex has " in markup
         assert "filled in with one value" in markup
-        assert "at most 1 % of its releases" in markup
+        assert "at most 1 % of releases" in markup
         assert "<b " not in markup
 
 

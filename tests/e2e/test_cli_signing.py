@@ -72,7 +72,7 @@ def test_the_steward_signs_and_the_analyst_verifies(home, run):
     assert "FAILS" not in out
     code, out, _ = run("verify", "r.json")
     assert code == 0
-    assert "comparing these words with the steward's" in " ".join(out.split())
+    assert "compare these words with those that the steward published" in " ".join(out.split())
     assert fingerprint in run("show", "r.json")[1]
     assert json.loads(run("show", "r.json", "--json")[1])["signed_by"] == fingerprint
 
@@ -118,7 +118,9 @@ def test_what_is_not_verified_exits_with_4_and_says_what(home, run, words, chang
     code, out, err = run("verify", "r.json", "--key", "steward.pub")
     assert code == 4
     assert "FAILS" in out
-    assert err == f"privcov: E609 r.json is not verified: {failed}. Do not use it; ask its steward.\n"
+    assert (
+        err == f"privcov: E609 r.json did not pass verification: {failed}. Do not use it; ask its steward.\n"
+    )
     code, out, _ = run("verify", "r.json", "--key", "steward.pub", "--json")
     said = json.loads(out)
     assert (code, said["holds"]) == (4, False)
@@ -227,5 +229,5 @@ def test_an_estimate_is_verified_by_the_same_command(home, run):
     made.save("e.json", key=read_private("steward.key"))
     code, out, _ = run("verify", "e.json", "--key", "steward.pub")
     assert code == 0
-    assert "add up to rho = 0.5" in out
+    assert "add up to exactly rho = 0.5" in out
     assert run("verify", "e.json", "--key", "mallory.pub")[0] == 4

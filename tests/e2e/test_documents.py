@@ -7,24 +7,29 @@ import doctest
 import importlib
 import pkgutil
 import re
+import runpy
 import shlex
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from transcripts import compare
 
 import privcov
 from privcov.cli import main
+from privcov.mechanisms import MECHANISMS
 
 ROOT = Path(__file__).parents[2]
 PAGES = [
     page for page in sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")]) if "_build" not in page.parts
 ]
 SNIPPETS = [  # those under docs/ are run by test_transcripts.py, page by page
-    pytest.param(code, id=f"{page.relative_to(ROOT)}-{number}")
+    pytest.param(code, shown, id=f"{page.relative_to(ROOT)}-{number}")
     for page in sorted(ROOT.glob("*.md"))
-    for number, code in enumerate(re.findall(r"```python\n(.*?)```", page.read_text(), re.DOTALL))
+    for number, (code, shown) in enumerate(
+        re.findall(r"```python\n(.*?)```(?:\n\n```output\n(.*?)```)?", page.read_text(), re.DOTALL)
+    )
 ]
 MODULES = [
     module.name
@@ -33,12 +38,20 @@ MODULES = [
 ]
 
 
-@pytest.mark.parametrize("code", SNIPPETS)
-def test_a_snippet_runs(code, tmp_path):
+@pytest.mark.parametrize(("code", "shown"), SNIPPETS)
+def test_a_snippet_runs_and_prints_what_is_shown(code, shown, tmp_path):
+    """Numbers may differ where noise is in them; means, rounded to nine of its standard deviations or more, may not.
+
+    A false alarm needs a mean whose noise, of exponential tails, exceeds that: odds below 1e-8.
+    """
     done = subprocess.run(
         [sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stderr
+    compare(shown, done.stdout, noisy=True, what=code)
+    exact = [line for line in shown.splitlines() if line.startswith("means")]
+    assert exact
+    assert exact == [line for line in done.stdout.splitlines() if line.startswith("means")]
 
 
 COMMANDS = re.findall(r"^(privcov .*?)(?:\s{2,}#.*)?$", (ROOT / "README.md").read_text(), re.MULTILINE)
@@ -63,6 +76,20 @@ def test_the_commands_of_the_readme_run_in_their_order(people, monkeypatch, caps
         if "schema init" in command:
             Path("people.toml").write_text(FILLED)
     assert "(Intercept)" in capsys.readouterr().out
+
+
+def test_the_picture_of_the_readme_is_what_its_script_draws():
+    drawn = runpy.run_path(str(ROOT / "docs/site/first_picture.py"))
+    assert drawn["FILE"].read_text(encoding="utf-8") == drawn["picture"]()
+    assert f"]({drawn['FILE'].relative_to(ROOT)})" in (ROOT / "README.md").read_text()
+
+
+def test_the_glossary_has_every_mechanism_and_is_linked_where_people_begin():
+    glossary = (ROOT / "docs/explain/glossary.md").read_text()
+    assert [name for name in MECHANISMS if f"| `{name}` |" not in glossary] == []
+    for page in ("README.md", "docs/index.md", "docs/do/README.md", "docs/learn/README.md", "docs/learn/steward.md",
+                 "docs/learn/analyst.md"):  # fmt: skip
+        assert "explain/glossary.md" in (ROOT / page).read_text(), page
 
 
 def test_the_ten_lines_are_about_ten():

@@ -27,7 +27,7 @@ from privcov.text.grammar import printable
 from privcov.unbounded import codec as estimates
 from privcov_lab.bench.hostile import Answer
 
-CLEAR = "\x1b[2J\x1b[1;1Hholds Signed with the key you gave."
+CLEAR = "\x1b[2J\x1b[1;1Hok    Signed with the key you gave."
 HUGE = "1e999999999"
 ROWS = np.column_stack([np.linspace(20, 80, 40), np.linspace(0, 190, 40)])
 _CALL = """
@@ -136,7 +136,7 @@ def test_every_such_file_is_refused_by_every_command(told):
 def test_nothing_that_a_terminal_obeys_is_printed(told):
     for *words, answer in told:
         assert printable((answer.out + answer.err).replace("\n", "")), words
-        assert "\nholds Signed" not in answer.out, words
+        assert "\nok    Signed" not in answer.out, words
 
 
 def test_with_a_key_that_did_not_sign_no_field_is_read(told):
@@ -150,7 +150,7 @@ def test_with_a_key_that_did_not_sign_no_field_is_read(told):
             assert (answer.code, "E601" in answer.err) == (2, True)
             continue
         assert (answer.code, "E609" in answer.err) == (4, True), words
-        assert [line[:5] for line in answer.out.splitlines() if line[0] != " "] == ["holds", "FAILS"], words
+        assert [line[:5] for line in answer.out.splitlines() if line[0] != " "] == ["ok   ", "FAILS"], words
 
 
 def test_a_document_of_any_depth_is_refused_with_a_code(tmp_path):
@@ -215,7 +215,7 @@ def test_a_release_at_the_ends_of_what_may_be_asked_is_read_by_every_command(
 
 def test_a_file_name_with_escapes_is_escaped_wherever_it_is_echoed(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
-    name = f"{CLEAR.replace('/', '')}\nholds all\udcff.json"
+    name = f"{CLEAR.replace('/', '')}\nok    all\udcff.json"
     (tmp_path / "s.toml").write_text("[columns.a]\nlower = 0\nupper = 1\n")
     os.replace("s.toml", name)
     for words in (
@@ -233,7 +233,7 @@ def test_a_file_name_with_escapes_is_escaped_wherever_it_is_echoed(tmp_path, mon
         main(words)
         out, err = capsys.readouterr()
         assert printable((out + err).replace("\n", "")), words
-        assert "\nholds all" not in out + err, words
+        assert "\nok    all" not in out + err, words
         assert "\\x1b[2J" in out + err or words[0] in ("show", "verify"), words
 
 

@@ -50,7 +50,9 @@ def test_line_breaks_in_cells_are_refused_where_the_number_of_people_is_said(
 ) -> None:
     code, said = run(capsys, notes.parent, "--rows", "500")
     assert code == 2
-    assert said.splitlines()[-1].startswith("privcov: E135 the table has 1,000 records, and you expect 500.")
+    assert said.splitlines()[-1].startswith(
+        "privcov: E135 the table has 1,000 records, but you expected 500."
+    )
     assert "second" not in said
     assert not Ledger.open(notes.parent / "people.ledger").balance().account.spent["epsilon"]
     assert not (notes.parent / "out.json").exists()

@@ -121,7 +121,7 @@ def test_rows_that_wait_for_a_product_are_counted_once(steps, device):
 @pytest.mark.parametrize("device", DEVICES, ids=lambda device: device.name)
 @pytest.mark.parametrize("room", [1, 7, 1000, 2**23])
 def test_what_is_sent_arrives_whatever_the_size_of_a_room(room, device, monkeypatch):
-    monkeypatch.setattr(sending, "_ROOM", room)
+    monkeypatch.setattr(sending, "_BUFFER", room)
     monkeypatch.setattr(sending, "_WORTH_A_THREAD", 10)
     sender = sending.Sender(device)
     wide = np.random.default_rng(1).normal(size=(30, 41))

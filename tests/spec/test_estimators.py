@@ -297,7 +297,7 @@ def test_shapes_that_no_release_serves_are_refused_before_anything_is_released(r
     for wrong in (0, 4, 1.5, True, "all"):
         with pytest.raises(ParameterError, match="E263"):
             make(pc.PrivatePCA, n_components=wrong).fit(rows)
-    with pytest.raises(ParameterError, match="E264 4 rows cannot carry 4 coefficients"):
+    with pytest.raises(ParameterError, match="E264 4 rows are too few for 4 coefficients"):
         make(pc.PrivateLinearRegression).fit(rows[:4], target[:4])
     with pytest.raises(ParameterError, match="E261"):
         make(pc.PrivateRidge).fit(rows, None)

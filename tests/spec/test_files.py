@@ -88,7 +88,7 @@ def test_a_file_that_the_one_before_wrote_is_not_written_again(tmp_path):
     path = tmp_path / "x.json"
     with files.reserved(path, force=False):
         files.write(path, "first", force=False)
-    with pytest.raises(OutputError, match="already there"), files.reserved(path, force=False):
+    with pytest.raises(OutputError, match="already exists"), files.reserved(path, force=False):
         pass
     assert path.read_text() == "first"
 
@@ -117,7 +117,7 @@ def test_what_is_no_plain_file_is_never_replaced(tmp_path):
     os.mkfifo(tmp_path / "pipe")
     for path in ("/dev/null", tmp_path / "pipe"):
         for force in (False, True):
-            with pytest.raises(OutputError, match=r"E401 .* no plain file"):
+            with pytest.raises(OutputError, match=r"E401 .* not a plain file"):
                 files.check_writable(path, force=force)
     with pytest.raises(OutputError, match="E401"):
         files.write(tmp_path / "pipe", "text", force=True)

@@ -226,7 +226,7 @@ def test_the_command_line_says_what_was_seen_and_takes_a_word_for_it(tmp_path, c
     (tmp_path / "t.toml").write_text(filled(text).replace("# decimal", "decimal"), encoding="utf-8")
     capsys.readouterr()
     assert main(["schema", "check", "t.toml"]) == 0
-    assert "A file of lines: cells separated by semicolons, decimal comma." in capsys.readouterr().out
+    assert "File format: cells separated by semicolons, decimal comma." in capsys.readouterr().out
     assert main(["schema", "init", "t.csv", "--separator", ";", "--encoding", "ebcdic"]) == 2
     assert "E140" in capsys.readouterr().err
     a_file(tmp_path, 'height 6",b\n')

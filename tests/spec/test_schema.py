@@ -247,4 +247,4 @@ def test_every_word_of_a_dialect_is_said_in_the_summary_of_a_schema(word, value,
     path = tmp_path / "people.toml"
     path.write_text(f'[columns.age]\nlower = 0\nupper = 100\n[file]\n{word} = "{value}"\n')
     assert main(["schema", "check", str(path)]) == 0
-    assert "A file of lines: " in capsys.readouterr().out
+    assert "File format: " in capsys.readouterr().out

@@ -189,8 +189,11 @@ def test_every_command_says_that_the_count_is_private(
     Path("t.csv").write_text("x,y\n" + "0.5,0.5\n" * 12)
     said = told("release", "t.csv", "--schema", "s.toml", "--epsilon", "1", "-o", "r.json")
     assert "private, because a person may have up to 3" in said
-    assert "The number of rows is private; the intercept carries a noisy count." in said
-    assert "replacing one person's rows, up to 3 of them, by any others, as many or not, up to 3" in said
+    assert "The number of rows is private; the release holds a noisy count of them." in said
+    assert (
+        "replacing one person's rows, up to 3 of them, by any other rows, more or fewer, up to 3 of them,"
+        in said
+    )
     assert "The number of rows is private" in told("show", "r.json")
     private = "Another person may have more or fewer, so the number of rows is private."
     assert private in told("schema", "check", "s.toml")
@@ -208,7 +211,7 @@ def test_a_file_that_publishes_the_count_of_several_rows_a_person_does_not_hold(
         assert (disagreements(claimed) == ()) is holds
         claimed.save(path, force=True)
         assert pc.load(path).rows == claimed.rows  # it can be read, so that this can be said of it
-        assert ("moves it" in str(pc.verify(path))) is not holds
+        assert ("can change it" in str(pc.verify(path))) is not holds
 
 
 def test_a_file_that_hides_a_public_count_is_not_read() -> None:

@@ -178,7 +178,7 @@ def test_a_passphrase_is_needed_where_there_is_one_and_refused_where_there_is_no
     open_key, _ = keyfiles.write(tmp_path / "open", key)
     with pytest.raises(ReleaseError, match=r"E608.*needs its passphrase"):
         keyfiles.read_private(locked)
-    with pytest.raises(ReleaseError, match=r"E608.*passphrase is another"):
+    with pytest.raises(ReleaseError, match=r"E608.*passphrase is wrong"):
         keyfiles.read_private(locked, passphrase=b"battery staple")
     with pytest.raises(ReleaseError, match=r"E608.*not protected"):
         keyfiles.read_private(open_key, passphrase=b"correct horse")

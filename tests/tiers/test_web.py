@@ -209,12 +209,12 @@ def test_the_whole_flow_from_names_to_a_report(serve, browse, tmp_path):
     page.fill("#ledger-name", "people.ledger")
     page.fill("#ledger-epsilon", "1")
     page.click("#ledger-open")
-    page.wait_for_selector("#balance:has-text('epsilon 1 left of 1')")
+    page.wait_for_selector("#balance:has-text('epsilon: 1 of 1 left')")
     page.select_option("#data", "people.csv")
     assert "epsilon = 0.75" in shown(page, "#quote-words:has-text('Price')")
     release_now(page)
     page.wait_for_selector("#job[data-state=done]")
-    page.wait_for_selector("#balance:has-text('epsilon 0.25 left of 1')")
+    page.wait_for_selector("#balance:has-text('epsilon: 0.25 of 1 left')")
     assert server.spent() == "3/4"
     assert server.releases == ["people.release.json"]
 
@@ -268,7 +268,7 @@ def test_a_refused_budget_is_told_before_and_can_be_mended(serve, browse):
         "--schema", "people.toml", "--data", "people.csv", "--ledger", "people.ledger", budget="0.5"
     )
     page = browse(server, step="release").page
-    page.wait_for_selector("#refusal:has-text('asks epsilon 1 and 0.5 is left of 0.5')")
+    page.wait_for_selector("#refusal:has-text('costs ε = 1; only 0.5 of 0.5 is left')")
     assert page.is_disabled("#pay")
     page.click("[data-step=plan]")
     page.fill("#epsilon", "0.5")
@@ -276,7 +276,7 @@ def test_a_refused_budget_is_told_before_and_can_be_mended(serve, browse):
     release_now(page)
     page.wait_for_selector("#job[data-state=done]")
     page.click("#another")
-    page.wait_for_selector("#refusal:has-text('0 is left of 0.5')")
+    page.wait_for_selector("#refusal:has-text('only 0 of 0.5 is left')")
     assert page.is_disabled("#pay")
     assert server.spent() == "1/2"
 
@@ -351,7 +351,7 @@ def test_of_two_tabs_that_release_at_once_the_ledger_takes_one(serve, browse):
     states = sorted(page.get_attribute("#job", "data-state") for page in pages)
     assert states == ["done", "refused"]
     (loser,) = [page for page in pages if page.get_attribute("#job", "data-state") == "refused"]
-    assert "asks epsilon 1 and 0.5 is left of 1.5" in loser.inner_text("#job-words")
+    assert "This release costs ε = 1; only 0.5 of 1.5 is left" in loser.inner_text("#job-words")
     assert server.spent() == "1"
     assert len(server.releases) == 1
 
@@ -539,7 +539,7 @@ def test_every_control_has_a_name_and_every_chart_a_description(serve, browse):
         .map((e) => e.outerHTML)"""
     )
     assert nameless == []
-    assert "auto takes" in page.get_attribute("#plan-chart svg", "aria-label")
+    assert "auto chooses" in page.get_attribute("#plan-chart svg", "aria-label")
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

@@ -15,7 +15,7 @@ from privcov.audit.settings import Setting
 def replayed(seen: Replay) -> Finding:
     return Finding(
         level="L0 replay",
-        what="what reaches the mechanism, and what is said beside it",
+        what="input of the mechanism, and everything published beside it",
         found=f"{seen.pairs} pairs" if seen.violation is None else f"pair {seen.pairs}",
         allowed="declared",
         failed=seen.violation is not None,
@@ -49,7 +49,7 @@ def on_grid(setting: Setting, between: bool) -> Finding:
     return Finding(
         level="L2 tell apart",
         setting=setting.label,
-        what="support: whole numbers of the grid",
+        what="support: every value is on the grid",
         found="no" if between else "all",
         allowed="all",
         failed=between,
@@ -78,7 +78,7 @@ def supported(setting: Setting, bound: Bound) -> Finding:
     return Finding(
         level="L2 tell apart",
         setting=setting.label,
-        what="support: an event never seen next door",
+        what="support: an event seen on one table only",
         found=f"{bound.often} : {bound.rarely}",
         allowed=f"{bound.claim.label} {bound.claim.allowed:.3g}",
         failed=bound.refutes,

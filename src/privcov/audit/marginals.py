@@ -82,7 +82,7 @@ def marginals(law: NoiseLaw) -> list[Marginal]:
     if name == "laplace":
         return [  # independent, so all of them are looked at together
             Marginal(label=label, take=lambda x, w=where: x[:, w].ravel(), cdf=laplace(s))  # type: ignore[misc]
-            for label, where in (("diagonal", rows == columns), ("beside it", rows != columns))
+            for label, where in (("diagonal", rows == columns), ("off-diagonal", rows != columns))
             if where.any()
         ]
     if name == "frobenius":

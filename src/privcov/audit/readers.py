@@ -110,7 +110,7 @@ class ReaderAudit:
         """The verdict in words. It may quote records of the file, so it is for the eyes of the data's keeper."""
         ways = f"{self.pairs:,} neighbouring pairs, read {', '.join(self.routes)}"
         if self.violation is None:
-            return f"PASS  {ways}: one record touched one row, in its place."
+            return f"PASS  {ways}: each record changed only its own row."
         return f"FAIL  {ways}.\n{self.violation}"
 
 

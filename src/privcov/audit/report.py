@@ -167,7 +167,7 @@ class AuditReport:
         """
         lines = [
             f"{self.mechanism}: {self.loss}",
-            f"{self.dimension} columns · {self.runs:,} runs a setting · {self.arithmetic} arithmetic · "
+            f"{self.dimension} columns · {self.runs:,} runs per setting · {self.arithmetic} arithmetic · "
             f"{self.randomness} randomness",
             "",
         ]
@@ -189,8 +189,8 @@ class AuditReport:
     @property
     def conclusion(self) -> str:
         """The outcome in one sentence, honest about what it does not say."""
-        chance = f"A sound mechanism fails by chance at most once in {1 / self.error:,.0f} audits."
+        chance = f"A correct mechanism fails by chance in at most one of {1 / self.error:,.0f} audits."
         if self.passed:
-            return f"PASS: nothing found refutes the promise. That is no proof. {chance}"
+            return f"PASS: no test refuted the promise. This is not a proof. {chance}"
         count = len(self.failures)
         return f"FAIL: {count} finding{'s' if count > 1 else ''} refute{'' if count > 1 else 's'} the promise. {chance}"

@@ -51,13 +51,13 @@ class Setting:
 
 def settings(mechanism: Mechanism, loss: Loss, dimension: int, *, source: Source) -> tuple[Setting, ...]:
     """What an audit of a mechanism at a loss looks at, in order."""
-    asked = _whole("as asked", mechanism, loss, dimension, source=source, points=True)
+    asked = _whole("as promised", mechanism, loss, dimension, source=source, points=True)
     found = [asked]
     rank = getattr(mechanism, "rank", None) or 1  # a mechanism of higher rank does not exist in fewer columns
     if isinstance(loss, PureDP) and dimension > 1 and rank <= 2:
         more = math.ceil(TELLING_EPSILON / loss.epsilon)
         if (more, dimension) != (1, 2):
-            found.append(_whole("where it shows best", mechanism, more * loss, 2, source=source))
+            found.append(_whole("where a fault shows best", mechanism, more * loss, 2, source=source))
     if isinstance(mechanism, DataDrivenMechanism):
         if dimension > 1 and rank == 1:
             found.append(_whole("one column", mechanism, loss, 1, source=source))

@@ -22,21 +22,27 @@ from privcov.version import __version__
 COMMANDS = {
     "demo": ("privcov.cli.demo", "Release an invented table and show what came out."),
     "schema": ("privcov.cli.schema", "Draft and check the public facts about a table."),
-    "plan": ("privcov.cli.plan", "Know the accuracy before you spend, or the budget it needs."),
-    "check": ("privcov.cli.check", "See whether a release would go through, without paying."),
-    "inspect": ("privcov.cli.inspect", "Count how a file would be read: for the data's keeper only."),
-    "convert": ("privcov.cli.convert", "Write a CSV file, line breaks in cells included, as Parquet."),
+    "plan": ("privcov.cli.plan", "See the accuracy before you spend, or the budget that an accuracy needs."),
+    "check": ("privcov.cli.check", "See whether a release would be accepted, and its price, without paying."),
+    "inspect": (
+        "privcov.cli.inspect",
+        "Count the cells that a release could not read. Sensitive: for you only.",
+    ),
+    "convert": ("privcov.cli.convert", "Turn a CSV file whose cells hold line breaks into Parquet."),
     "release": ("privcov.cli.release", "Release a private second-moment matrix of a table."),
     "estimate": ("privcov.cli.estimate", "Estimate a private covariance of data without bounds."),
     "keygen": ("privcov.cli.keygen", "Make a key pair to sign releases with."),
-    "verify": ("privcov.cli.verify", "Check a file: its signature, and that its certificate follows."),
+    "verify": ("privcov.cli.verify", "Check a file: its signature, and that its certificate is consistent."),
     "ledger": ("privcov.cli.ledger", "Keep a budget that cannot be overspent."),
-    "show": ("privcov.cli.show", "Read a release: its matrix, its certificate, in plain words."),
+    "show": ("privcov.cli.show", "Show a release: its matrix, its noise and its promise."),
     "ols": ("privcov.cli.ols", "Fit a regression from a release, with honest standard errors."),
     "ridge": ("privcov.cli.ridge", "Fit ridge regression from a release, with a bound on its error."),
     "pca": ("privcov.cli.pca", "Principal components of a release, with intervals."),
-    "report": ("privcov.cli.report", "Write a release as a page: promise, matrix, models, how to cite it."),
-    "serve": ("privcov.cli.serve", "Open the workbench: a page on this machine to plan, release and read."),
+    "report": (
+        "privcov.cli.report",
+        "Write an HTML page about a release: promise, matrix, models, citation.",
+    ),
+    "serve": ("privcov.cli.serve", "Open the workbench: a local web page to plan, release and read."),
     "mechanisms": ("privcov.cli.mechanisms", "List every mechanism, its guarantee and its proof."),
     "proof": ("privcov.cli.proof", "Print the proof page that a certificate names."),
     "audit": ("privcov.cli.audit", "Try to refute what a mechanism promises."),
@@ -84,7 +90,7 @@ def _added(name: str) -> click.Command | None:
 )
 @click.version_option(__version__, prog_name="privcov")
 def privcov() -> None:
-    """Publish a differentially private covariance matrix once; answer from it for free.
+    """Publish a differentially private covariance matrix once; answer every later question from it for free.
 
     Try it without any data of your own: privcov demo
     """
@@ -117,7 +123,7 @@ def _without_addresses(error: click.ClickException, arguments: list[str] | None)
     A shell cuts an address without quotes into words: where one of them looks like a part, no stray word is repeated.
 
     >>> _without_addresses(click.UsageError("Got unexpected extra argument (secret)"), ["password=my", "secret"])
-    'Got unexpected extra argument (…). What may hold a password is not repeated.'
+    'Got unexpected extra argument (…). It may hold a password, so it is not repeated.'
     """
     said = error.format_message()
     given = sys.argv[1:] if arguments is None else arguments
@@ -127,7 +133,9 @@ def _without_addresses(error: click.ClickException, arguments: list[str] | None)
         parts = [word for word in parts if word in said or repr(word)[1:-1] in said]
     kept = re.sub(r"\(.*\)|'.*'|\".*\"", "(…)", said, flags=re.DOTALL).rstrip(".")
     return (
-        f"{kept}. What may hold a password is not repeated." if parts and kept != said.rstrip(".") else said
+        f"{kept}. It may hold a password, so it is not repeated."
+        if parts and kept != said.rstrip(".")
+        else said
     )
 
 

@@ -30,7 +30,7 @@ QUICK_RUNS, FULL_RUNS = 500, 20_000
 @click.option(
     "--runs",
     type=click.IntRange(200, 10**8),
-    help=f"How often it is run in each setting.  [default: {FULL_RUNS}]",
+    help=f"Runs in each setting.  [default: {FULL_RUNS}]",
 )
 @click.option("--all", "every", is_flag=True, help="Every mechanism, at every kind of loss it promises.")
 @click.option(
@@ -85,11 +85,12 @@ def command(
 ) -> int:
     """Try to refute the promise of the mechanism NAME on made-up neighbouring tables.
 
-    Prints lower confidence bounds beside what is promised: a bound above the promise refutes it, and the exit
-    code is 4. To pass is not a proof. No data is read, and nothing is spent.
+    Prints lower confidence bounds on the privacy loss beside the promise. A bound above the promise refutes it, and
+    the exit code is 4. A pass is not a proof. No data is read, and nothing is spent.
 
-    With --reader FILE --schema S: tries to make one record of FILE touch another's row, on copies of its first records
-    among hostile ones, by every way through the reader. What it prints may quote records: it is for your eyes only.
+    With --reader FILE --schema S it audits the reading of FILE: can one record change the row of another? It tries
+    copies of the first records among hostile ones, on every path through the reader. The output may quote records:
+    it is for you only.
 
     Example: privcov audit symmetric-wishart --epsilon 1 -d 3 --runs 20000
     """
@@ -110,7 +111,7 @@ def command(
         check_can_draw(plot_path, force=force)
     if every and not any(loss_words.get(word) for word in ("epsilon", "delta", "rho")):
         loss_words["epsilon"] = "1"
-        note("epsilon: 1, for every mechanism; (1, 1e-6) and rho 0.1 where it promises those.")
+        note("epsilon = 1 for every mechanism; also (1, 1e-6) and rho = 0.1 where a mechanism offers them.")
     loss = as_loss(**loss_words)
     reports = []
     for which, at in _every(loss) if every else [(str(name), loss)]:
@@ -166,7 +167,7 @@ def _every(loss: Loss) -> list[tuple[str, Loss]]:
 
     if not isinstance(loss, PureDP):
         raise ParameterError(
-            "E204", "--all takes epsilon alone.", "Name a mechanism to audit it at a delta or a rho."
+            "E204", "--all takes epsilon only.", "To audit at a delta or a rho, name one mechanism."
         )
     kinds: dict[str, Loss] = {
         "pure": loss,

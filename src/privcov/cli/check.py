@@ -21,15 +21,15 @@ from privcov.cli.output import json_option, print_json, say, say_line
 def command(
     ledger: str | None, request_id: str | None, output: str | None, force: bool, as_json: bool, **words: Any
 ) -> None:
-    """Check that a release with the same options would go through, and say what it would cost.
+    """Check whether a release with the same options would be accepted, and show its price.
 
-    Everything that release refuses before it pays is refused here in the same words: a schema that does not fit the
-    names and types of DATA, a mechanism that cannot make the promise, an engine that does not answer, a budget that
-    does not cover it. No row is read, nothing random is drawn, nothing is paid.
+    The checks and the messages are those that privcov release makes before it pays: does the schema fit the column
+    names and types of DATA, can the mechanism keep the promise, does the engine answer, is there enough budget left?
+    No row is read, no noise is drawn and nothing is paid.
 
     Example: privcov check people.csv --schema people.toml --epsilon 1 --ledger people.ledger
     """
-    from privcov.ledger.rules import short
+    from privcov.ledger.rules import amount_text, short
     from privcov.publish.check import check
 
     order = as_order(words)
@@ -51,19 +51,23 @@ def command(
             }
         )
         return
-    say(f"The table has the {found.columns} columns of the schema; a release has {found.dimension}.")
-    say(f"{found.mechanism} can promise {found.loss}, on the engine {found.engine}.")
+    say(
+        f"The table has all {found.columns} columns of the schema; the released matrix would have {found.dimension}."
+    )
+    say(f"Mechanism: {found.mechanism}. It can promise {found.loss}. Engine: {found.engine}.")
     if found.price is not None and found.left is not None:
         cost, rest = (
             ", ".join(
-                f"{word} {short(amount)}" for word, amount in amounts.items() if amount or word != "delta"
+                amount_text(word, short(amount))
+                for word, amount in amounts.items()
+                if amount or word != "delta"
             )
             for amounts in (found.price, found.left)
         )
-        say(f"The ledger would charge {cost} and have {rest} left.")
+        say(f"This release would cost {cost}; the ledger would have {rest} left.")
     if output is not None:
         say_line(f"{output} can be written.")
-    say("Nothing was paid, drawn or read.")
+    say("Nothing was paid, no noise was drawn and no row was read.")
 
 
 def _texts(amounts: Mapping[str, Fraction]) -> dict[str, str]:

@@ -12,13 +12,14 @@ from privcov.cli.output import json_option, note
 @click.argument("file")
 @click.argument("output")
 @schema_option
-@click.option("--force", is_flag=True, help="Replace an output that is already there.")
+@click.option("--force", is_flag=True, help="Replace an existing output.")
 @json_option
 def command(file: str, output: str, schema_path: str, force: bool, as_json: bool) -> None:
-    """Write FILE (CSV or TSV, line breaks inside quoted cells included) as Parquet, which a release reads as it is.
+    """Turn FILE (CSV or TSV, also with line breaks inside quoted cells) into a Parquet file that a release can read.
 
-    Strict RFC 4180 in the dialect of the schema; a file that is not well formed is refused. OUTPUT holds the declared
-    columns and is as sensitive as FILE. The report that is printed is SENSITIVE too: see privcov inspect.
+    FILE must follow RFC 4180 strictly, with the separator and quotes that the schema declares; otherwise it is refused.
+    OUTPUT holds the declared columns and is as sensitive as FILE. The printed report is SENSITIVE too: see privcov
+    inspect.
 
     Example: privcov convert people.csv people.parquet --schema people.toml
     """
@@ -26,4 +27,4 @@ def command(file: str, output: str, schema_path: str, force: bool, as_json: bool
     from privcov.steward.inspecting import convert
 
     print_reading(convert(file, output, schema=Schema.read(schema_path), force=force), as_json)
-    note(f"wrote {output}, which is as sensitive as {file}.")
+    note(f"wrote {output}: it is as sensitive as {file}.")

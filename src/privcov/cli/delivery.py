@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from privcov.releases.signing import PrivateKey
 
 
-PAID = "It is paid for and comes to its end first. (kill -9 would end it now, and the payment would be lost.)"
+PAID = "The release is paid for and will be finished first. (kill -9 would stop it now, and the payment would be lost.)"
 
 
 class Deliverable(Protocol):

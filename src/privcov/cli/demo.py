@@ -14,10 +14,10 @@ from privcov.cli.output import json_option, note, print_json, reading, say
 @click.option("--force", is_flag=True, help="Replace an output that is already there.")
 @json_option
 def command(output: str | None, force: bool, as_json: bool) -> None:
-    """Release an invented table of 4,000 people at epsilon 1 and show what came out.
+    """Release an invented table of 4,000 people at epsilon = 1 and show the result.
 
-    Nobody in the table exists, so the demonstration may show the truth beside the release: the one thing
-    that must never be done with real people.
+    Nobody in the table exists, so the demonstration can show the true values beside the private ones. Never do that
+    with real people.
 
     Example: privcov demo -o demo.release.json
     """
@@ -45,7 +45,7 @@ def command(output: str | None, force: bool, as_json: bool) -> None:
     if as_json:
         print_json(as_json_values(made))
         return
-    say("privcov demo: 4,000 invented people, released once at epsilon 1\n")
+    say("privcov demo: 4,000 invented people, released once at ε = 1\n")
     say(as_text(made))
     mean, std = made.mean(), np.sqrt(np.diag(made.covariance()))
     rows = [
@@ -58,5 +58,5 @@ def command(output: str | None, force: bool, as_json: bool) -> None:
         ]
         for name in ("age", "educ", "income")
     ]
-    say("\nBeside the truth (allowed here only because the table is invented)\n")
+    say("\nPrivate values beside the true ones (allowed only because these people are invented)\n")
     say(table(["column", "mean", "true mean", "std. dev.", "true std. dev."], rows))

@@ -96,8 +96,8 @@ def command(
 ) -> None:
     """Estimate a private covariance, and mean, of columns of DATA (CSV or Parquet) without bounds.
 
-    For measurements that are roughly Gaussian. The promise is rho-zCDP under replace-one for every table; the
-    public numbers decide accuracy alone, and no message ever contains a value of the data. Once a ledger is paid,
+    For measurements that are roughly Gaussian. The promise is rho-zCDP under replace-one, for every table; the
+    public numbers affect accuracy only. No message ever contains a value of the data. Once the ledger is paid,
     Ctrl-C and kill wait until the estimate is written.
 
     Example: privcov estimate people.csv --columns height,weight --rho 0.5 --largest-variance 9999 -o people.json

@@ -21,10 +21,10 @@ schema_option = click.option(
 @schema_option
 @json_option
 def command(file: str, schema_path: str, as_json: bool) -> None:
-    """Count how a release would read FILE: records, and cells that are unreadable, missing or an undeclared level.
+    """Count how a release would read FILE: its records, and its unreadable cells, missing cells and undeclared levels.
 
-    The report is SENSITIVE: counts of the data that no privacy budget paid for. It is printed to you and kept nowhere.
-    Do not publish it, and do not choose bounds by it.
+    The report is SENSITIVE: it counts things in the data without any privacy budget. It is printed and stored nowhere.
+    Do not publish it, and do not choose bounds from it.
 
     Example: privcov inspect people.csv --schema people.toml
     """

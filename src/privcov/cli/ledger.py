@@ -22,7 +22,7 @@ _BAR = 30
 def command() -> None:
     """Keep a budget that cannot be overspent: in a file, or in PostgreSQL (postgresql://…) for a team.
 
-    A ledger is private: it holds a key, and it tells which releases read the same table.
+    A ledger is private: it holds a secret key, and it shows which releases read the same table.
 
     Example: privcov ledger init census.ledger --epsilon 3 --neighbours replace-one
     """
@@ -32,7 +32,7 @@ def command() -> None:
 @click.argument("where")
 @loss_options
 @click.option(
-    "--concentrated", is_flag=True, help="Spend epsilon and delta as zCDP from the start; more releases fit."
+    "--concentrated", is_flag=True, help="Count epsilon and delta as zCDP from the start; more releases fit."
 )
 @json_option
 def init(where: str, concentrated: bool, as_json: bool, **loss_words: Any) -> None:
@@ -58,7 +58,7 @@ def init(where: str, concentrated: bool, as_json: bool, **loss_words: Any) -> No
 @click.argument("where")
 @json_option
 def show(where: str, as_json: bool) -> None:
-    """Show a ledger: the budget, what is spent of it, what is left, and what it bought.
+    """Show a ledger: its budget, the amounts spent and left, and the number of releases.
 
     WHERE is the file of the ledger, or its address.
 
@@ -75,7 +75,7 @@ def show(where: str, as_json: bool) -> None:
     say_line(f"{ledger.name}: {balance.budget}")
     say("")
     if balance.before is not None:
-        say(f"Since entry {balance.turned_at} what was left of it is counted as zCDP.")
+        say(f"Since entry {balance.turned_at} the rest of the budget is counted as zCDP.")
         for word, total in balance.before.total.items():
             say(bar(word, spent=balance.before.spent[word], total=total) + " (before)")
     for word, total in account.total.items():
@@ -83,15 +83,17 @@ def show(where: str, as_json: bool) -> None:
             say(bar(word, spent=account.spent[word], total=total))
     say(f"\n{_times(balance.releases, 'release')} recorded.")
     if balance.burned:
-        say(f"{_times(balance.burned, 'payment')} without a recorded release: spent all the same.")
-    say(f"The chain ends at {balance.head[:20]}…; keep the whole of it elsewhere: ledger show --json.")
+        say(
+            f"{_times(balance.burned, 'payment')} without a recorded release: the budget is spent all the same."
+        )
+    say(f"Chain end {balance.head[:20]}…: keep a copy elsewhere (ledger show --json prints all of it).")
 
 
 @command.command(name="log")
 @click.argument("where")
 @json_option
 def log(where: str, as_json: bool) -> None:
-    """List what was paid for, in order, and which releases read the same table. Private: do not publish it.
+    """List all payments in order, and which releases read the same table. Private: do not publish it.
 
     WHERE is the file of the ledger, or its address.
 
@@ -116,7 +118,7 @@ def log(where: str, as_json: bool) -> None:
 )
 @json_option
 def verify(where: str, head: str | None, as_json: bool) -> None:
-    """Check every entry: none changed, removed, added, moved, or paid with less than it costs. Exit code 4 if not.
+    """Check that no entry was altered, removed, added, moved or paid too little. Exit code 4 if one was.
 
     WHERE is the file of the ledger, or its address.
 
@@ -138,13 +140,15 @@ def verify(where: str, head: str | None, as_json: bool) -> None:
         for line in found:
             say(line)
     if found:
-        raise VerificationError("E610", f"{ledger.name} is not whole.", "Do not pay into it; find out why.")
+        raise VerificationError(
+            "E610", f"{ledger.name} did not pass verification.", "Do not use it until you know why."
+        )
     if not as_json:
-        say_line(f"{ledger.name} is whole.")
+        say_line(f"{ledger.name} is intact: no entry was altered, removed or added.")
 
 
 def bar(word: str, *, spent: Any, total: Any) -> str:
-    """One amount as a bar: what is spent of what there is."""
+    """One amount as a bar: spent, of the total."""
     from privcov.ledger.rules import short
     from privcov.privacy import display
 
@@ -156,16 +160,19 @@ def bar(word: str, *, spent: Any, total: Any) -> str:
 
 
 def left_words(ledger: Ledger) -> str:
-    """What is left after a release, in a few words; the release is made, so nothing is an error any more."""
-    from privcov.ledger.rules import short
+    """The rest of the budget after a release; the release is made, so nothing is an error any more."""
+    from privcov.ledger.rules import amount_text, short
 
     try:
         account = ledger.balance().account
     except BudgetError as reason:
         return f"note: {reason}"
-    parts = [f"{word} {short(left)} of {short(account.total[word])}" for word, left in account.left.items()
-             if account.total[word]]  # fmt: skip
-    return "left in the ledger: " + ", ".join(parts)
+    parts = [
+        f"{amount_text(word, short(left))} of {short(account.total[word])}"
+        for word, left in account.left.items()
+        if account.total[word]
+    ]
+    return "Budget left in the ledger: " + ", ".join(parts)
 
 
 def _balance(balance: Balance) -> dict[str, Any]:

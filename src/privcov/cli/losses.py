@@ -50,7 +50,7 @@ def default_neighbours(rows_per_person: int) -> str:
     """replace-one, and a note of what it means for the number of rows."""
     public = Neighbours.REPLACE_ONE.count_is_public(rows_per_person)
     what = "public" if public else f"private, because a person may have up to {rows_per_person}"
-    note(f"neighbours: replace-one (the default): the number of rows is {what}.")
+    note(f"neighbours: replace-one (the default), so the number of rows is {what}.")
     return Neighbours.REPLACE_ONE
 
 
@@ -68,7 +68,7 @@ def as_loss(
         neighbours = default_neighbours(rows_per_person)
     if rho is not None:
         if epsilon is not None or delta is not None:
-            raise ParameterError("E204", "give either rho or epsilon (with or without delta), not both.")
+            raise ParameterError("E204", "rho and epsilon were both given.", "Give one of them.")
         return ZCDP(rho=rho, neighbours=neighbours)
     if epsilon is None:
         raise ParameterError(
@@ -82,7 +82,7 @@ def as_loss(
     if loss.epsilon > EPSILON_POLICY_CAP and not understood:
         raise ParameterError(
             "E202",
-            f"epsilon {epsilon} is above {EPSILON_POLICY_CAP}, where it protects very little.",
-            "Add --i-understand to go on.",
+            f"epsilon {epsilon} is above {EPSILON_POLICY_CAP} and protects people very little.",
+            "Choose a smaller one, or add --i-understand.",
         )
     return loss

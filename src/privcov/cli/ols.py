@@ -28,7 +28,7 @@ METHODS = ["auto", "wald", "score", "bootstrap"]
 def command(
     path: str, formula: str, naive: bool, method: str, level: float, latex: bool, as_json: bool
 ) -> None:
-    """Fit least squares from a release and say how sure each coefficient is.
+    """Fit least squares from a release, with standard errors that include the noise.
 
     PATH is the release file, FORMULA the model; coefficients are in original units.
     Standard errors and intervals count the noise of the release beside sampling; the table says how much of

@@ -127,7 +127,7 @@ def as_order(words: dict[str, Any]) -> dict[str, Any]:
     named = named_options(options)
     for name in named:
         if name in {*order, "ledger", "deliver", "progress", "randomness"}:
-            raise click.UsageError(f"{name} is no option of a mechanism.")
+            raise click.UsageError(f"{name} is not an option of a mechanism.")
     return order | named
 
 

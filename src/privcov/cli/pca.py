@@ -26,7 +26,7 @@ _MOST = 6  # components side by side on a terminal
 def command(
     path: str, rank: int | None, uncentred: bool, original: bool, level: float, as_json: bool
 ) -> None:
-    """Show the principal components of a release and how much of each variance is certain.
+    """Show the principal components of a release, with intervals for their variances.
 
     PATH is the release file.
     Without --rank, components are kept whose raw variance is above what noise alone would show in 95 of 100
@@ -54,7 +54,7 @@ def render(fit: PCAFit, values: dict[str, Any]) -> str:
         "",
     ]
     if fit.rank == 0:
-        lines += ["No direction stands above the noise. Ask for a less noisy release, or give --rank.", ""]
+        lines += ["No component is larger than the noise. Ask for a less noisy release, or give --rank.", ""]
     else:
         heads = ["", "variance", "share %"] + (
             [f"{100 * values['level']:g} % interval"] if values["intervals"] else []
@@ -79,19 +79,19 @@ def render(fit: PCAFit, values: dict[str, Any]) -> str:
 
 
 def _closing(fit: PCAFit, values: dict[str, Any]) -> list[str]:
-    promise = f"Promise: {values['guarantee']}, by {values['mechanism']}; this table costs nothing more."
+    promise = f"Promise: {values['guarantee']}, by {values['mechanism']}. This costs no further privacy."
     count = len(fit.columns)
     if values["noise_edge"] is None:
         if fit.release.certificate.law is not None:
             return [f"No intervals and no noise edge: {count:,} columns are too many to simulate.", promise]
         return [
-            f"No intervals and no noise edge: the noise of {values['mechanism']} has no public law.",
+            f"No intervals and no noise edge: the noise of {values['mechanism']} has no known distribution.",
             "Ask for a release by symmetric-wishart or gaussian.",
             promise,
         ]
     above = int((fit.raw_variance > values["noise_edge"]).sum())
     return [
-        f"Noise edge {values['noise_edge']:.4g}: {above} raw eigenvalues are above it.",
-        "Intervals are conservative (Weyl), hold together, and are for this table, not for a wider population.",
+        f"Noise edge {values['noise_edge']:.4g}: {above} raw eigenvalues are above it, so they are more than noise.",
+        "The intervals are conservative (Weyl), valid all at once, and about this table, not a wider population.",
         promise,
     ]

@@ -75,10 +75,11 @@ def command(
     as_json: bool,
     **loss_words: Any,
 ) -> None:
-    """Show the error of every mechanism before anything is spent, or the budget that an accuracy needs.
+    """Show the error of every mechanism before you spend anything, or the budget that an accuracy needs.
 
-    No data is opened: errors follow from the schema, the number of rows and the loss. What depends on the table
-    is simulated for the worst one, or for the moments in [planning] of the schema, or for a public --surrogate.
+    No data is opened: the errors follow from the schema, the number of rows and the loss. Where an error depends on
+    the table, it is simulated for the worst table, for the moments under [planning] in the schema, or for a public
+    --surrogate.
 
     Example: privcov plan --schema people.toml --rows 4000 --epsilon 1
     """
@@ -94,11 +95,11 @@ def command(
     moments = _moments(schema, schema_path, surrogate_path)
     if target is not None:
         if releases is not None or plot is not None:
-            raise click.UsageError("--target goes without --releases and --plot.")
+            raise click.UsageError("--target cannot be combined with --releases or --plot.")
         _invert(schema, rows, target, kind, mechanisms, moments, as_json, loss_words)
         return
     if rows == "?" or kind is not None:
-        raise click.UsageError("--rows ? and --kind go with a --target.")
+        raise click.UsageError("--rows ? and --kind need a --target.")
     loss, count = as_loss(**loss_words, rows_per_person=schema.max_rows_per_person), _rows(rows)
     divided = (
         None if releases is None else split(loss=loss, grid=Grid.of(schema), rows=count, releases=releases)
@@ -174,9 +175,9 @@ def _invert(
 def _sentence(found: Answer, wanted: Target, *, asked_rows: bool, given: bool) -> str:
     means = f"{found.mechanism}, {found.loss}, {found.rows:,} rows: {wanted.name} = {found.error:.4g}"
     if asked_rows:
-        return f"{found.rows:,} rows are the fewest for {wanted.text}.\n{means}."
+        return f"At least {found.rows:,} rows are needed for {wanted.text}.\n{means}."
     if not given:
-        return f"{found.loss} is the least for {wanted.text}.\n{means}."
+        return f"The smallest budget for {wanted.text} is {found.loss}.\n{means}."
     reached = "reached" if found.error <= wanted.bound else "NOT reached"
     return f"{means}; {wanted.text} is {reached}."
 
@@ -188,7 +189,7 @@ def _moments(schema: Schema, schema_path: str, surrogate_path: str | None) -> Pu
         return PublicMoments.read(schema, schema_path)
     from privcov.publish.surrogate import surrogate
 
-    note(f"taking {surrogate_path} for a public table: its moments show in the answer.")
+    note(f"treating {surrogate_path} as a public table: the answer reveals its moments.")
     return surrogate(surrogate_path, schema=schema)
 
 

@@ -37,8 +37,8 @@ def command(
 ) -> None:
     """Release a differentially private second-moment matrix of DATA (CSV, Parquet, or a glob of either).
 
-    Nothing is read before every parameter has been checked, and no message ever contains a value of the
-    data. Once a ledger is paid, Ctrl-C and kill wait until the release is written.
+    Every parameter is checked before any data is read, and no message ever contains a value of the data. Once the
+    ledger is paid, Ctrl-C and kill wait until the release is written.
 
     Example: privcov release people.csv --schema people.toml --epsilon 1 -o people.release.json
     """
@@ -64,7 +64,9 @@ def command(
     with reading(count=public) as progress:
         made = release(**order, ledger=delivery.ready(), deliver=delivery.deliver, progress=progress)
     if made.certificate.loss.kind != loss.kind:
-        note(f"auto took {made.certificate.mechanism}: less noise here, and a stronger promise than asked.")
+        note(
+            f"auto chose {made.certificate.mechanism}: it has less noise here and promises more than you asked for."
+        )
     if book is not None:
         note(left_words(book))
     if warned := misread(made):  # from the finished release alone, so it tells no more than that does
@@ -72,7 +74,9 @@ def command(
     if output is None:
         return
     if loss.kind == "approximate" and made.rows is not None and loss.amounts["delta"] * made.rows > 1:
-        note("note: delta is above 1 / rows, so the promise may fail for someone in the table.")
+        note(
+            "note: delta is above 1 / rows, so the promise can fail for someone in the table. Choose a smaller delta."
+        )
     if as_json:
         print_json(made.to_dict(key=key))
         return

@@ -26,7 +26,7 @@ from privcov.cli.output import json_option, note, print_json
     help="The steward's public key: then the file must be signed with it.  [default: any key, or none]",
 )
 @click.option("--title", help="What to call it.  [default: the name of the file]")
-@click.option("--force", is_flag=True, help="Replace a page that is already there.")
+@click.option("--force", is_flag=True, help="Replace an existing page.")
 @json_option
 def command(
     path: str,
@@ -38,7 +38,7 @@ def command(
     force: bool,
     as_json: bool,
 ) -> None:
-    """Write a release as one HTML page: promise, matrix, noise, models, and how to cite and verify it.
+    """Write one HTML page about a release: promise, matrix, noise, models, and how to cite and verify it.
 
     PATH is the release file. It is verified first, and refused if anything does not hold. The page needs no
     network, runs no script and costs no privacy: everything in it follows from the release.

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 def command(
     path: str, target: str, features: str | None, penalty: str, original: bool, level: float, as_json: bool
 ) -> None:
-    """Fit ridge regression from a release and say how far the noise can have moved the coefficients.
+    """Fit ridge regression from a release, with a bound on the effect of the noise on the coefficients.
 
     PATH is the release file. The fit minimises the sum of squared errors plus penalty times the sum of squared
     coefficients, intercept left out: scikit-learn's Ridge(alpha=penalty), on columns scaled to [-1, 1] unless
@@ -63,7 +63,7 @@ def render(fit: RidgeFit, values: dict[str, Any]) -> str:
     rows = [[INTERCEPT, _short(fit.intercept), "", ""]]
     for name, value in fit.coefficients.items():
         scaled = values["scaled_coefficients"][name]
-        why = "no variance left" if name in fit.problem.constant else ""
+        why = "no variance" if name in fit.problem.constant else ""
         rows.append([cut(name), _short(value), number(scaled, 4), why])
     shown = [row if fit.problem.constant else row[:3] for row in rows]
     lines += [table(["", "Coefficient", "Scaled", ""][: len(shown[0])], shown), ""]
@@ -72,23 +72,25 @@ def render(fit: RidgeFit, values: dict[str, Any]) -> str:
     if values["expected_error"] is not None:
         lines.append(f"Expected error for a new row: {_short(values['expected_error'])} (root mean square).")
     lines += [_bound(fit, values), ""]
-    lines.append(f"Promise: {values['guarantee']}, by {values['mechanism']}; this table costs nothing more.")
+    lines.append(f"Promise: {values['guarantee']}, by {values['mechanism']}. This costs no further privacy.")
     return "\n".join(lines)
 
 
 def _bound(fit: RidgeFit, values: dict[str, Any]) -> str:
     if fit.problem.release.certificate.law is None:
         return (
-            f"No error bound: the noise of {values['mechanism']} has no public law. "
+            f"No error bound: the noise of {values['mechanism']} has no known distribution. "
             "Ask for a release by symmetric-wishart or gaussian."
         )
     if values["error_bound"] is None:
         return "Error bound (Lemma 1): none at this penalty; the noise may hide a singular design. Raise the penalty."
     size = values["scaled_norm"]
-    verdict = "" if values["error_bound"] < size else ": larger than the coefficients, so it says little"
+    verdict = (
+        "" if values["error_bound"] < size else " The bound is larger than the coefficients: it says little."
+    )
     return (
-        f"Error bound (Lemma 1): scaled coefficients are within {values['error_bound']:.4g} of the fit without noise, "
-        f"in 2-norm,\nat {100 * values['level']:g} % confidence; theirs is {size:.4g}{verdict}."
+        f"Error bound (Lemma 1): at {100 * values['level']:g} % confidence the noise moved the scaled coefficients\n"
+        f"by at most {values['error_bound']:.4g} (2-norm); their own size is {size:.4g}.{verdict}"
     )
 
 

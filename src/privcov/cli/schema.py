@@ -63,14 +63,14 @@ def init(data: str, output: str | None, force: bool, as_json: bool, **file: str 
         say(text.removesuffix("\n"))
         return
     files.write(output, text.encode("utf-8"), force=force)
-    note(f"wrote {output}: fill in every blank bound from public knowledge, never from the data.")
+    note(f"wrote {output}: now fill in every blank bound from public knowledge, never from the data.")
 
 
 @command.command(name="check")
 @click.argument("path")
 @json_option
 def check(path: str, as_json: bool) -> None:
-    """Check a schema file and say what it amounts to; reads no data.
+    """Check a schema file and summarise it; reads no data.
 
     PATH is the schema file (TOML).
 
@@ -92,11 +92,15 @@ def check(path: str, as_json: bool) -> None:
             }
         )
         return
-    say_line(f"{path}: {len(schema.columns)} columns, {schema.dimension} after one-hot coding.")
-    say(f"Row norm at most {norm:.4g} in scaled units; rows on a grid of 2^-{grid.exponent}.")
+    say_line(
+        f"{path}: {len(schema.columns)} columns in the table, {schema.dimension} in the released matrix."
+    )
+    say(
+        f"Row norm at most {norm:.4g} in scaled units; values are rounded to multiples of 2^-{grid.exponent}."
+    )
     say(f"Missing cells: {schema.missing_words}. {schema.person_words}")
     if schema.file.words():
-        say(f"A file of lines: {schema.file.sentence()}.")
+        say(f"File format: {schema.file.sentence()}.")
 
 
 @command.command(name="explain")
@@ -127,7 +131,7 @@ def explain(
     as_json: bool,
     **loss_words: Any,
 ) -> None:
-    """Show how bounds become a row norm, what each bound costs in noise, and what a private bound would be.
+    """Show how the bounds give the row norm, and how much noise each column costs.
 
     PATH is the schema file (TOML). Without --epsilon or --rho the costs are relative; with them, in original
     units. Only with --data is a table read, and a share of the loss spent on it.
@@ -149,16 +153,18 @@ def explain(
         print_json({"row_norm_bound": norm, "columns": [asdict(cost) for cost in costs], "chosen": chosen})
         return
     parts = [
-        f"{len(schema.columns)} columns of at most 1 each",
+        f"1 for each of {len(schema.columns)} columns",
         *(["1 for the intercept"] if schema.intercept else []),
     ]
     limit = (
         ""
         if schema.row_norm_bound is None
-        else f", and you declared at most {norm:.4g}: longer rows are clipped"
+        else f". You declared a row norm of at most {norm:.4g}: longer rows are clipped"
     )
-    say(f"Scaled to [-1, 1], a row's squared norm is {' plus '.join(parts)}{limit}.")
-    say(f"Row norm at most {norm:.4g}; the noise grows with its square, {norm**2:.4g}.")
+    say(
+        f"With columns scaled to [-1, 1], the squared norm of a row is at most {' plus '.join(parts)}{limit}."
+    )
+    say(f"So the row norm is at most {norm:.4g}. The noise grows with its square, {norm**2:.4g}.")
     say("" if schema.max_rows_per_person == 1 else f"{schema.person_words} The noise grows with it too.\n")
     per = "mean" if rows else "sum"
     headings = ["column", "bounds", "noise without it"] + ([f"noise on its {per}"] if loss else [])
@@ -169,18 +175,22 @@ def explain(
     ]
     say(table(headings, lines, left=2))
     say(
-        "\nNoise in original units is proportional to the width of the bounds: half the width, half the noise;"
+        "\nNoise in original units is proportional to the width of the bounds: half the width, half the noise."
     )
-    say("values beyond the bounds are clipped, which biases what is released and no interval covers.")
+    say(
+        "But values outside the bounds are clipped; that biases the release, and no interval accounts for it."
+    )
     if chosen is None:
         say(
-            "A row-norm bound that fits the data can be bought: --data FILE here, or release --row-norm private."
+            "A share of the budget can choose a row-norm bound that fits the data: --data FILE, or release "
+            "--row-norm private."
         )
         return
     say(
-        f"\nPrivately chosen row_norm_bound = {chosen['row_norm_bound']:.4g}, noise times {chosen['noise']:.3g}."
+        f"\nPrivately chosen row_norm_bound = {chosen['row_norm_bound']:.4g}; it multiplies the noise by "
+        f"{chosen['noise']:.3g}."
     )
-    say(f"This cost {chosen['price']}; left of the loss: {chosen['rest']}.")
+    say(f"The choice cost {chosen['price']}. The rest of the loss is {chosen['rest']}.")
 
 
 def _private_norm(
@@ -189,7 +199,7 @@ def _private_norm(
     from privcov.publish.row_norm import private_row_norm
 
     if loss is None:
-        raise click.UsageError("--data spends a share of a loss: give --epsilon or --rho.")
+        raise click.UsageError("--data spends a share of the loss: give --epsilon or --rho.")
     chosen = private_row_norm(data, schema=schema, loss=loss, share=share, ledger=ledger)
     squared = chosen.schema.squared_norm_bound
     return {

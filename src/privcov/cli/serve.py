@@ -46,8 +46,8 @@ def command(
 
     Ctrl-C ends it, once releases that are paid for are written.
 
-    The page answers on this machine only, and only to whoever has the address that is printed. Of the data
-    it shows column names, and what a release shows. Needs the extra web.
+    The page answers on this machine only, and only at the address that is printed. It shows column names and
+    releases, nothing else of the data. Needs the extra web.
 
     Example: privcov serve --data people.csv --ledger people.ledger
     """
@@ -76,7 +76,7 @@ def command(
             else:
                 say(address.url)
             sys.stdout.flush()
-            note("Whoever has this address can spend the budget. Ctrl-C ends the workbench.")
+            note("Anyone with this address can spend the budget. Ctrl-C ends the workbench.")
             if not no_browser and not open_browser(stack.enter_context(doorway(address.url))):
                 note("No browser could be opened: open the address yourself.")
 

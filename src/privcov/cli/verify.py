@@ -47,6 +47,6 @@ def command(path: str, key_path: str | None, as_json: bool) -> None:
         )
     else:
         for check in verdict.checks:
-            mark = "holds " if check.holds else "FAILS "
+            mark = "ok    " if check.holds else "FAILS "
             say(fill(check.words, width=100, initial_indent=mark, subsequent_indent=" " * len(mark)))
     verdict.insist(path)

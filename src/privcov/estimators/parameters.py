@@ -32,7 +32,7 @@ def loss_of(
         return ApproxDP(epsilon=epsilon, delta=delta, neighbours=words)
     raise ParameterError(
         "E262",
-        f"epsilon={epsilon}, delta={delta}, rho={rho} do not say how much privacy may be lost.",
+        f"epsilon={epsilon}, delta={delta}, rho={rho} do not define a privacy loss.",
         "Give epsilon, or epsilon and delta, or rho alone. There is no default.",
     )
 

@@ -176,7 +176,7 @@ class PrivateLinearRegression(_PrivateRegressor):
         if rows is not None and rows <= columns + 1:
             raise ParameterError(
                 "E264",
-                f"{rows} rows cannot carry {columns + 1} coefficients.",
+                f"{rows} rows are too few for {columns + 1} coefficients.",
                 "Give more rows or fewer columns, or use PrivateRidge.",
             )
 

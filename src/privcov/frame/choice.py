@@ -69,7 +69,7 @@ class NormChoice:
         if mechanism.row_norm is not None:
             if word not in ("declared", mechanism.row_norm):
                 raise ParameterError(
-                    "E211", f"{mechanism.name} chooses its row norm itself.", "Leave row_norm out."
+                    "E211", f"{mechanism.name} always chooses its row norm privately.", "Leave row_norm out."
                 )
             return cls.of(loss, share=WALK_SHARE, word=mechanism.row_norm)
         if word == "declared":

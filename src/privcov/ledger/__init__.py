@@ -240,7 +240,7 @@ class Ledger:
         True
         """
         if not (isinstance(request_id, str) and request_id.isascii() and 0 < len(request_id) <= 200):
-            raise ParameterError("E212", "a request id is an ASCII text of 1 to 200 characters.")
+            raise ParameterError("E212", "a request id must be an ASCII text of 1 to 200 characters.")
         return Ledger(self._store, request_id=request_id, before=self._before)
 
     def announcing(self, before: Callable[[], object]) -> Ledger:
@@ -351,7 +351,7 @@ class Ledger:
         with self._lock, self._store.session(exclusive=True) as session:
             history, secret = self._read(session)
             if receipt.number not in history.burned:
-                raise BudgetError("E303", f"entry {receipt.number} is no payment that waits for its release.")
+                raise BudgetError("E303", f"entry {receipt.number} is not a payment without a release yet.")
             facts = {"entry": receipt.number, "release": digest, "fingerprint": fingerprint}
             self._append(session, history, secret, [entry_text("done", facts)])
 
@@ -444,7 +444,7 @@ class Ledger:
             f"{number}-{given}" for number, _, given in rows[: history.count]
         }:
             found.append(
-                "the end that you kept is not in this chain: an old copy was put back, or another one"
+                "the chain end that you kept is not in this ledger: it is an older copy, or another ledger"
             )
         return tuple(found)
 
@@ -468,15 +468,15 @@ class Ledger:
         rows = session.rows(max(1, known))
         try:
             if known and (not rows or rows[0][2] != history.head):
-                raise Broken(f"entry {known} was changed")
+                raise Broken(f"entry {known} was altered")
             for row in rows[1:] if known else rows:
                 history.add(row)
             _check_end(history, facts)
         except Broken as reason:
             raise BudgetError(
                 "E305",
-                f"{self._store.name} was changed: {reason}.",
-                "Nothing was paid. privcov ledger verify.",
+                f"{self._store.name} was altered: {reason}.",
+                "Nothing was paid. Run privcov ledger verify.",
             ) from None
         self._history = history
         return history, secret
@@ -491,8 +491,8 @@ def _refuse_again(history: History, name: str) -> None:
     if name in history.requests:
         raise BudgetError(
             "E303",
-            f"the request {name} was paid already, as entry {history.requests[name]}.",
-            "Nothing was drawn and nothing was read. Use its release, or ask under another id.",
+            f"the request {name} was already paid for, as entry {history.requests[name]}.",
+            "No noise was drawn and no data was read. Use its release, or give another request id.",
         )
 
 
@@ -517,22 +517,24 @@ def _chained(key: bytes, count: int, head: str, bodies: list[str]) -> tuple[list
 def _check_end(history: History, facts: Mapping[str, str]) -> None:
     count, head = facts.get("count"), facts.get("head")
     if (count, head) != (str(history.count), history.head):
-        raise Broken(f"the chain ends at entry {history.count} and should end at entry {count}")
+        raise Broken(f"the chain ends at entry {history.count} but should end at entry {count}")
     if not history.count or facts.get("seal") != seal(history.key, history.count, history.head):
-        raise Broken("the seal of the last entry does not hold")
+        raise Broken("the seal of the last entry is wrong")
 
 
 def _secret(facts: Mapping[str, str], name: str) -> bytes:
     given = facts.get("format")
     if given != FORMAT:
         raise BudgetError(
-            "E305", f"{name} has the format {given}; this version reads {FORMAT}.", "Nothing was paid."
+            "E305",
+            f"{name} has the format {given}; this version of privcov reads {FORMAT}.",
+            "Nothing was paid.",
         )
     try:
         return bytes.fromhex(facts["secret"])
     except (KeyError, ValueError):
         raise BudgetError(
-            "E305", f"{name} was changed: its secret is damaged.", "Nothing was paid."
+            "E305", f"{name} was altered: its secret is damaged.", "Nothing was paid."
         ) from None
 
 

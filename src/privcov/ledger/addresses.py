@@ -64,7 +64,7 @@ def not_understood() -> BudgetError:
     """The refusal of whatever may be a misspelt address."""
     return BudgetError(
         "E312",
-        "this is no address of a ledger; it is not repeated here, because it may hold a password.",
+        "this is not the address of a ledger. It may hold a password, so it is not repeated here.",
         "Give a file, or postgresql://HOST/DATABASE with every mark in a name or a password written as %XX; "
         "a file with = or @ in its name: ./NAME.",
     )

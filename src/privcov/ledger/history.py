@@ -46,10 +46,10 @@ class History:
         """Check one more entry and count it; what it says."""
         number, text, given = row
         if number != self.count + 1:
-            raise Broken(f"entry {number} stands where entry {self.count + 1} should be")
+            raise Broken(f"entry {number} is in the place of entry {self.count + 1}")
         plain = type(text) is str and type(given) is str and text.isascii() and given.isascii()
         if not plain or not hmac.compare_digest(given, link(self.key, number, self.head, text)):
-            raise Broken(f"entry {number} was changed, or does not follow entry {self.count}")
+            raise Broken(f"entry {number} was altered, or does not follow entry {self.count}")
         facts = self.count_in(number, text)
         self.count, self.head = number, given
         return facts
@@ -60,7 +60,7 @@ class History:
             facts: dict[str, Any] = _decode(text)
             getattr(self, f"_{facts['kind']}")(number, facts)
         except (PrivcovError, KeyError, TypeError, ValueError, AttributeError, ArithmeticError):
-            raise Broken(f"entry {number} is not one that this ledger could have made") from None
+            raise Broken(f"entry {number} could not have been written by this ledger") from None
         return facts
 
     def _opened(self, number: int, facts: Mapping[str, Any]) -> None:
@@ -113,7 +113,7 @@ def underpriced(rows: list[Row]) -> list[str]:
             if asked not in known:
                 known[asked] = _price_now(account, facts)
             if any(price > paid[word] for word, price in known[asked].items()):
-                found.append(f"entry {number} was paid with less than it costs by today's rules")
+                found.append(f"entry {number} paid less than today's rules charge")
             account = account.after(paid)
     return found
 

@@ -55,15 +55,15 @@ class Held:
         if found.st_nlink != 1:
             raise BudgetError(
                 "E310",
-                f"{self.name} is one of {found.st_nlink} names (hard links) of the same file.",
-                "Nothing was paid. Remove the other names: find / -xdev -samefile LEDGER lists them.",
+                f"{self.name} is one of {found.st_nlink} hard links to the same file.",
+                "Nothing was paid. Remove the other links: find / -xdev -samefile LEDGER lists them.",
             )
         table = _table()
         if any(point == self.path for point, _ in mounts_of(table)):
             raise BudgetError(
                 "E310",
-                f"{self.name} is a mount of a single file, which has another name elsewhere.",
-                "Nothing was paid. Mount the directory that holds the ledger in place of the file.",
+                f"{self.name} is a mount of a single file, which has another path elsewhere.",
+                "Nothing was paid. Mount the ledger's directory instead of the file.",
             )
         refuse_network(os.path.dirname(self.path), table)
 
@@ -115,7 +115,7 @@ def refuse_network(directory: str, table: str | None = None) -> None:
     if kind in NETWORK:
         raise BudgetError(
             "E306",
-            f"{directory} is on a network filesystem ({kind}), whose locks cannot be trusted with a budget.",
+            f"{directory} is on a network filesystem ({kind}), whose locks are not reliable enough for a budget.",
             "Keep the ledger on a local disk, or in PostgreSQL.",
         )
 

@@ -90,7 +90,7 @@ class Postgres:
         if told is not None:  # libpq would go on in the clear where the server has no TLS
             raise BudgetError(
                 "E313",
-                f"{self.name} is another machine, and this sslmode also allows a connection that others can read.",
+                f"{self.name} is another machine, and this sslmode allows unencrypted connections.",
                 "Nothing was sent. Give sslmode=verify-full or require; sslmode=disable if you mean it.",
             )
         if preset.get("sslmode") in _ENCRYPTED:
@@ -103,7 +103,7 @@ class Postgres:
         if isinstance(error, driver.errors.DuplicateTable | driver.errors.UniqueViolation):
             return OutputError(
                 "E401",
-                f"{self.name} holds a ledger already.",
+                f"{self.name} already holds a ledger.",
                 "Give another schema: ?options=-csearch_path%3D…",
             )
         if isinstance(error, driver.errors.UndefinedTable):
@@ -118,11 +118,11 @@ class Postgres:
             return BudgetError(
                 "E313",
                 f"no encrypted connection to {self.name} could be made.",
-                "Set up TLS there. sslmode=disable in the address allows a connection that others can read.",
+                "Set up TLS there. sslmode=disable in the address allows an unencrypted connection.",
             )
         reason = error.sqlstate or "no connection"
         return BudgetError(
-            "E302", f"{self.name} cannot be used: {reason}.", "Nothing was released. See to the server."
+            "E302", f"{self.name} cannot be used: {reason}.", "Nothing was released. Check the server."
         )
 
 

@@ -15,7 +15,7 @@ from typing import Literal
 from privcov.accounting import add_remove_to_replace_one, approx_to_zcdp, pure_to_zcdp, zcdp_to_approx
 from privcov.errors import BudgetError, ParameterError
 from privcov.ledger.entries import Amounts, Request
-from privcov.privacy import ZCDP, ApproxDP, Loss, Neighbours, PureDP, decimal_text, display
+from privcov.privacy import SYMBOLS, ZCDP, ApproxDP, Loss, Neighbours, PureDP, decimal_text, display
 
 _NOTHING = Fraction(0)
 
@@ -52,7 +52,9 @@ class Account:
             return account
         if not isinstance(budget, ApproxDP):
             raise ParameterError(
-                "E204", "only a budget of epsilon and delta can be concentrated.", "A rho budget already is."
+                "E204",
+                "only a budget of epsilon and delta can be concentrated.",
+                "A budget of rho already is.",
             )
         return account.turned()
 
@@ -97,7 +99,7 @@ class Account:
         if crossing and self.neighbours is Neighbours.ADD_REMOVE:
             raise BudgetError(
                 "E304",
-                "this ledger counts add-remove losses, and a replace-one loss says nothing about them.",
+                "this ledger counts add-remove losses, and a replace-one loss gives no bound on those.",
                 "Release with --neighbours add-remove.",
             )
         if self.rule == "zcdp":
@@ -110,7 +112,7 @@ class Account:
         asked = "an (epsilon, delta) loss" if isinstance(loss, ApproxDP) else "a zCDP loss"
         raise BudgetError(
             "E304",
-            f"this ledger counts pure epsilon alone, and {asked} has none.",
+            f"this ledger counts pure epsilon only, and {asked} cannot be expressed as one.",
             "Release with --epsilon alone, or open a ledger with a delta or a rho.",
         )
 
@@ -128,7 +130,7 @@ class Account:
         if not self.total["delta"]:
             raise BudgetError(
                 "E304",
-                f"this ledger counts rho alone, and nothing but (epsilon, delta) is known of {request.mechanism}.",
+                f"this ledger counts rho only, and the cost of {request.mechanism} is known as (epsilon, delta) only.",
                 "Ask for a rho, or release with the gaussian mechanism, whose rho is known.",
             )
         loss = _under_replace_one(request.loss) if crossing else request.loss
@@ -154,17 +156,31 @@ class Account:
         return Account(rule=self.rule, neighbours=self.neighbours, total=self.total, spent=spent)
 
     def refusal(self, request: Request, price: Amounts) -> BudgetError:
-        """What was asked and what is left, by the first amount that does not fit."""
+        """The cost and the rest of the budget, for the first amount that is too large."""
         word = next(w for w, amount in price.items() if self.spent[w] + amount > self.total[w])
         given = request.loss.amounts
         plain = given.get(word) == price[word]
-        means = "" if plain else f" (for {', '.join(f'{w} {display(a)}' for w, a in given.items())})"
+        means = (
+            ""
+            if plain
+            else f" (to promise {', '.join(amount_text(w, display(a)) for w, a in given.items())})"
+        )
         return BudgetError(
             "E301",
-            f"this release asks {word} {display(price[word])}{means} and {short(self.left[word])} is left of "
-            f"{short(self.total[word])}.",
-            "Nothing was drawn and nothing was read. Ask for less, or answer from a release you have: that is free.",
+            f"This release costs {amount_text(word, display(price[word]))}{means}; "
+            f"only {short(self.left[word])} of {short(self.total[word])} is left.",
+            "No noise was drawn and no data was read. Ask for a smaller amount, or use a release you already have: "
+            "every further answer from it is free.",
         )
+
+
+def amount_text(word: str, amount: str) -> str:
+    """One amount of a loss as people write it.
+
+    >>> amount_text("epsilon", "2.5")
+    'ε = 2.5'
+    """
+    return f"{SYMBOLS[word]} = {amount}"
 
 
 def short(value: Fraction) -> str:
@@ -186,15 +202,15 @@ def _under_replace_one(loss: Loss) -> Loss:
     except ParameterError:
         raise BudgetError(
             "E304",
-            "this add-remove loss promises nothing under replace-one, which this ledger counts.",
+            "this ledger counts replace-one losses, and this add-remove loss gives no bound on those.",
             "Release with --neighbours replace-one.",
         ) from None
 
 
 def _too_little(account: Account) -> BudgetError:
-    left = " and ".join(f"{word} {short(amount)}" for word, amount in account.left.items())
+    left = " and ".join(amount_text(word, short(amount)) for word, amount in account.left.items())
     return BudgetError(
         "E301",
-        f"this release asks for zCDP, which takes some epsilon and some delta, and {left} is left.",
-        "Nothing was drawn and nothing was read.",
+        f"This zCDP release needs both ε and δ from the budget; only {left} is left.",
+        "No noise was drawn and no data was read.",
     )

@@ -44,7 +44,7 @@ class SQLite:
             os.close(os.open(self.path, os.O_CREAT | os.O_EXCL | os.O_RDWR | os.O_NOFOLLOW, 0o600))
         except FileExistsError:
             raise OutputError(
-                "E401", f"{self.name} is already there.", "A ledger is never replaced: choose another name."
+                "E401", f"{self.name} already exists.", "A ledger is never replaced: choose another name."
             ) from None
         except OSError as reason:
             raise OutputError("E401", f"cannot write {self.name}: {reason.strerror}.") from None
@@ -113,10 +113,10 @@ class SQLite:
             return busy(self.name, self.patience)
         if reason.startswith(("SQLITE_FULL", "SQLITE_IOERR", "SQLITE_READONLY", "SQLITE_CANTOPEN")):
             return BudgetError(
-                "E302", f"{self.name} cannot be used: {reason}.", "Nothing was released. See to the disk."
+                "E302", f"{self.name} cannot be used: {reason}.", "Nothing was released. Check the disk."
             )
         return BudgetError(
             "E305",
-            f"{self.name} is no ledger, or is damaged: {reason}.",
-            "Nothing was paid. Ask the last good copy what it says.",
+            f"{self.name} is not a ledger, or is damaged: {reason}.",
+            "Nothing was paid. Compare it with the last good copy.",
         )

@@ -60,10 +60,10 @@ class Device:
             return made
         count = made.torch.cuda.device_count() if made.torch.cuda.is_available() else 0
         if count == 0:
-            tell(f"there is no GPU that PyTorch can use: {word} becomes cpu, with the same result.")
+            tell(f"PyTorch finds no GPU: using cpu instead of {word}, with the same result.")
             return cls(name="cpu")
         if int(word.partition(":")[2] or 0) >= count:
-            raise ParameterError("E215", f"there are {count} GPUs, and {word} is not one of them.")
+            raise ParameterError("E215", f"there is no GPU {word}: the number of GPUs is {count}.")
         return made
 
     @property

@@ -56,7 +56,7 @@ def find(mechanism: str | Mechanism, *, loss: Loss, as_published: bool = False, 
             raise ParameterError("E208", WITHDRAWN[mechanism])
         if mechanism not in MECHANISMS:
             raise ParameterError(
-                "E209", f"there is no mechanism {mechanism!r}.", f"There are: {', '.join(MECHANISMS)}."
+                "E209", f"there is no mechanism {mechanism!r}.", f"Choose one of {', '.join(MECHANISMS)}."
             )
         name, kind = mechanism, MECHANISMS[mechanism]
         known = {f for f in kind.__dataclass_fields__}
@@ -69,6 +69,6 @@ def find(mechanism: str | Mechanism, *, loss: Loss, as_published: bool = False, 
         published = kind.as_published if as_published else {}
         mechanism = kind.from_words({**published, **options})
     elif options or as_published:
-        raise ParameterError("E209", "options belong to a mechanism given by name.")
+        raise ParameterError("E209", "options of a mechanism need the mechanism's name, not auto.")
     mechanism.check(loss)
     return mechanism

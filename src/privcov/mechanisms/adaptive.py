@@ -71,8 +71,8 @@ class Adaptive(DataDrivenMechanism):
 
     name = "adaptive"
     kinds = ("zcdp", "approximate")
-    summary = "a private radius for the rows, then gaussian or separate, whichever promises less noise"
-    best_at = "rows far shorter than their bound, of which few are long (the 2022 paper)"
+    summary = "chooses a row norm privately, then uses gaussian or separate, whichever has less noise"
+    best_at = "tables whose rows are mostly far shorter than their bound (the 2022 paper)"
     proof = "docs/proofs/adaptive.md"
     as_published = {"constants": "published"}  # noqa: RUF012 - a constant of the class
     row_norm = "sparse-vector"

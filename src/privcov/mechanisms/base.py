@@ -175,7 +175,7 @@ class Mechanism(ABC):
         if dimension > self.most_columns:
             raise ParameterError(
                 "E267",
-                f"{self.name} is for at most {self.most_columns:,} columns, got {dimension:,}.",
+                f"{self.name} takes at most {self.most_columns:,} columns, got {dimension:,}.",
                 "Use gaussian (with a delta or a rho) or frobenius (without).",
             )
 
@@ -226,7 +226,7 @@ class DataDrivenMechanism(Mechanism):
         if self.arithmetic == "exact" and dimension > most:
             raise ParameterError(
                 "E209",
-                f"exact {self.name} is for at most {most} columns, got {dimension}.",
+                f"exact {self.name} takes at most {most} columns, got {dimension}.",
                 f"Ask for --arithmetic idealized, or use {instead}.",
             )
 

@@ -36,7 +36,7 @@ class Eigenvectors(DataDrivenMechanism):
 
     name = "eigenvectors"
     kinds = ("pure", "approximate", "zcdp")
-    summary = "eigenvectors one by one from the exponential mechanism, then a private value each"
+    summary = "draws eigenvectors one by one (exponential mechanism), then a noisy value for each"
     best_at = "a few leading eigenvectors (rank); the 2018 and 2019 papers"
     proof = "docs/proofs/eigenvectors.md"
     as_published = {"exponent": "paper", "values": "eigenvalues"}  # noqa: RUF012 - a constant of the class
@@ -60,7 +60,7 @@ class Eigenvectors(DataDrivenMechanism):
         super().check(loss)
         if self.timing == "padded" and not isinstance(loss, ApproxDP):
             raise ParameterError(
-                "E209", "padded timing needs a delta: a fixed number of proposals may all be rejected.",
+                "E209", "padded timing needs a delta: with a fixed number of proposals, all may be rejected.",
                 "Give --delta, or leave timing unprotected.",
             )  # fmt: skip
         if self.timing == "padded" and self.arithmetic == "idealized":

@@ -24,8 +24,8 @@ class Frobenius(AdditiveMechanism):
 
     name = "frobenius"
     kinds = ("pure",)
-    summary = "Gamma length, uniform direction (K-norm of the Frobenius norm)"
-    best_at = "a baseline; the exact law of the total error"
+    summary = "adds noise of Gamma length in a uniform direction (the K-norm mechanism of the Frobenius norm)"
+    best_at = "a baseline; the distribution of its total error is known exactly"
     proof = "docs/proofs/frobenius.md"
     most_columns = MAX_DIMENSION
 

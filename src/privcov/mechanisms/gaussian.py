@@ -36,8 +36,10 @@ class Gaussian(AdditiveMechanism):
 
     name = "gaussian"
     kinds = ("approximate", "zcdp")
-    summary = "Gaussian noise isotropic in the Frobenius norm; free trace under replace-one"
-    best_at = "(epsilon, delta) and zCDP, every d; default for both"
+    summary = (
+        "adds Gaussian noise with the tight calibration; under replace-one less noise on the trace at no cost"
+    )
+    best_at = "(epsilon, delta) and zCDP, any number of columns; the default for both"
     proof = "docs/proofs/gaussian.md"
 
     as_published = {"constants": "published"}  # noqa: RUF012 - a constant of the class
@@ -109,6 +111,6 @@ def _classical(loss: ApproxDP) -> Fraction:
         raise ParameterError(
             "E203",
             "the published sigma does not give this epsilon and delta: its proof needs epsilon below 1.",
-            "Leave the published constants.",
+            "Leave --as-published out.",
         )
     return std

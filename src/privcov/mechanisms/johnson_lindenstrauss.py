@@ -46,7 +46,7 @@ class JohnsonLindenstrauss(DataDrivenMechanism):
 
     name = "johnson-lindenstrauss"
     kinds = ("approximate",)
-    summary = "random rows whose covariance is the matrix plus a ridge: a small synthetic regression table"
+    summary = "publishes random mixtures of the rows plus a ridge: a small synthetic table for regressions"
     best_at = "when rows must be published, or variances in given directions; the 2012 paper"
     proof = "docs/proofs/johnson-lindenstrauss.md"
     as_published = {"constants": "2012"}  # noqa: RUF012 - a constant of the class
@@ -100,8 +100,8 @@ class JohnsonLindenstrauss(DataDrivenMechanism):
         ):
             raise ParameterError(
                 "E203",
-                f"the constants of {self.constants} do not give this epsilon and delta here.",
-                "Leave the published constants.",
+                f"the constants of {self.constants} do not give this epsilon and delta for this schema.",
+                "Leave --as-published out.",
             )
         return max(LEAST_RIDGE, ridge)
 

@@ -37,7 +37,7 @@ class JointGaussian(AdditiveMechanism):
 
     name = "joint-gaussian"
     kinds = ("approximate", "zcdp")
-    summary = "exact count; sums and second moments from one Gaussian, weighted for the covariance"
+    summary = "publishes the exact count, and sums and second moments from one Gaussian draw, weighted for covariances"
     best_at = "means and covariances under replace-one, with an intercept"
     proof = "docs/proofs/joint-gaussian.md"
     relations = (Neighbours.REPLACE_ONE,)
@@ -82,8 +82,8 @@ class JointGaussian(AdditiveMechanism):
             raise ParameterError(
                 "E209",
                 "joint-gaussian needs an intercept that is 1 in every row.",
-                "Use intercept = true, missing = \"midpoint\", and a row_norm_bound that leaves the intercept "
-                "and indicators whole; or the gaussian mechanism.",
+                "Use intercept = true, missing = \"midpoint\", and a row_norm_bound that does not clip the intercept "
+                "and indicators; or the gaussian mechanism.",
             )  # fmt: skip
         if not loss.neighbours.count_is_public(grid.max_rows_per_person):
             _needs_public_count()

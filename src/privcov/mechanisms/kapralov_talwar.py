@@ -31,7 +31,7 @@ class KapralovTalwar(DataDrivenMechanism):
 
     name = "kapralov-talwar"
     kinds = ("pure",)
-    summary = "a private vector and value, subtract, repeat (rank-one subtraction)"
+    summary = "draws one private vector and value, subtracts them, and repeats (rank-one subtraction)"
     best_at = "a baseline of the 2019 paper"
     proof = "docs/proofs/kapralov-talwar.md"
     as_published = {"exponent": "paper"}  # noqa: RUF012 - a constant of the class

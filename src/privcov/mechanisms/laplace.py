@@ -28,7 +28,7 @@ class Laplace(AdditiveMechanism):
 
     name = "laplace"
     kinds = ("pure",)
-    summary = "independent Laplace noise on the upper triangle"
+    summary = "adds independent Laplace noise to every entry of the upper triangle"
     best_at = "a baseline; one column"
     proof = "docs/proofs/laplace.md"
     as_published = {"constants": "published"}  # noqa: RUF012 - a constant of the class

@@ -41,7 +41,7 @@ class MatrixBingham(DataDrivenMechanism):
 
     name = "matrix-bingham"
     kinds = ("pure", "approximate", "zcdp")
-    summary = "the whole leading subspace at once from the exponential mechanism, then a private block"
+    summary = "draws the whole leading subspace at once (exponential mechanism), then a noisy block within it"
     best_at = "one subspace of a small table; the 2013 paper without its approximate sampler"
     proof = "docs/proofs/matrix-bingham.md"
 

@@ -41,7 +41,7 @@ class PowerMethod(DataDrivenMechanism):
 
     name = "power-method"
     kinds = ("pure", "approximate", "zcdp")
-    summary = "noisy power iteration for the leading vectors, then a private value each"
+    summary = "finds the leading vectors by a noisy power iteration, then a noisy value for each"
     best_at = "a few leading vectors of a table too wide for d × d noise"
     proof = "docs/proofs/power-method.md"
 

@@ -39,7 +39,7 @@ class Separate(DataDrivenMechanism):
 
     name = "separate"
     kinds = ("zcdp", "approximate")
-    summary = "eigenvectors from one Gaussian, eigenvalues from another, paired in order"
+    summary = "takes eigenvectors from one Gaussian draw and eigenvalues from another, paired in order"
     best_at = "many columns and a small trace (the 2022 paper)"
     proof = "docs/proofs/separate.md"
     as_published = {"constants": "published"}  # noqa: RUF012 - a constant of the class

@@ -23,8 +23,10 @@ class SymmetricWishart(AdditiveMechanism):
 
     name = "symmetric-wishart"
     kinds = ("pure",)
-    summary = "C + AAᵀ − BBᵀ, A and B normal of d × (d+1)"
-    best_at = "pure privacy, every d; default for epsilon alone"
+    summary = (
+        "adds the difference of two random Wishart matrices: AAᵀ − BBᵀ, with normal A and B of d × (d+1)"
+    )
+    best_at = "pure privacy, any number of columns; the default for epsilon alone"
     proof = "docs/proofs/symmetric-wishart.md"
 
     def law(self, *, loss: Loss, grid: Grid) -> WishartDifference:

@@ -40,7 +40,7 @@ class Wishart(AdditiveMechanism):
 
     name = "wishart"
     kinds = ("approximate",)
-    summary = "C + s·AAᵀ − k·s·I, A normal of d × k: like k random rows more"
+    summary = "adds a random Wishart matrix, s·AAᵀ − k·s·I with normal A of d × k: like k further random rows"
     best_at = "a positive semi-definite matrix without repair (centred=no); gaussian is more accurate"
     proof = "docs/proofs/wishart.md"
     as_published = {"constants": "published", "centred": "no"}  # noqa: RUF012 - a constant of the class
@@ -123,7 +123,7 @@ class Wishart(AdditiveMechanism):
             raise ParameterError(
                 "E203",
                 "the published degrees are not certified for this epsilon and delta.",
-                "Leave the published constants.",
+                "Leave --as-published out.",
             )
         return published
 

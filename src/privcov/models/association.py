@@ -267,7 +267,7 @@ def _inverse(release: Release, floor: float, repair: str) -> tuple[Floats, Float
         flat = [name for name, fine in zip(release.columns[1:], known, strict=True) if not fine]
         raise ParameterError(
             "E254",
-            f"the release leaves no variance to {', '.join(flat[:8])}.",
+            f"the release shows no variance in {', '.join(flat[:8])}.",
             "Release again without these.",
         )
     values, vectors = np.linalg.eigh(correlations)

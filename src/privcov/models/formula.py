@@ -86,7 +86,7 @@ class Formula:
                 raise _unknown(word, schema)
             elif word == target:
                 raise ParameterError(
-                    "E234", f"the target {word} is also a term.", "Take it out of the right side."
+                    "E234", f"the target {word} is also a term.", "Remove it from the right side."
                 )
             elif (sign == "+") == (word in terms):
                 done = "appears twice" if sign == "+" else "is taken away but was never there"
@@ -167,14 +167,14 @@ def _tokens(text: str, names: Collection[str]) -> Iterator[_Token]:
         elif mark in ":*^%":
             raise ParameterError(
                 "E232",
-                f"interactions ({mark}) need products of columns, which a second-moment matrix does not hold.",
+                f"interactions ({mark}) need products of columns, which a release does not hold.",
                 "Declare the product as a column of its own and release again; backticks go around a name that has "
                 "such a mark.",
             )
         else:
             raise ParameterError(
                 "E233",
-                f"functions and other operators are not read in a formula, got {mark!r}.",
+                f"functions and other operators are not supported in a formula, got {mark!r}.",
                 "Declare the transformed value as a column of its own and release again; backticks go around a name "
                 "that has such a mark.",
             )

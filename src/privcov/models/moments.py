@@ -122,7 +122,7 @@ class Moments:
         if not schema.intercept and (formula.intercept or middles.any() or release.rows is None):
             raise ParameterError(
                 "E237",
-                "this release has no intercept column, which the model needs for means, units or the count.",
+                "this release has no intercept column, which the model needs for the means and the count.",
                 "Release again with intercept = true in the schema.",
             )
         places = [0, *chosen] if schema.intercept else chosen
@@ -180,7 +180,7 @@ def _count(release: Release, k: int, *, known: bool) -> tuple[float, bool]:
     if not rows > k:
         raise ParameterError(
             "E236",
-            f"{rows:.6g} rows cannot carry {k} coefficients.",
+            f"{rows:.6g} rows are too few for {k} coefficients.",
             "Name fewer terms, or release more rows.",
         )
     return rows, known or not release.schema.intercept

@@ -75,7 +75,7 @@ def ols(release: Release, formula: str, *, method: Method = "auto", naive: bool 
         raise ParameterError("E239", f"method must be one of {', '.join(get_args(Method))}, got {method!r}.")
     if naive and method != "auto":
         raise ParameterError(
-            "E239", "a naive table has no method: it ignores the noise.", "Drop one of the two."
+            "E239", "naive ignores the noise, so it takes no method.", "Leave one of the two out."
         )
     parsed = Formula.parse(formula, release.schema)
     moments = Moments.of(release, parsed)
@@ -429,7 +429,7 @@ class Fit(Shown):
         if self.method == "none":
             raise ParameterError(
                 "E238",
-                f"the noise of {self.release.certificate.mechanism} has no public law, so there are estimates "
+                f"the noise of {self.release.certificate.mechanism} has no known distribution, so there are estimates "
                 "but no standard errors or intervals.",
                 "Ask for a release by symmetric-wishart or gaussian.",
             )

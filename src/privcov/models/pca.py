@@ -89,7 +89,7 @@ def pca(
     fit = PCAFit(release=release, asked=rank, centred=centred, scaled=scaled, repair=repair)
     if not (np.diag(fit.covariance) > selection.NO_VARIANCE * fit._widths**2).any():
         raise ParameterError(
-            "E254", "the release leaves no variance to any column.", "Ask for a less noisy release."
+            "E254", "the release shows no variance in any column.", "Ask for a less noisy release."
         )
     return fit
 

@@ -32,13 +32,13 @@ def known_law(release: Release, what: str) -> NoiseLaw:
     if law is None:
         raise ParameterError(
             "E256",
-            f"{what} needs the law of the noise, and the noise of {release.certificate.mechanism} has none.",
+            f"{what} needs the distribution of the noise, which is not known for {release.certificate.mechanism}.",
             "Ask for a release by symmetric-wishart or gaussian.",
         )
     if not can_be_rehearsed(release):
         raise ParameterError(
             "E269",
-            f"{what} is simulated, and not beyond {_MOST_COLUMNS:,} columns; there are {law.dimension:,}.",
+            f"{what} has to be simulated, for at most {_MOST_COLUMNS:,} columns; there are {law.dimension:,}.",
             "Release fewer columns.",
         )
     return law

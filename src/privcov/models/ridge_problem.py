@@ -33,7 +33,7 @@ def solve(design: Floats, cross: Floats, penalty: float, weights: Floats | float
         singular = True
     if singular:
         raise ParameterError(
-            "E252", f"with penalty {penalty:g} the features determine each other.", "Raise the penalty."
+            "E252", f"with penalty {penalty:g} the features are linearly dependent.", "Raise the penalty."
         )
     return np.asarray(scipy.linalg.cho_solve(factor, cross / size) / size)
 
@@ -69,7 +69,7 @@ class Problem:
         if flat:
             raise ParameterError(
                 "E254",
-                f"the release leaves no variance to {', '.join(flat[:8])}.",
+                f"the release shows no variance in {', '.join(flat[:8])}.",
                 "Choose columns with variance.",
             )
         return made

@@ -55,7 +55,7 @@ def feature_places(schema: Schema, features: Sequence[str] | None, *, target: in
         raise ParameterError("E251", "a feature is named twice.", "Name every feature once.")
     if not places:
         raise ParameterError(
-            "E251", "there is no feature to explain the target.", "Name at least one other column."
+            "E251", "there is no feature beside the target.", "Name at least one other column."
         )
     return places
 

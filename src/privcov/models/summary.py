@@ -14,11 +14,11 @@ if TYPE_CHECKING:
     import pandas
 
 _METHODS = {
-    "wald": "Wald, sandwich of sampling and privacy noise",
-    "score": "score inversion (Fieller), right however large the noise is",
+    "wald": "Wald, with a sandwich variance of sampling and privacy noise",
+    "score": "score inversion (Fieller), valid for noise of any size",
     "bootstrap": "parametric bootstrap of sampling and privacy noise",
     "naive": "NAIVE: the noise of the release is ignored, so standard errors are too small",
-    "none": "refused: the noise of this mechanism has no public law",
+    "none": "none, because the noise of this mechanism has no known distribution",
 }
 _CODES = "Signif. codes: 0 '***' 0.001 '**' 0.01 '*' 0.05 '.' 0.1 ' ' 1"
 REHEARSAL = "REHEARSAL: repeatable noise, protects nobody; not for publication"
@@ -184,17 +184,19 @@ def _split(fit: Fit) -> list[str]:
     parts = ", ".join(
         f"{cut(name)} {100 * share:.0f} %" for name, share in list(fit.privacy_share.items())[:12]
     )
-    lines = ["", f"Share of each variance (std. error squared) that is privacy: {parts}."]
+    lines = ["", f"Share of privacy noise in each variance (std. error squared): {parts}."]
     if drowned := fit.uncertainty.drowned:
         lines.append(
-            f"THE NOISE DROWNS THE DESIGN: {', '.join(drowned)} cannot be told from a singular column; "
-            "estimates and standard errors mean little."
+            f"THE NOISE IS TOO LARGE FOR THIS MODEL: {', '.join(drowned)} may be a combination of other columns. "
+            "Estimates and standard errors mean little."
         )
     if fit.method == "score":
-        lines.append("Standard errors are first-order; the intervals and p-values do not rest on them.")
+        lines.append(
+            "Standard errors are first-order approximations; intervals and p-values do not use them."
+        )
     elif not fit.uncertainty.wald_is_sound:
         lines.append(
-            f"DO NOT TRUST THESE INTERVALS: the noise is too large for {fit.method}. Take method score, or auto."
+            f"DO NOT TRUST THESE INTERVALS: the noise is too large for {fit.method}. Use method score, or auto."
         )
     return lines
 
@@ -219,19 +221,19 @@ def _closing(fit: Fit) -> list[str]:
     rows = (
         f"{moments.rows:,.0f} rows (public)."
         if moments.rows_public
-        else f"About {moments.rows:,.0f} rows (a noisy count, whose noise is in the standard errors)."
+        else f"About {moments.rows:,.0f} rows (a noisy count; the standard errors include its noise)."
     )
     return [
         f"Intervals: {_METHODS[fit.method]}.",
         rows,
-        f"Promise: {certificate.loss}, by {certificate.mechanism}; this table costs nothing more.",
+        f"Promise: {certificate.loss}, by {certificate.mechanism}. This costs no further privacy.",
     ]
 
 
 def _refusal(fit: Fit) -> str:
     return (
-        f"No standard errors, intervals or tests: the noise of {fit.release.certificate.mechanism} has no public "
-        "law. Ask for a release by symmetric-wishart or gaussian."
+        f"No standard errors, intervals or tests: the noise of {fit.release.certificate.mechanism} has no known "
+        "distribution. Ask for a release by symmetric-wishart or gaussian."
     )
 
 

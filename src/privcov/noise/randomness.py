@@ -155,7 +155,11 @@ def _read(count: int) -> Words:
     try:
         return np.frombuffer(os.urandom(8 * count), dtype=np.uint64)
     except (OSError, NotImplementedError) as reason:
-        raise RandomnessError("E501", "the kernel gives no randomness.", "There is no fallback.") from reason
+        raise RandomnessError(
+            "E501",
+            "the operating system gives no random numbers.",
+            "There is no other source: nothing can be released.",
+        ) from reason
 
 
 _LIVE: weakref.WeakSet[Kernel] = weakref.WeakSet()

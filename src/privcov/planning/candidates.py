@@ -76,7 +76,7 @@ def candidates(*, loss: Loss, grid: Grid) -> tuple[list[Candidate], list[Refusal
             refused.append(Refusal(name=name, reason=error.sentence))
             continue
         if grid.dimension > MOST_REHEARSED and one.mechanism.law(loss=one.loss, grid=grid) is None:
-            reason = f"its error is simulated, and not beyond {MOST_REHEARSED} columns unless it is asked for by name."
+            reason = f"its error has to be simulated; beyond {MOST_REHEARSED} columns that is done only if you name it."
             refused.append(Refusal(name=name, reason=reason))
             continue
         able.append(one)
@@ -119,7 +119,7 @@ def choose(
             best = size, replace(able, chosen_for=str(wanted))
     if best is None:  # say why, in the words of the mechanism for this kind of loss
         find({"pure": "symmetric-wishart"}.get(loss.kind, "gaussian"), loss=loss, **options)
-        raise ParameterError("E209", "no mechanism can keep this promise with these options.")
+        raise ParameterError("E209", "no mechanism can give this promise with these options.")
     return best[1]
 
 

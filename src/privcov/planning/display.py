@@ -30,8 +30,8 @@ def html(plan: Plan) -> str:
         for made in plan.forecasts
     ]
     said = (
-        f"* {plan.reason} Errors of the unrepaired matrix divided by the rows, in scaled units; 95 %: what the "
-        "Frobenius error stays below so often."
+        f"* {plan.reason} Errors are for the matrix before repair, divided by the number of rows, in scaled units. "
+        "Under 95 %: the value that the Frobenius error stays below 95 times in 100."
     )
     heads = ["mechanism", "Frobenius", "95 %", "spectral", "entry", "verdict"]
     picture = coefficients(
@@ -48,7 +48,10 @@ def html(plan: Plan) -> str:
         f"Plan: {plan.rows:,} rows, {len(plan.schema.features)} columns in the matrix, {amounts(plan.loss)}",
         side_by_side(
             tag("div", table(heads, rows, caption=said)),
-            figure(picture, "The error to expect, and as far as it may go 95 times in 100."),
+            figure(
+                picture,
+                "The dot is the expected error; the bar ends where the error stays below 95 times in 100.",
+            ),
             _columns(plan),
         ),
     )

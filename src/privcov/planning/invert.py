@@ -163,8 +163,8 @@ def answer_loss(
     if best > target.bound:
         raise ParameterError(
             "E264",
-            f"{target.text} is out of reach with {rows} rows: at {_letter(kind)} = {MOST} it is {best:.4g}.",
-            "Ask for less, or plan for more rows (--rows ?).",
+            f"{target.text} cannot be reached with {rows} rows: even {_letter(kind)} = {MOST} gives {best:.4g}.",
+            "Ask for less accuracy, or plan for more rows (--rows ?).",
         )
     amount = _least(lambda value: look(value)[0] <= target.bound)
     error, made = look(amount)
@@ -246,7 +246,7 @@ def answer_rows(
     while look(enough)[0] > target.bound:
         low, enough = enough, 2 * enough
         if enough > MOST_ROWS:
-            raise ParameterError("E264", f"{target.text} is out of reach with {MOST_ROWS:.0e} rows.")
+            raise ParameterError("E264", f"{target.text} cannot be reached, even with {MOST_ROWS:.0e} rows.")
     while enough - low > 1:
         middle = (low + enough) // 2
         low, enough = (low, middle) if look(middle)[0] <= target.bound else (middle, enough)

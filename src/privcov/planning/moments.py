@@ -128,7 +128,7 @@ class PublicMoments:
         _only(given, {"columns", "correlations"}, "[planning]")
         columns, correlations = given.get("columns", {}), given.get("correlations", {})
         if not isinstance(columns, Mapping) or not isinstance(correlations, Mapping):
-            raise ParameterError("E262", "[planning] holds the tables columns and correlations.")
+            raise ParameterError("E262", "[planning] may hold only the tables columns and correlations.")
         columns = {canonical(str(name)): about for name, about in columns.items()}
         mean, std = _first_two(schema, columns)
         covariance = _correlations(schema, correlations) * np.outer(std, std)
@@ -137,7 +137,9 @@ class PublicMoments:
                 if i != j and one.column == other.column:
                     covariance[i, j] = -mean[i] * mean[j]
         if np.linalg.eigvalsh(covariance).min() < -1e-9:
-            raise ParameterError("E262", "no table has these standard deviations and correlations together.")
+            raise ParameterError(
+                "E262", "these standard deviations and correlations contradict each other: no table has them."
+            )
         return cls(schema=schema, matrix=covariance + np.outer(mean, mean), columns=frozenset(columns))
 
     @classmethod
@@ -269,7 +271,7 @@ def _correlations(schema: Schema, given: Mapping[str, Any]) -> Floats:
 
 def _only(given: Any, allowed: set[str], where: str) -> None:
     if not isinstance(given, Mapping) or set(given) - allowed:
-        raise ParameterError("E262", f"{where} holds {' and '.join(sorted(allowed))} and nothing else.")
+        raise ParameterError("E262", f"{where} may hold only {' and '.join(sorted(allowed))}.")
 
 
 def _number(value: Any, where: str) -> float:

@@ -112,7 +112,7 @@ class Target:
         if forecast.law is None:
             raise ParameterError(
                 "E263",
-                f"{forecast.mechanism.name} has no public law of noise, so no standard error is known.",
+                f"{forecast.mechanism.name} has noise of no known distribution, so no standard error can be given.",
                 "Plan with symmetric-wishart or gaussian.",
             )
         pretend = moments.pretend(rows=forecast.rows, loss=forecast.loss, law=forecast.law)
@@ -128,7 +128,7 @@ def check_moments(formula: str, schema: Schema, moments: PublicMoments | None) -
     if missing:
         raise ParameterError(
             "E263",
-            f"the error of a model depends on the table, and nothing public is said about {missing[0]}.",
+            f"the error of a model depends on the table, but the schema gives no public moments of {missing[0]}.",
             f"Add [planning.columns.{toml_key(missing[0])}] with mean and std to the schema, "
             "or give a public --surrogate.",
         )
@@ -137,5 +137,7 @@ def check_moments(formula: str, schema: Schema, moments: PublicMoments | None) -
 def _place(name: str, schema: Schema) -> int:
     names = [feature.name for feature in schema.features]
     if name not in names:
-        raise ParameterError("E263", f"there is no column {name!r}.", f"There are: {', '.join(names[:12])}.")
+        raise ParameterError(
+            "E263", f"there is no column {name!r}.", f"The columns are {', '.join(names[:12])}."
+        )
     return names.index(name)

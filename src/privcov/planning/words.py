@@ -33,13 +33,13 @@ def as_text(plan: Plan) -> str:
 def reason(plan: Plan) -> str:
     """Why auto takes what it takes."""
     choice = plan.choice
-    why = f"auto takes {choice.mechanism.name} for {plan.purpose}: the least noise of a known law"
+    why = f"auto chooses {choice.mechanism.name} for {plan.purpose}: the least noise of a known distribution"
     if choice.loss != plan.loss:
-        why += f", and a stronger promise than asked ({choice.loss.kind} instead of {plan.loss.kind})"
+        why += f", and promises more than you asked for ({choice.loss.kind} instead of {plan.loss.kind})"
     others = [made for made in plan.forecasts if made.basis == "law" and made is not choice]
     if others:
         ratio = others[0].frobenius.mean / choice.frobenius.mean
-        why += f"; {others[0].mechanism.name} would have {ratio:.2f} times its Frobenius error"
+        why += f"; the error of {others[0].mechanism.name} is {ratio:.2f} times as large"
     return why + "."
 
 
@@ -51,8 +51,8 @@ def split_text(split: Split) -> str:
         for share in (split.joint, *split.shares)
     ]
     told = (
-        f"{split.releases} releases of this table, each with its share, have errors {split.saving:.3g} times that of "
-        "one joint release, from which every model, correlation and component is free."
+        f"If the budget is divided over {split.releases} releases, each has {split.saving:.3g} times the error of one "
+        "joint release. One release answers every model, correlation and component for free."
     )
     return (
         table(["budget", "each release", "mechanism", "error", "ratio"], lines, left=3)
@@ -82,20 +82,26 @@ def _notes(plan: Plan) -> list[str]:
     share = plan.choice.frobenius.mean
     notes = [
         f"* {plan.reason}",
-        "Errors are those of the unrepaired matrix divided by the rows, in scaled units: expected, and the value they "
-        "stay below 95 times in 100. Repair makes them smaller where they are large.",
-        f"The matrix itself (what is not known of it) has a Frobenius norm between {_size(low)} and {_size(high)}: "
-        f"the expected error is {_percent(share / high)} to {_percent(share / low)} of it.",
+        f"The noise of {plan.choice.mechanism.name} is {_percent(share / high)} to {_percent(share / low)} of the "
+        f"signal: the unknown part of the matrix has a Frobenius norm between {_size(low)} and {_size(high)}.",
+        "Errors are expected values; under 95 %, the value that the error stays below 95 times in 100. They are for "
+        "the matrix before repair, divided by the number of rows, in scaled units. Repair makes large errors smaller.",
     ]
     if any(made.basis == "worst case" for made in plan.forecasts):
-        notes.append("≤ depends on the table: the worst of a range of tables with the largest norms allowed.")
+        notes.append(
+            "≤ The error depends on the table; this is the worst among tables with the longest rows allowed."
+        )
     if any(made.basis == "surrogate" for made in plan.forecasts):
-        notes.append("~ depends on the table: simulated for one with the public moments given.")
+        notes.append(
+            "~ The error depends on the table; this one is simulated from the public moments you gave."
+        )
     if any(made.mechanism.arithmetic != "exact" for made in plan.forecasts):
-        notes.append("† with this many columns only in idealized (floating-point) arithmetic.")
+        notes.append("† With this many columns, available in idealized (floating-point) arithmetic only.")
     refused = [no.name for no in plan.refusals]
     if refused:
-        notes.append(f"Not for this promise or schema: {', '.join(refused)} (--json says why).")
+        notes.append(
+            f"Not available for this promise or schema: {', '.join(refused)} (--json gives the reasons)."
+        )
     return notes
 
 

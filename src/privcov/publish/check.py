@@ -109,21 +109,22 @@ def _check_rows(table: Table, expected: int, *, loss: Loss, schema: Schema) -> N
     if not loss.neighbours.count_is_public(schema.max_rows_per_person):
         raise ParameterError(
             "E216",
-            "the number of rows is private here, so it cannot be compared with what you expect.",
+            "the number of rows is private here, so it cannot be compared with the number you expect.",
             "Leave it out, or use replace-one with one row per person.",
         )
     found = table.count()
     if found is None:
         raise InputError(
             "E135",
-            "the records of this table cannot be counted before they are read.",
+            "the records of this table cannot be counted before payment.",
             "Give it as a file or as a frame in memory, or leave the expected number out.",
         )
     if found != expected:
         raise InputError(
             "E135",
-            f"the table has {found:,} records, and you expect {expected:,}.",
-            "A line is a record: line breaks inside cells and blank lines make more. See privcov inspect, convert.",
+            f"the table has {found:,} records, but you expected {expected:,}.",
+            "Every line counts as a record, also blank lines and line breaks inside cells. See privcov inspect and "
+            "convert.",
         )
 
 

@@ -56,7 +56,7 @@ class Bill:
                 BudgetError
             ) as reason:  # the release is paid for and delivered: it must not be lost over this
                 warnings.warn(
-                    f"the release is paid for, as entry {self.receipt.number}, but was not recorded: {reason}",
+                    f"the release is paid for, as entry {self.receipt.number}, but could not be recorded: {reason}",
                     stacklevel=3,
                 )
 
@@ -76,7 +76,9 @@ def pay(ledger: str | Path | Ledger | None, order: Callable[[], Request], *, ran
         return Bill(created=created)
     if randomness.kind != "kernel":
         raise ParameterError(
-            "E212", "a rehearsal does not pay: its result can be repeated and is no release.", "Leave the ledger out."
+            "E212",
+            "a rehearsal cannot be paid for: its noise can be repeated, so it is not a release.",
+            "Leave the ledger out.",
         )  # fmt: skip
     request = order()
     book = ledger if isinstance(ledger, Ledger) else Ledger.open(ledger)

@@ -184,9 +184,7 @@ def _plausible(upper: Upper, *, grid: Grid, rows: int | None, law: NoiseLaw | No
         return
     most = (rows or _MOST_ROWS) * 4.0**grid.exponent + _TAIL * law.rms_frobenius / float(grid.unit)
     if max(map(abs, upper)) > most:
-        raise ReleaseError(
-            "E601", "an entry of the matrix is larger than its rows and its noise can make it."
-        )
+        raise ReleaseError("E601", "an entry of the matrix is larger than its rows and its noise allow.")
 
 
 def _read_body(about: Any, body: BinaryIO, dimension: int, *, word: int) -> Triangle:

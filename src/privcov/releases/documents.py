@@ -49,7 +49,7 @@ class Form:
             if signer is not None and to_text(document) != text:
                 raise VerificationError(
                     "E606",
-                    f"the {self.what} was rewritten after it was signed: its bytes are not the canonical ones.",
+                    f"the {self.what} was rewritten after it was signed: privcov writes other bytes.",
                     "Ask for the original.",
                 )
             if signed_by is not None and signer != signed_by:
@@ -75,7 +75,7 @@ class Form:
                 f"this {self.what} has format {given}; this version reads {self.format}.",
                 "Upgrade privcov.",
             )
-        raise ReleaseError("E601", f"this is no {self.what} file: it has no known format field.")
+        raise ReleaseError("E601", f"this is not a valid {self.what} file: it has no known format field.")
 
     @property
     def family(self) -> str:
@@ -117,7 +117,7 @@ class Form:
         if type(value) is not str or len(value) > most or not printable(value):
             raise ReleaseError(
                 "E601",
-                f"this is not a valid {self.what}: a text in it is too long, or has characters that cannot be seen.",
+                f"this is not a valid {self.what}: a text in it is too long, or has invisible characters.",
             )
         return value
 
@@ -164,11 +164,13 @@ def opened(path: str | Path, *, what: str) -> Iterator[tuple[str, BinaryIO | Non
             if not is_head:
                 content += file.read(MAX_BYTES + 1 - len(content))
             if len(content) > MAX_BYTES:
-                raise ReleaseError("E601", f"{path} is larger than any {what}.")
+                raise ReleaseError("E601", f"{path} is larger than any {what} can be.")
             try:
                 text = content.decode("ascii")
             except UnicodeDecodeError:
-                raise ReleaseError("E601", f"this is no {what} file: it is not plain ASCII text.") from None
+                raise ReleaseError(
+                    "E601", f"this is not a valid {what} file: it is not plain ASCII text."
+                ) from None
             yield text, file if is_head else None
     except OSError as reason:
         raise ReleaseError("E604", f"cannot read {path}: {reason.strerror}.") from None
@@ -186,10 +188,10 @@ def parse(text: str, *, what: str) -> dict[str, Any]:
         )
     except (ValueError, RecursionError):
         raise ReleaseError(
-            "E601", f"this is no {what} file: it is truncated or not JSON.", "Ask for the original."
+            "E601", f"this is not a valid {what} file: it is truncated or not JSON.", "Ask for the original."
         ) from None
     if not isinstance(document, dict) or not isinstance(document.get("format"), str):
-        raise ReleaseError("E601", f"this is no {what} file: it has no known format field.")
+        raise ReleaseError("E601", f"this is not a valid {what} file: it has no known format field.")
     return document
 
 

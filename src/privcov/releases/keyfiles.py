@@ -53,7 +53,7 @@ def write(name: str | Path, key: PrivateKey, *, passphrase: bytes | None = None)
     for path in (private, public):
         if os.path.lexists(path):
             raise OutputError(
-                "E401", f"{path} is already there.", "Choose another name: a key is never overwritten."
+                "E401", f"{path} already exists.", "Choose another name: a key is never overwritten."
             )
         files.check_writable(path, force=False)
     _write_private(private, _private_pem(key, passphrase))
@@ -108,7 +108,7 @@ def read_private(path: str | Path, *, passphrase: bytes | None = None) -> Privat
             "E608", f"{path} is not protected by a passphrase, and one was given.", "Leave it out."
         ) from None
     except Exception:  # the library's reasons are many, and could quote the file
-        raise _unusable(path, "private", " or the passphrase is another") from None
+        raise _unusable(path, "private", ", or the passphrase is wrong") from None
     if not isinstance(key, ed25519().Ed25519PrivateKey):
         raise _unusable(path, "private")
     return PrivateKey(key.private_bytes_raw())
@@ -161,7 +161,7 @@ def read_secret(path: str | Path) -> bytes:
     with _opened(path, lambda path: Path(path).open("rb")) as file:
         if os.name == "posix" and os.fstat(file.fileno()).st_mode & 0o077:
             raise ReleaseError(
-                "E608", f"{path} can be read by others, so it is no secret.", f"Run: chmod 600 {path}"
+                "E608", f"{path} can be read by others, so it is not secret.", f"Run: chmod 600 {path}"
             )
         return bytes(file.read(_MAX_BYTES))
 
@@ -210,4 +210,6 @@ def _serialization() -> ModuleType:
 
 
 def _unusable(path: str | Path, half: str, otherwise: str = "") -> ReleaseError:
-    return ReleaseError("E608", f"{path} is no {half} Ed25519 key in PEM{otherwise}.", "See privcov keygen.")
+    return ReleaseError(
+        "E608", f"{path} is not a {half} Ed25519 key in PEM{otherwise}.", "See privcov keygen."
+    )

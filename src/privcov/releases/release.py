@@ -359,7 +359,9 @@ class Release(Shown):
         """
         if self.certificate.randomness != "kernel":
             raise OutputError(
-                "E402", "a rehearsal is not a release: its noise can be repeated.", "Release without a seed."
+                "E402",
+                "a rehearsal is not a release: its noise can be repeated, so it protects nobody.",
+                "Release without a seed.",
             )
         return to_text(self.to_dict(key=key))
 

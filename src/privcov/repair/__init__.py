@@ -84,7 +84,7 @@ def repair(observed: Observed, *, method: str = "auto") -> Floats:
         if method == "spiked":
             raise ParameterError(
                 "E268",
-                f"the repair 'spiked' is for at most {MOST_REHEARSED:,} columns, got {observed.law.dimension:,}.",
+                f"the repair 'spiked' takes at most {MOST_REHEARSED:,} columns, got {observed.law.dimension:,}.",
                 "Use auto or shrink.",
             )
         method = "shrink" if method == "auto" else method

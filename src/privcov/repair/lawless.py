@@ -26,7 +26,7 @@ def repair_without_law(
     if method not in ("auto", "clip"):
         raise ParameterError(
             "E279",
-            f"the repair {method!r} needs to know the law of additive noise, which this mechanism has not.",
+            f"the repair {method!r} needs the distribution of the noise, which is not known for this mechanism.",
             "Use auto, clip or none.",
         )
     largest = math.inf if rows is None else rows * squared_norm_bound

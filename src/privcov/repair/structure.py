@@ -88,7 +88,9 @@ class Structure:
         if len(self.values) != len(self.fixed) or not np.isfinite(self.values).all():
             raise ParameterError("E277", "every fixed entry needs one finite value.")
         if not np.allclose(self._known[self._label[self._entry(self.fixed)]], self.values):
-            raise ParameterError("E278", "two values are given for entries that are tied or the same.")
+            raise ParameterError(
+                "E278", "two values are given for the same entry, or for entries that must be equal."
+            )
         inside = np.array(self.inside, dtype=np.float64)
         if not inside.size:
             inside = self._frobenius(np.eye(self.dimension) * (np.abs(self.values).max(initial=0.0) or 1.0))

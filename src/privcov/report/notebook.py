@@ -77,7 +77,9 @@ def _(result: Certificate) -> str:
         *((name, value) for name, value in result.options.items()),
         (
             "Noise",
-            "no public law" if result.law is None else f"{result.law.name}, scale {result.law.scale:.4g}",
+            "no known distribution"
+            if result.law is None
+            else f"{result.law.name}, scale {result.law.scale:.4g}",
         ),
         ("Arithmetic", result.arithmetic),
         ("Proof", proof_address(result.proof, result.version)),
@@ -118,7 +120,7 @@ def _(result: RidgeFit) -> str:
         f"Ridge regression for {result.target}, penalty {result.penalty:g}",
         _rehearsal(result.rehearsal),
         side_by_side(
-            figure(picture, "Estimates, without intervals: ask error_bound() how far they can be off."),
+            figure(picture, "Estimates without intervals; error_bound() gives a bound on their error."),
             table(
                 ["", "coefficient"],
                 [["(Intercept)", number(result.intercept)], *rows[:_LISTED]],

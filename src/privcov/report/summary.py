@@ -49,17 +49,17 @@ def signal(release: Release) -> str:
     """How the noise compares with what was measured: the error anyone should expect, from public facts."""
     law = release.certificate.law
     if law is None:
-        return "The error of this mechanism depends on the data, so the release cannot tell it."
+        return "The error of this mechanism depends on the data, so this release cannot state it."
     # A wide matrix is not decomposed for a remark: raw, it is a little too large.
     size = float(np.linalg.norm(release.second_moment(scaled=True, raw=_is_wide(release))))
     expected = law.rms_frobenius
     share = expected / size if size > 0 else math.inf
-    verdict = (
-        "small" if share < 0.1 else "noticeable" if share < 0.5 else "LARGE: most of what you see is noise"
-    )
-    text = (
-        f"Expected error before repair {number(expected)} (Frobenius, scaled units), "
-        f"against a matrix of norm {number(size)}: {verdict}."
+    text = f"The noise is about {_percent(share)} of the signal."
+    if share >= 0.5:
+        text = f"The noise is LARGE: {_percent(share)} of the signal. Most of what you see is noise."
+    text += (
+        f"\nIn figures: expected error {number(expected)} before repair, matrix {number(size)} "
+        "(Frobenius norms, scaled units)."
     )
     if (typical := correlation_noise(release)) is not None:
         text += (
@@ -109,6 +109,19 @@ def as_json_values(release: Release, *, repair: str = "auto", scaled: bool = Fal
             "correlation": None if _is_wide(release) else release.correlation(repair=repair),
         }
     return values
+
+
+def _percent(share: float) -> str:
+    """One digit of a small share, whole per cents of a larger one.
+
+    >>> [_percent(share) for share in (0.00001, 0.0221, 0.216, 3.71, math.inf)]
+    ['less than 0.01 %', '2 %', '22 %', '371 %', 'more than 1,000 %']
+    """
+    if share < 1e-4:
+        return "less than 0.01 %"
+    if share > 10:
+        return "more than 1,000 %"
+    return f"{100 * share:.1g} %" if share < 0.095 else f"{100 * share:.0f} %"
 
 
 def _is_wide(release: Release) -> bool:

@@ -13,8 +13,8 @@ from privcov.schema import Numeric
 from privcov.schema.names import quoted
 
 MISREAD = (
-    f"A table that was read as meant gives such a warning in at most {100 * ODDS:.0f} % of its releases. What each "
-    "means, and what to do: docs/explain/misread.md."
+    f"A table that was read correctly gives such a warning in at most {100 * ODDS:.0f} % of releases. "
+    "docs/explain/misread.md says what each warning means and what to do."
 )
 MOST_TOLD = 6
 """Doubts that are told; a hundred columns that were not read need not be told one by one."""
@@ -38,7 +38,7 @@ def misread(release: Release) -> str:
         return ""
     lines = [fill(f"WARNING: {doubt}", width=100, subsequent_indent="  ") for doubt in found[:MOST_TOLD]]
     if len(found) > MOST_TOLD:
-        lines.append(f"… and {len(found) - MOST_TOLD} more (privcov show --json prints all).")
+        lines.append(f"… and {len(found) - MOST_TOLD} more warnings (privcov show --json prints all).")
     return "\n".join([*lines, fill(MISREAD, width=100, subsequent_indent="  ")])
 
 
@@ -47,7 +47,7 @@ def change(release: Release) -> str:
     most = release.schema.max_rows_per_person
     one = "one person's row" if most == 1 else f"one person's rows, up to {most} of them,"
     if release.certificate.loss.neighbours is Neighbours.REPLACE_ONE:
-        other = "any other" if most == 1 else f"any others, as many or not, up to {most}"
+        other = "any other" if most == 1 else f"any other rows, more or fewer, up to {most} of them,"
         return f"replacing {one} by {other}"
     return f"adding or removing {one}"
 
@@ -58,11 +58,13 @@ def particulars(release: Release) -> list[str]:
     rows = (
         f"The number of rows, {release.rows:,}, is public."
         if release.rows is not None
-        else "The number of rows is private; the intercept carries a noisy count."
+        else "The number of rows is private; the release holds a noisy count of them."
     )
     exact = {
-        "exact": "Noise is exact: integers drawn from the kernel's randomness, no floating-point trace.",
-        "idealized": "Noise is IDEALIZED: drawn in floating point, the promise holds for real numbers only.",
+        "exact": "The noise is exact: whole numbers from the operating system's random source, with no "
+        "floating-point error that could give a person away.",
+        "idealized": "The noise is IDEALIZED: it was drawn in floating point, and the proof covers ideal real "
+        "numbers only.",
     }[certificate.arithmetic]
     return [
         rows,
@@ -70,7 +72,7 @@ def particulars(release: Release) -> list[str]:
         f"Proof: {proof_address(certificate.proof, certificate.version)}.",
         exact,
         _noise(release),
-        f"Declared public: {_bounds(release)}.",
+        f"Declared as public: {_bounds(release)}.",
         f"Timing: {certificate.timing}.",
     ]
 
@@ -84,19 +86,19 @@ def uncovered(release: Release) -> list[str]:
     most = "one row" if schema.max_rows_per_person == 1 else f"{schema.max_rows_per_person} rows"
     sentences = [
         f"What was declared public: {public}. If a bound was read off the data, the promise does not cover it.",
-        "What is true of many people. A release that shows that income rises with age tells something about "
-        "everyone whose age is known, in the table or not.",
+        "Facts about people in general. A release that shows that income rises with age says something about "
+        "everyone whose age is known, whether they are in the table or not.",
         f"Anyone with more than {most} in the table: each further row weakens the promise for that person.",
-        "Other publications from the same people. Their losses add up; a ledger keeps the sum.",
-        "Whoever watches the machine while it works: its memory, its power, its run time "
+        "Other publications about the same people. Their privacy losses add up; a ledger keeps the sum.",
+        "Anyone who can watch the machine while it works: its memory, its power use, its run time "
         f"({release.certificate.timing}).",
     ]
     if loss.kind == "approximate":
         delta = display(loss.amounts["delta"])
-        sentences.insert(0, f"An outcome of probability {delta}, in which the factor above may fail.")
+        sentences.insert(0, f"Rare outcomes: with probability {delta} the factor above may be exceeded.")
     if release.certificate.arithmetic == "idealized":
         sentences.append(
-            "The last digits: the noise was drawn in floating point, the proof is about real numbers."
+            "The last digits: the noise was drawn in floating point, and the proof is about ideal real numbers."
         )
     return sentences
 
@@ -106,7 +108,8 @@ def origin(release: Release) -> str:
     if release.signer is None:
         return "Not signed: anyone could have written this file."
     words = (
-        f"Signed with the key {release.signer.fingerprint}; compare it with the steward's (privcov verify)."
+        f"Signed with the key {release.signer.fingerprint}. Compare it with the key that the steward published "
+        "(privcov verify)."
     )
     return fill(words, width=100, subsequent_indent="  ")
 
@@ -117,8 +120,8 @@ def effect(release: Release) -> str:
     amounts = {name: display(value) for name, value in loss.amounts.items()}
     if loss.kind == "zcdp":
         return (
-            f"shifts what anyone can infer by a privacy loss no larger than a Gaussian's of "
-            f"rho = {amounts['rho']} (zero-concentrated differential privacy)"
+            f"changes what anyone can infer by no more than Gaussian noise with rho = {amounts['rho']} would allow "
+            "(zero-concentrated differential privacy)"
         )
     epsilon = float(loss.amounts["epsilon"])
     factor = f"e^{amounts['epsilon']}" + (f" ≈ {math.exp(epsilon):.3g}" if epsilon < 50 else "")
@@ -131,10 +134,10 @@ def effect(release: Release) -> str:
 def _noise(release: Release) -> str:
     law = release.certificate.law
     if law is None:
-        return "Noise: not additive, so its size on one entry has no public law."
+        return "Noise: not simply added to the matrix, so no formula gives its size on one entry."
     return (
-        f"Noise: standard deviation {math.sqrt(law.diagonal_variance):.4g} on a diagonal entry and "
-        f"{math.sqrt(law.offdiagonal_variance):.4g} off it, in scaled units, on sums over all rows."
+        f"Noise: standard deviation {math.sqrt(law.diagonal_variance):.4g} on diagonal entries and "
+        f"{math.sqrt(law.offdiagonal_variance):.4g} on the others, for sums over all rows in scaled units."
     )
 
 
@@ -142,7 +145,7 @@ def _bounds(release: Release) -> str:
     parts = [
         f"{quoted(column.name)} in [{column.lower:g}, {column.upper:g}]"
         if isinstance(column, Numeric)
-        else f"{quoted(column.name)} of {len(column.levels)} levels"
+        else f"{quoted(column.name)} with {len(column.levels)} levels"
         for column in release.schema.columns
     ]
     shown = ", ".join(parts[:8]) + (f", and {len(parts) - 8} more columns" if len(parts) > 8 else "")

@@ -65,7 +65,7 @@ class _Declared:
             raise InputError(
                 "E145",
                 f"column {self.name} has both missing = {self.missing!r} and a fill.",
-                "A missing cell counts as one thing: keep one of the two.",
+                "Keep one of the two.",
             )
 
 
@@ -98,13 +98,13 @@ class Numeric(_Declared):
             raise InputError(
                 "E144",
                 f"column {self.name}: the fill {fill:g} is outside [{self.lower:g}, {self.upper:g}].",
-                "A missing cell counts as a value that a cell can have.",
+                "Choose a fill within the bounds.",
             )
         if fill in self.missing_numbers:
             raise InputError(
                 "E144",
                 f"column {self.name}: the fill {fill:g} is also one of its missing values.",
-                "Choose another fill, or take that value off missing_values.",
+                "Choose another fill, or remove that value from missing_values.",
             )
 
     @property
@@ -163,7 +163,7 @@ class Categorical(_Declared):
                 raise InputError(
                     "E142",
                     f"column {self.name}: {level!r} is a level and also a missing value.",
-                    "Take it off one of the two lists; a missing_values of the column replaces the table's.",
+                    "Remove it from one of the two lists; missing_values of a column replaces that of the table.",
                 )
         if self.indicator and "missing" in self.levels:
             raise InputError(
@@ -270,7 +270,7 @@ def missing_codes(given: object, where: str) -> tuple[Code, ...]:
             raise InputError(
                 "E141",
                 f"{where}: a missing value is a short printable text or a finite number, got {ascii(code)[:80]}.",
-                "White space around a cell is no part of it.",
+                "White space around a cell is ignored.",
             )
     return tuple(given)
 

@@ -61,13 +61,13 @@ class Dialect:
                 )
         if self.decimal == self.thousands:
             raise InputError(
-                "E140", f"[file] decimal and thousands are both {self.decimal!r}.", "A mark has one meaning."
+                "E140", f"[file] decimal and thousands are both {self.decimal!r}.", "They must differ."
             )
         if not self.quote and self.separator in (self.decimal, self.thousands):
             raise InputError(
                 "E140",
-                f"[file] {self.separator!r} separates cells and is a mark in numbers, and nothing is quoted.",
-                "Give the quote that surrounds such numbers.",
+                f"[file] {self.separator!r} separates cells and is a mark within numbers, but no quote is declared.",
+                "Declare the quote that surrounds such numbers.",
             )
 
     @classmethod

@@ -147,7 +147,7 @@ class Schema:
         if self.dimension > MAX_DIMENSION:
             raise InputError(
                 "E113",
-                f"the schema has {self.dimension} columns after one-hot coding; at most {MAX_DIMENSION:,} fit.",
+                f"the released matrix would have {self.dimension} columns; at most {MAX_DIMENSION:,} are possible.",
             )
         if not self.file.plain_numbers:
             for column in self.columns:
@@ -181,7 +181,7 @@ class Schema:
         if twice := [name for name, times in names.items() if times > 1]:
             raise InputError(
                 "E160",
-                f"two things would be named {twice[0]}: a column, and a level of another.",
+                f"two columns of the release would be named {twice[0]}: a column, and a level of another column.",
                 "Rename the column.",
             )
 
@@ -383,7 +383,7 @@ class Schema:
             with files.opened(path) as file:
                 content = file.read(_MOST_BYTES + 1)
             if len(content) > _MOST_BYTES:
-                raise InputError("E122", f"the schema {path} is larger than any schema.")
+                raise InputError("E122", f"the schema {path} is too large: a schema has at most 16 MiB.")
             text = content.decode("utf-8-sig")
         except OSError as reason:
             raise InputError("E119", f"cannot read the schema {path}: {reason.strerror}.") from None
@@ -475,7 +475,7 @@ def _only(given: Mapping[str, Any], allowed: set[str], where: str) -> None:
     for word in given:
         if word not in allowed:
             known = ", ".join(sorted(allowed))
-            raise InputError("E122", f"{where} has an unknown word {brief(word)!r}.", f"Known: {known}.")
+            raise InputError("E122", f"{where} has an unknown entry {brief(word)!r}.", f"Known: {known}.")
 
 
 def _decimal(text: str) -> Fraction | float:

@@ -28,9 +28,7 @@ from privcov.table.cells import UNKNOWN, absent, apply_missing_codes, cells
 from privcov.table.csv import CsvTable
 from privcov.text.files import check_writable, whole
 
-PRIVATE = (
-    "PRIVATE: counts of the data, for the eyes of its keeper only. Publish, mail or log nothing of this."
-)
+PRIVATE = "PRIVATE: true counts of the data, for you only. Do not publish, mail or log them."
 
 
 @dataclass(kw_only=True)
@@ -74,7 +72,7 @@ class Reading:
             share = f" ({count / self.records:.1%})" if count and self.records else ""
             return f"{count:,}{share}" if count else "–"
 
-        count = f"{self.records:,} records, {self.wrong_width:,} of them of the wrong width."
+        count = f"{self.records:,} records, {self.wrong_width:,} of them with the wrong number of cells."
         lines = [PRIVATE, "", f"{self.file}: {count}"]
         if self.blank:
             lines.append(
@@ -82,8 +80,8 @@ class Reading:
             )
         if self.strict_records is not None:
             lines.append(
-                f"A release takes each line for a record. By RFC 4180 there are {self.strict_records:,}: cells hold\n"
-                "line breaks. Convert the file first: privcov convert."
+                f"A release treats each line as a record, but by RFC 4180 there are {self.strict_records:,} records:\n"
+                "some cells hold line breaks. Convert the file first: privcov convert."
             )
         rows = [
             [column.name, column.kind, f"{column.read:,}"]
@@ -125,11 +123,13 @@ def convert(path: str | Path, output: str | Path, *, schema: Schema, force: bool
     given, target = Path(path), Path(output)
     if target.suffix.lower() not in (".parquet", ".pq"):
         raise InputError(
-            "E118", f"convert writes Parquet; {target.name} is not so named.", "Name it .parquet."
+            "E118",
+            f"convert writes Parquet, but {target.name} does not end in .parquet.",
+            "Name it .parquet.",
         )
     check_writable(target, force=force)
     if given.suffix.lower() in (".parquet", ".pq"):
-        raise InputError("E118", f"{given.name} is Parquet already.", "Release it as it is.")
+        raise InputError("E118", f"{given.name} is already a Parquet file.", "Release it as it is.")
     reader = StrictReader(given, schema)
     report = _report(given, schema)
     kinds = pa.schema(

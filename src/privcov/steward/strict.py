@@ -111,5 +111,5 @@ class StrictReader:
         raise InputError(
             "E136",
             f"record {place + 1:,} of {self._source.path.name} {what}: the file is not RFC 4180.",
-            "Correct it, or declare another quote in [file]. The number says something about a person: keep it.",
+            "Correct it, or declare another quote in [file]. The record number is about a person: do not publish it.",
         )

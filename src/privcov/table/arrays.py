@@ -73,12 +73,12 @@ def _check(array: NDArray[Any], schema: Schema) -> None:
         raise InputError(
             "E102",
             f"the array has {array.shape[1]} columns; the schema expects {expected}: {names}.",
-            "Columns of an array stand in schema order.",
+            "Put the columns of the array in the order of the schema.",
         )
     for column in schema.columns:
         if isinstance(column, Categorical) and column.numbers is None:
             raise InputError(
                 "E110",
-                f"the array holds numbers, but the levels of {column.name} are compared as texts.",
+                f"the array holds numbers, but the levels of {column.name} are texts.",
                 "Write the levels as numbers in the schema, or give a data frame.",
             )

@@ -29,8 +29,8 @@ class ArrowTable(Table):
         except Exception:
             raise InputError(
                 "E110",
-                f"this {type(data).__name__} does not give itself as Arrow data.",
-                "It may have a column of arbitrary objects; store numbers and texts.",
+                f"this {type(data).__name__} cannot be converted to Arrow data.",
+                "It may have a column of Python objects; store numbers and texts instead.",
             ) from None
         self._places = check_columns(self._reader.schema, schema, "the table")
 

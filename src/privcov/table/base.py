@@ -168,7 +168,7 @@ def check_names(names: Iterable[object], schema: Schema, where: str) -> list[int
             "E102",
             f"{where} has no column {_shown(absent)}; the schema expects {_shown(declared)}, "
             f"and {len(extra)} of the table's {len(found)} names are not among them.",
-            "Correct the schema or the header, which must be the first line of a CSV file, separated as [file] says.",
+            "Correct the schema or the header (the first line of a CSV file, with the separator given under [file]).",
         )
     if extra and not schema.ignore_extra:
         raise InputError(

@@ -53,7 +53,7 @@ def check_type(column: Column, kind: pa.DataType, where: str) -> None:
     if types.is_nested(kind) or isinstance(kind, pa.BaseExtensionType) or types.is_run_end_encoded(kind):
         raise InputError(
             "E116",
-            f"{where}: column {column.name} has the type {kind}, which is not one plain value per row.",
+            f"{where}: column {column.name} has the type {kind}, which is not a single value per row.",
             "Store plain numbers or texts.",
         )
     number = is_number(kind)
@@ -66,7 +66,7 @@ def check_type(column: Column, kind: pa.DataType, where: str) -> None:
     if number and isinstance(column, Categorical) and not _can_match(column, kind):
         raise InputError(
             "E110",
-            f"{where}: column {column.name} has the type {kind}, and cells of that type cannot be its levels.",
+            f"{where}: column {column.name} has the type {kind}, which does not match its levels.",
             "Write the levels in the schema as such cells are, or store texts.",
         )
 

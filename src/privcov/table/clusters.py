@@ -48,8 +48,8 @@ class SparkTable(_ClusterTable):
         except Exception:
             raise InputError(
                 "E110",
-                "the Spark frame has a column that Arrow has no type for.",
-                "Select numbers and texts.",
+                "the Spark frame has a column of a type that Arrow does not have.",
+                "Select columns of numbers and texts.",
             ) from None
         places = check_columns(found, schema, "the Spark frame")
         check_spark_frame(frame)
@@ -185,6 +185,6 @@ def _dask_client() -> Any:
 def _stays(home: str | None) -> Never:
     raise InputError(
         "E125",
-        f"this table lives in {home}, and this command reads rows in its own process.",
+        f"this table is in {home}, but this command reads rows in its own process.",
         "Give it as files, or collect it first.",
     )

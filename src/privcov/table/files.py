@@ -29,4 +29,6 @@ def regular_file(path: Path) -> os.stat_result:
 
 def changed(path: Path) -> Never:
     """The size of a file is not what it was when it was opened."""
-    raise InputError("E120", f"{path.name} changed while it was read.", "Copy it first, then release.")
+    raise InputError(
+        "E120", f"{path.name} was changed while it was being read.", "Copy it first, then release."
+    )

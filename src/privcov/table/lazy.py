@@ -27,7 +27,7 @@ class LazyTable(Table):
             empty = frame.collect_schema().to_frame(eager=True)
         except Exception:
             raise InputError(
-                "E110", "the lazy frame has a query that polars refuses.", "Call collect() to see why."
+                "E110", "polars refuses the query of the lazy frame.", "Call its collect() to see the reason."
             ) from None
         places = check_columns(empty.to_arrow().schema, schema, "the frame")
         import polars

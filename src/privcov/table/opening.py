@@ -103,7 +103,7 @@ def _open_array(data: Any, schema: Schema) -> Table:
 def _matching(given: str | os.PathLike[str]) -> list[Path]:
     text = os.fspath(given)
     if not isinstance(text, str) or "\0" in text:
-        raise InputError("E119", "a path is text without a zero byte.", "Check the path.")
+        raise InputError("E119", "a path must be a text without a zero byte.", "Check the path.")
     if not os.path.lexists(text) and glob.has_magic(text):
         if found := sorted(glob.glob(text, recursive=True)):
             return [Path(item) for item in found]

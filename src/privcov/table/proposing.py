@@ -25,7 +25,7 @@ from privcov.schema.names import canonical, fault
 _UTF_16 = {codecs.BOM_UTF16_LE: "utf-16-le", codecs.BOM_UTF16_BE: "utf-16-be"}
 _SINGLE_QUOTES = re.compile(r" *'[^']*' *(?:[,;\t|] *'[^']*' *)*")
 """A line in which every cell stands between single quotes."""
-_HOW = "Say what separates cells with --separator; a schema says it under [file]."
+_HOW = "Give the separator with --separator; in a schema, under [file]."
 
 
 def first_line(start: bytes) -> bytes:
@@ -110,7 +110,9 @@ def _encoding(line: bytes) -> str:
         return "utf-16"
     if b"\0" in line:
         raise InputError(
-            "E164", "the header has zero bytes: UTF-16 without a mark, or no text.", "Save it as UTF-8."
+            "E164",
+            "the header has zero bytes: it is UTF-16 without a byte order mark, or not text.",
+            "Save it as UTF-8.",
         )
     try:
         line.decode("utf-8")
@@ -144,5 +146,7 @@ def _separator(text: str, quote: str, usual: str) -> str:
     shown = " and ".join(f"{count:,} {SEPARATORS[mark]}{'s' * (count > 1)}" for mark, count in seen.items())
     rather = "" if usual in seen else f" and no {SEPARATORS[usual]}"
     raise InputError(
-        "E162", f"the header has {shown}{rather} outside quotes: what separates its cells is not clear.", _HOW
+        "E162",
+        f"the header has {shown}{rather} outside quotes, so the separator of its cells is not clear.",
+        _HOW,
     )

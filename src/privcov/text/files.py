@@ -32,9 +32,11 @@ def check_writable(path: str | Path, *, force: bool) -> None:
     if target.is_dir():
         raise OutputError("E401", f"{path} is a directory.", "Give the name of a file.")
     if target.exists() and not target.is_file():
-        raise OutputError("E401", f"{path} is no plain file, and is not replaced.", "Choose another name.")
+        raise OutputError(
+            "E401", f"{path} is not a plain file, so it is not replaced.", "Choose another name."
+        )
     if target.exists() and not force:
-        raise OutputError("E401", f"{path} is already there.", "Choose another name, or add --force.")
+        raise OutputError("E401", f"{path} already exists.", "Choose another name, or add --force.")
     if not target.parent.is_dir():
         raise OutputError("E401", f"the directory of {path} does not exist.")
     if not os.access(target.parent, os.W_OK):
@@ -109,8 +111,6 @@ def whole(path: str | Path, *, force: bool, mode: int) -> Iterator[BinaryIO]:
         finally:
             Path(temporary).unlink(missing_ok=True)
     except FileExistsError:
-        raise OutputError(
-            "E401", f"{path} is already there.", "Choose another name, or add --force."
-        ) from None
+        raise OutputError("E401", f"{path} already exists.", "Choose another name, or add --force.") from None
     except OSError as reason:
         raise OutputError("E401", f"cannot write {path}: {reason.strerror}.") from None

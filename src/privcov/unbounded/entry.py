@@ -219,8 +219,8 @@ def _enough(rows: int, *, paired: bool) -> None:
     if rows < (2 if paired else 1):
         raise InputError(
             "E108",
-            f"the table has {rows} rows, and {'two' if paired else 'one'} are needed.",
-            "Without a known mean, differences of rows are used.",
+            f"the table has {rows} rows, but needs at least {'two' if paired else 'one'}.",
+            "If the mean is not known, differences of rows are used.",
         )
 
 

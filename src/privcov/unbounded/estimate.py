@@ -156,7 +156,9 @@ class GaussianEstimate:
         """
         if self.certificate.randomness != "kernel":
             raise OutputError(
-                "E402", "a rehearsal is not a release: its noise can be repeated.", "Estimate without a seed."
+                "E402",
+                "a rehearsal is not a release: its noise can be repeated, so it protects nobody.",
+                "Estimate without a seed.",
             )
         return to_text(self.to_dict(key=key))
 

@@ -45,7 +45,7 @@ def sections(estimate: GaussianEstimate, *, title: str, source: using.Source | N
     origin = (
         "Not signed: anyone could have written this file."
         if signer is None
-        else f"Signed with the key {signer.fingerprint}; compare it with the steward's (privcov verify)."
+        else f"Signed with the key {signer.fingerprint}. Compare it with the steward's published key (privcov verify)."
     )
     read = [overview(estimate), _promise(estimate)]
     if made.randomness != "kernel":

@@ -37,7 +37,7 @@ def column_names(data: Any, columns: Sequence[str] | None) -> tuple[str, ...]:
             )
         return tuple(f"x{place + 1}" for place in range(data.shape[1]))
     raise InputError(
-        "E124", "columns must name the numeric columns to use.", "Only an array has none to name."
+        "E124", "columns must name the numeric columns to use.", "They can be left out for an array only."
     )
 
 
@@ -46,7 +46,7 @@ def open_rows(data: Any, columns: Sequence[str]) -> Table:
     if len(columns) > MOST_COLUMNS:
         raise InputError(
             "E127",
-            f"an estimate is of at most {MOST_COLUMNS:,} columns, got {len(columns):,}.",
+            f"an estimate takes at most {MOST_COLUMNS:,} columns, got {len(columns):,}.",
             "Name fewer.",
         )
     schema = Schema(

@@ -48,7 +48,7 @@ def promised(estimate: GaussianEstimate) -> list[str]:
         f"The promise: {made.loss}, for every table of {made.rows} rows; the number of rows is public.",
         f"Mechanism: {made.mechanism}.",
         f"Proof: {proof_address(made.proof, made.version)}.",
-        f"Public facts it rests on: {facts}.",
-        f"Spent of rho: {spent}.",
-        "How good it is depends on how Gaussian the rows are, and on the public facts: this file cannot tell.",
+        f"Public facts it uses: {facts}.",
+        f"Cost of each round, in rho: {spent}.",
+        "Its accuracy depends on how Gaussian the rows are and on the public facts; this file cannot state it.",
     ]

@@ -1,4 +1,4 @@
-"""Whether a certificate follows from itself: its mechanism, asked again, must need the noise that it states.
+"""Whether a certificate is consistent: its mechanism, asked again, must need exactly the noise that it states.
 
 A forger who writes a smaller ε beside an unchanged matrix is found here, because a smaller ε needs more noise.
 One who changes the stated noise to match is not: how much noise is in the matrix, nobody can see.
@@ -15,7 +15,7 @@ from privcov.mechanisms import MECHANISMS
 from privcov.mechanisms.base import Mechanism
 from privcov.mechanisms.johnson_lindenstrauss import JohnsonLindenstrauss
 from privcov.noise.laws import NoiseLaw
-from privcov.privacy import Loss
+from privcov.privacy import SYMBOLS, Loss
 from privcov.releases.release import Release
 from privcov.releases.sketch import ridge_of
 from privcov.schema.grid import Grid
@@ -29,7 +29,7 @@ _REMARKS = ("auto",)
 
 
 def disagreements(release: Release) -> tuple[str, ...]:
-    """What on the certificate does not follow from the rest of it, as clauses; nothing where all does.
+    """The statements of the certificate that contradict the rest of it, as clauses; empty if there are none.
 
     >>> import numpy as np, privcov as pc
     >>> schema = pc.Schema.from_dict({"columns": {"age": {"lower": 0, "upper": 100}}})
@@ -42,23 +42,27 @@ def disagreements(release: Release) -> tuple[str, ...]:
     except ParameterError as reason:
         return (f"the mechanism refuses to make this promise: {reason.sentence.rstrip('.')}",)
     except (ArithmeticError, ValueError):
-        return ("the mechanism cannot tell the noise that this promise needs",)
+        return ("the noise that this promise needs cannot be computed",)
     made_by = release.certificate.version
     if found and made_by != __version__:
-        return (*found, f"it was made by version {made_by}, and this is {__version__}")
+        return (*found, f"it was made by version {made_by}, and this is version {__version__}")
     return found
 
 
 def confirmed(release: Release) -> str:
     """What it means that there are no disagreements: how much of the promise the file itself can show."""
     certificate, name = release.certificate, release.certificate.mechanism
+    stated = " and ".join(SYMBOLS[word] for word in certificate.loss.amounts)
     if (law := certificate.law) is not None:
-        return f"the stated noise, {law.name} of scale {law.scale:.6g}, is what {name} needs for {certificate.loss}"
+        found = f"the stated noise gives the stated {stated}"
+        return f"{found} ({name}: {law.name} noise of scale {law.scale:.6g} for {certificate.loss})"
     if release.sketch is not None:
-        return (
-            f"the {len(release.sketch)} sketched rows have the ridge that {name} needs for {certificate.loss}"
-        )
-    return f"{name} can promise {certificate.loss}; its noise follows no public law, so its size cannot be checked"
+        found = f"the ridge of the {len(release.sketch)} sketched rows gives the stated {stated}"
+        return f"{found} ({name}: {certificate.loss})"
+    return (
+        f"{name} can give the stated {stated} ({certificate.loss}). "
+        "The size of its noise has no formula, so the file cannot show it"
+    )
 
 
 def _disagreements(release: Release) -> Iterator[str]:
@@ -66,7 +70,7 @@ def _disagreements(release: Release) -> Iterator[str]:
     stated = {word: text for word, text in certificate.options.items() if word not in _REMARKS}
     norm = {word: stated.pop(word) for word in ("row_norm", "row_norm_share") if word in stated}
     if certificate.mechanism not in MECHANISMS:
-        yield f"this version knows no mechanism {certificate.mechanism!r}"
+        yield f"this version has no mechanism {certificate.mechanism!r}"
         return
     kind = MECHANISMS[certificate.mechanism]
     if strange := sorted(set(stated) - set(kind.choices())):
@@ -78,7 +82,7 @@ def _disagreements(release: Release) -> Iterator[str]:
         yield f"{kind.name} promises nothing under {loss.neighbours}"
     if release.rows is not None and not loss.neighbours.count_is_public(grid.max_rows_per_person):
         yield (
-            f"the number of rows is public, and a person with up to {grid.max_rows_per_person} rows moves it"
+            f"the number of rows is stated, but a person with up to {grid.max_rows_per_person} rows can change it"
         )
     choice = NormChoice.before(
         mechanism, loss, word=norm.get("row_norm", "declared"), share=norm.get("row_norm_share", "none")
@@ -89,7 +93,7 @@ def _disagreements(release: Release) -> Iterator[str]:
         ("note on timing", certificate.timing, mechanism.timing_note),
     ):
         if given != true:
-            yield f"the {what} of {kind.name} would be {true}"
+            yield f"the {what} of {kind.name} should be {true}"
     if not _date(certificate.created):
         yield "the date is not one that privcov writes"
     rest = loss if choice is None else choice.rest
@@ -100,27 +104,28 @@ def _disagreements(release: Release) -> Iterator[str]:
 def _noise(stated: NoiseLaw | None, needed: NoiseLaw | None) -> Iterator[str]:
     if stated is None or needed is None:
         if stated is not needed:
-            yield f"the law of the noise would be {None if needed is None else needed.name}"
+            yield f"the distribution of the noise should be {None if needed is None else needed.name}"
         return
     if stated.name != needed.name:
-        yield f"the law of the noise would be {needed.name}, not {stated.name}"
+        yield f"the distribution of the noise should be {needed.name}, not {stated.name}"
     elif abs(stated.scale - needed.scale) > _TOLERANCE * needed.scale:
         less = "less" if stated.scale < needed.scale else "more"
-        yield f"the stated noise has scale {stated.scale:.6g}, {less} than the {needed.scale:.6g} of this promise"
+        found = f"the stated noise has scale {stated.scale:.6g}"
+        yield f"{found}, {less} than the {needed.scale:.6g} that this promise needs"
 
 
 def _sketch(release: Release, mechanism: Mechanism, rest: Loss, grid: Grid) -> Iterator[str]:
     if not isinstance(mechanism, JohnsonLindenstrauss):
         if release.sketch is not None:
-            yield f"{mechanism.name} publishes no rows"
+            yield f"{mechanism.name} publishes no rows, but there are some"
         return
     if release.sketch is None:
-        yield f"{mechanism.name} publishes rows, and there are none"
+        yield f"{mechanism.name} publishes rows, but there are none"
         return
     if len(release.sketch) != (rows := mechanism.rows(grid)):
-        yield f"there would be {rows} sketched rows, not {len(release.sketch)}"
+        yield f"there should be {rows} sketched rows, not {len(release.sketch)}"
     if ridge_of(release.sketch, release.upper) != mechanism.ridge(loss=rest, grid=grid):
-        yield "the ridge of the sketched rows is not that of this promise"
+        yield "the ridge of the sketched rows is not the one that this promise needs"
 
 
 def _date(text: str) -> bool:

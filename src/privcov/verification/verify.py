@@ -92,7 +92,7 @@ class Verdict:
         if not self.holds:
             failed = ", ".join(check.name for check in self.checks if not check.holds)
             raise VerificationError(
-                "E609", f"{path} is not verified: {failed}.", "Do not use it; ask its steward."
+                "E609", f"{path} did not pass verification: {failed}.", "Do not use it; ask its steward."
             )
 
 
@@ -159,21 +159,21 @@ def verify(path: str | Path, *, key: PublicKey | None = None) -> Verdict:
     return Verdict(what=form.what, checks=(known, *told, *about), signer=signer)
 
 
-_FORM = "The format is {}: every field is known, every number exact, sizes fit, what is said twice agrees."
-_CANONICAL = "The file is byte for byte as privcov writes it."
-_REWRITTEN = "The file was rewritten: its bytes are not those that privcov writes."
+_FORM = "The format is {}: all fields are known, all numbers are exact, all sizes are right, repeated facts agree."
+_CANONICAL = "The file is, byte for byte, what privcov wrote."
+_REWRITTEN = "The file was rewritten by another program: privcov writes other bytes."
 
 
 def _origin(signer: PublicKey | None, key: PublicKey | None) -> Check:
     if signer is None:
-        words = "NOT SIGNED. The digest matches, which finds accidents; anyone could have written this file."
+        words = "NOT SIGNED. The digest matches, so the file is undamaged; but anyone could have written it."
         if key is not None:
-            words += f" You asked for the key {key.fingerprint}."
+            words += f" You expected the key {key.fingerprint}."
         return Check(name="origin", holds=key is None, words=words)
     if key is None:
         words = (
-            f"The signature holds, by the key {signer.fingerprint}. Anyone can make a key: trust comes from "
-            "comparing these words with the steward's, or from --key with the steward's public key."
+            f"The signature is valid; its key is {signer.fingerprint}. Anyone can make a key: compare these words "
+            "with those that the steward published, or give the steward's public key with --key."
         )
         return Check(name="origin", holds=True, words=words)
     if signer == key:
@@ -189,7 +189,7 @@ def _about_release(release: Release) -> Iterator[Check]:
     if against:
         words = f"The certificate contradicts itself: {'; '.join(against)}."
     else:
-        words = f"The certificate follows from itself: {confirmed(release)}."
+        words = f"The certificate is consistent: {confirmed(release)}."
     yield Check(name="certificate", holds=not against, words=words)
 
 
@@ -197,8 +197,8 @@ def _about_estimate(estimate: GaussianEstimate) -> Iterator[Check]:
     made = estimate.certificate
     yield _randomness(made.randomness, made.arithmetic)
     words = (
-        f"The shares of {len(made.budget)} rounds add up to rho = {display(made.loss.rho)} exactly; "
-        "the size of their noise is not in the file and cannot be checked."
+        f"The budget shares of the {len(made.budget)} rounds add up to exactly rho = {display(made.loss.rho)}. "
+        "The file does not state the size of the noise, so that cannot be checked."
     )
     yield Check(
         name="certificate", holds=True, words=words
@@ -210,10 +210,11 @@ def _randomness(source: str, arithmetic: str) -> Check:
         return Check(
             name="randomness",
             holds=False,
-            words="A REHEARSAL: its noise can be repeated, so it protects nobody.",
+            words="This is a REHEARSAL: its noise can be repeated, so it protects nobody.",
         )
     words = {
-        "exact": "By its certificate, noise is exact and from the kernel's randomness.",
-        "idealized": "By its certificate, noise is from the kernel's randomness but IDEALIZED, in floating point.",
+        "exact": "The certificate states exact noise from the operating system's random source.",
+        "idealized": "The certificate states noise from the operating system's random source, but IDEALIZED: in "
+        "floating point.",
     }[arithmetic]
     return Check(name="randomness", holds=True, words=words)

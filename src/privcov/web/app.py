@@ -48,7 +48,7 @@ def application(workbench: Workbench, *, port: int, token: str) -> App:
         except (ValueError, RecursionError):
             question = None
         if not isinstance(question, dict):
-            return _errors(400, "A question is a JSON object.")
+            return _errors(400, "A question must be a JSON object.")
         try:
             return await run_in_threadpool(_answered, answer, question)
         except Exception:  # a fault of ours: its text could carry a value, so it is not shown

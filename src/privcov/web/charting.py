@@ -35,7 +35,7 @@ def question(schema: Schema, word: str, one: str, other: str) -> Target:
 
     def place(name: str) -> int:
         if name not in names:
-            raise ParameterError("E263", f"there is no column {name!r}.", "Pick one of the list.")
+            raise ParameterError("E263", f"there is no column {name!r}.", "Pick one from the list.")
         return names.index(name)
 
     if word == "frobenius":
@@ -46,7 +46,7 @@ def question(schema: Schema, word: str, one: str, other: str) -> Target:
         return Target(text=f"variance({one})", bound=1.0, places=(place(one), place(one)))
     if word == "covariance":
         return Target(text=f"covariance({one}, {other})", bound=1.0, places=(place(one), place(other)))
-    raise ParameterError("E263", "errors are shown for frobenius, mean, variance or covariance.")
+    raise ParameterError("E263", "errors can be shown for frobenius, mean, variance or covariance.")
 
 
 def unit_words(target: Target) -> str:
@@ -83,7 +83,7 @@ def drawn(
     chart = curves(
         lines,
         title=f"Error of every mechanism against {symbol}",
-        description=f"{unit_words(target)}, {asked.rows:,} rows. auto takes {taken}.",
+        description=f"{unit_words(target)}, {asked.rows:,} rows. auto chooses {taken}.",
         x_label=symbol + ("" if delta is None else f"   (δ = {display(delta)})"),
         y_label=unit_words(target),
         here=(float(mine), f"your {symbol} = {display(mine)}"),

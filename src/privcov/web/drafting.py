@@ -144,9 +144,9 @@ def summary(draft: Draft) -> dict[str, Any]:
     norm = float(schema.squared_norm_bound) ** 0.5
     return {
         "words": (
-            f"{len(schema.columns)} columns, {schema.dimension} after one-hot coding. Row norm at most {norm:.4g} in "
-            f"scaled units. Missing cells: {schema.missing_words}. {schema.person_words}"
-            + (f" A file of lines: {schema.file.sentence()}." if schema.file.words() else "")
+            f"{len(schema.columns)} columns in the table, {schema.dimension} in the released matrix. Row norm at most "
+            f"{norm:.4g} in scaled units. Missing cells: {schema.missing_words}. {schema.person_words}"
+            + (f" File format: {schema.file.sentence()}." if schema.file.words() else "")
         ),
         "features": [feature.name for feature in schema.features],
         "columns": [column.name for column in schema.columns],

@@ -106,7 +106,7 @@ def told(asked: Asked, target: Target, known: Partial) -> dict[str, Any]:
     """The plan as the page shows it: one line a mechanism, in the unit asked for."""
     waiting = [task.mechanism for task in known.pending]
     if known.plan is None:
-        return {"ready": False, "pending": waiting, "mechanisms": [], "words": "Simulating the noise once …"}
+        return {"ready": False, "pending": waiting, "mechanisms": [], "words": "Simulating the noise …"}
     plan = known.plan
     error = _size(target.error(plan.choice, asked.schema, None))
     return {
@@ -133,9 +133,9 @@ def told(asked: Asked, target: Target, known: Partial) -> dict[str, Any]:
 
 
 _VERDICTS = {
-    "useful": "The noise is small beside what the matrix can be: a release at this budget is useful.",
-    "marginal": "The noise is as large as a small matrix: what can be read depends on the table and on repair.",
-    "worse than publishing zeros": "The noise is larger than the matrix: a release at this budget says nothing.",
+    "useful": "The noise is small compared with the signal: a release at this budget is useful.",
+    "marginal": "The noise may be as large as the signal: how useful a release is depends on the table and on repair.",
+    "worse than publishing zeros": "The noise is larger than the signal: a release at this budget is useless.",
 }
 
 
@@ -175,7 +175,10 @@ def _lawless(name: str, loss: Loss, grid: Grid) -> Refusal | None:
         except ParameterError as error:
             return Refusal(name=name, reason=error.sentence)
     if grid.dimension > MOST_REHEARSED:
-        return Refusal(name=name, reason=f"its error is simulated, and not beyond {MOST_REHEARSED} columns.")
+        return Refusal(
+            name=name,
+            reason=f"its error has to be simulated, which is done for at most {MOST_REHEARSED} columns.",
+        )
     return None
 
 
@@ -226,11 +229,13 @@ def _notes(plan: Plan) -> list[str]:
     bases = {made.basis for made in plan.forecasts}
     notes = ["Matrix: expected error per row, Frobenius norm, scaled units."]
     if "worst case" in bases:
-        notes.append("≤ depends on the table: the worst of a range of tables with the largest norms allowed.")
+        notes.append(
+            "≤ The error depends on the table; this is the worst among tables with the longest rows allowed."
+        )
     if "surrogate" in bases:
-        notes.append("~ depends on the table: simulated for one with your guesses.")
+        notes.append("~ The error depends on the table; this one is simulated from your guesses.")
     if any(made.mechanism.arithmetic != "exact" for made in plan.forecasts):
-        notes.append("† only in idealized (floating-point) arithmetic with this many columns.")
+        notes.append("† With this many columns, available in idealized (floating-point) arithmetic only.")
     return notes
 
 

@@ -75,14 +75,14 @@ class Guard:
     def _check(self, scope: Scope) -> None:
         host = _only(scope, b"host")
         if host not in self._hosts:
-            raise Refusal(403, "This server answers to the address it printed, and to no other name.")
+            raise Refusal(403, "This server answers only at the address it printed.")
         if scope["method"] not in ("GET", "HEAD", "POST"):
             raise Refusal(405, "Only GET and POST are answered.")
         if _only(scope, b"sec-fetch-site") not in (None, b"none", b"same-origin") and not _is_visit(scope):
             raise Refusal(403, "Open the address that privcov serve printed; other pages may not ask.")
         origin = _only(scope, b"origin")
         if origin is not None and origin != b"http://" + host:
-            raise Refusal(403, "Another page asked. Only the workbench's own page may.")
+            raise Refusal(403, "The request came from another page. Only the workbench's own page may ask.")
         if scope["method"] == "POST" and origin is None:
             raise Refusal(403, "A request must say which page it comes from (Origin).")
         if scope["path"].startswith("/api/"):
@@ -95,7 +95,7 @@ class Guard:
         if scope["method"] == "POST":
             kind = (_only(scope, b"content-type") or b"").partition(b";")[0].strip()
             if kind != b"application/json":
-                raise Refusal(415, "A request is JSON.")
+                raise Refusal(415, "A request must be JSON.")
             length = _only(scope, b"content-length") or b"0"
             if not length.isdigit() or int(length) > LARGEST_BODY:
                 raise Refusal(413, f"A request has at most {LARGEST_BODY} bytes.")
@@ -122,7 +122,7 @@ async def _whole_body(receive: Receive) -> bytes:
             while True:
                 message = await receive()
                 if message["type"] != "http.request":
-                    raise Refusal(400, "The request broke off.")
+                    raise Refusal(400, "The request ended too early.")
                 body += message.get("body", b"")
                 if len(body) > LARGEST_BODY:  # also where no length was announced
                     raise Refusal(413, f"A request has at most {LARGEST_BODY} bytes.")

@@ -28,8 +28,8 @@ def as_loss(given: Question) -> Loss:
         if pure.epsilon > EPSILON_POLICY_CAP:
             raise ParameterError(
                 "E202",
-                f"epsilon {amounts['epsilon']} is above {EPSILON_POLICY_CAP}, where it protects very little.",
-                "On the command line --i-understand goes on.",
+                f"epsilon {amounts['epsilon']} is above {EPSILON_POLICY_CAP} and protects people very little.",
+                "Choose a smaller one; only the command line allows more (--i-understand).",
             )
     if kind == "pure":
         return pure

@@ -47,7 +47,7 @@ class Directory:
         if not target.is_relative_to(self.root):
             raise InputError(
                 "E119",
-                f"{path} is not below the directory that is served.",
+                f"{path} is not in the directory that the workbench serves.",
                 "Name one that holds it: --directory.",
             )
         return target.relative_to(self.root).as_posix()
@@ -58,9 +58,9 @@ class Directory:
         try:
             target = path.resolve(strict=True)
         except (OSError, RuntimeError):
-            raise InputError("E119", f"there is no file {name!r} here.", "Pick one of the list.") from None
+            raise InputError("E119", f"there is no file {name!r} here.", "Pick one from the list.") from None
         if not target.is_relative_to(self.root) or not target.is_file():
-            raise InputError("E119", f"there is no file {name!r} here.", "Pick one of the list.")
+            raise InputError("E119", f"there is no file {name!r} here.", "Pick one from the list.")
         return target
 
     def new(self, name: str, *, ending: str) -> Path:
@@ -73,9 +73,7 @@ class Directory:
                 f"As in people{ending}.",
             )
         if os.path.lexists(path):
-            raise OutputError(
-                "E401", f"{name} is already there.", "Choose another name: nothing is replaced."
-            )
+            raise OutputError("E401", f"{name} already exists.", "Choose another name: nothing is replaced.")
         return path
 
     def files(self) -> dict[str, list[str]]:
@@ -97,5 +95,5 @@ class Directory:
         parts = Path(name).parts
         plain = name.isprintable() and 0 < len(name) <= 1000 and "\\" not in name
         if not plain or not parts or Path(name).is_absolute() or ".." in parts:
-            raise InputError("E119", "a file is named by its place below the directory that is served.")
+            raise InputError("E119", "a file must be in the directory that the workbench serves.")
         return self.root.joinpath(*parts)

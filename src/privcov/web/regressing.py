@@ -68,7 +68,7 @@ def expected(asked: Asked, formula: str, simulator: Simulator, *, width: float =
         "chart": coefficients(
             shown,
             title=f"Expected intervals of {parsed}",
-            description="Around the coefficients of the guessed table; sampling and privacy together, 95 %.",
+            description="95 % intervals for the table you guessed; they include sampling and privacy noise.",
             x_label=f"change in {parsed.target} over the whole range of a column",
         ),
         "curves": _against_budget(asked, formula, moments, simulator, width),
@@ -93,7 +93,7 @@ def _against_budget(
     return curves(
         [Line(name=name, points=line) for name, line in points.items()],
         title=f"Standard errors against {symbol}",
-        description="They flatten where sampling error remains, which no budget buys back.",
+        description="The curves flatten at the sampling error, which no budget can reduce.",
         x_label=symbol,
         y_label="standard error, sampling and privacy together",
         here=(float(here), f"your {symbol} = {display(here)}"),
@@ -104,5 +104,5 @@ def _against_budget(
 
 def _fit(choice: Forecast, moments: PublicMoments, formula: str) -> Fit:
     if choice.law is None:
-        raise ParameterError("E263", f"{choice.mechanism.name} has no public law of noise.")
+        raise ParameterError("E263", f"{choice.mechanism.name} has noise of no known distribution.")
     return ols(moments.pretend(rows=choice.rows, loss=choice.loss, law=choice.law), formula, method="wald")

@@ -107,11 +107,13 @@ class Jobs:
     def known(self, request: str, facts: dict[str, Any]) -> Job | None:
         """The job of this name, if there is one for the same question; another question is refused."""
         if not _NAME.fullmatch(request):
-            raise ParameterError("E292", "a request is named by 32 hexadecimal digits.", "Reload the page.")
+            raise ParameterError("E292", "a request id must be 32 hexadecimal digits.", "Reload the page.")
         known = self._jobs.get(request)
         if known is not None and known.facts != facts:
             raise ParameterError(
-                "E293", "this request was made already, for something else.", "Reload the page and ask again."
+                "E293",
+                "this request id was already used for another release.",
+                "Reload the page and try again.",
             )
         return known
 
@@ -122,7 +124,9 @@ class Jobs:
             if known is not None:
                 return known
             if len(self._jobs) >= MOST_JOBS:
-                raise ParameterError("E294", f"the workbench keeps {MOST_JOBS} requests.", "Start it again.")
+                raise ParameterError(
+                    "E294", f"the workbench has reached its limit of {MOST_JOBS} requests.", "Start it again."
+                )
             job = self._jobs[request] = Job(request=request, facts=facts)
         self._threads.submit(self._run, job, make)
         return job
@@ -133,8 +137,8 @@ class Jobs:
         if found is None:
             raise ParameterError(
                 "E295",
-                "the workbench does not know this request: it was started anew since.",
-                "The ledger knows what was paid; look for the release among the files.",
+                "the workbench does not know this request: it was restarted in between.",
+                "The ledger shows whether it was paid; look for the release among the files.",
             )
         return found
 
@@ -150,7 +154,7 @@ class Jobs:
 
     def _unless_ending(self) -> None:
         if self._ending:
-            raise OutputError("E431", "the workbench is being ended.", "Nothing was paid.")
+            raise OutputError("E431", "the workbench is shutting down.", "Nothing was paid.")
 
     def _run(self, job: Job, make: Maker) -> None:
         job.state = "paying"
@@ -160,7 +164,7 @@ class Jobs:
             job.error = {"code": reason.code, "text": escaped(f"{reason.sentence} {reason.remedy}".rstrip())}
             job.state = "refused" if reason.exit_code == 3 else "failed"
         except Exception:  # its text could carry a value
-            job.error = {"code": "E900", "text": "Internal error; what was paid stays paid."}
+            job.error = {"code": "E900", "text": "Internal error; the budget stays charged."}
             job.state = "failed"
         else:
             told = [str(doubt) for doubt in doubts(made)[:MOST_TOLD]]

@@ -63,7 +63,7 @@ def serve(workbench: Workbench, *, port: int, ready: Callable[[Address], object]
         def end() -> None:
             if not server.should_exit and workbench.jobs.running:
                 say(
-                    "A release is under way: what is paid for comes to its end first. (kill -9 would burn it.)"
+                    "A paid release will be finished first. (kill -9 would stop it now, and the payment would be lost.)"
                 )
             server.should_exit = True
 

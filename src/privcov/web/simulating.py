@@ -95,7 +95,7 @@ class Simulator:
             try:
                 made: Forecast | Refusal = self._pool.apply(work, (task,))
             except Exception:  # the pool was ended, or the forecast failed; it is not tried again
-                made = Refusal(name=task.mechanism, reason="its error could not be simulated.")
+                made = Refusal(name=task.mechanism, reason="the simulation of its error failed.")
             with self._news:
                 if len(self._known) >= MOST_REMEMBERED:
                     self._known.clear()

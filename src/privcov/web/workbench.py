@@ -224,7 +224,7 @@ class Workbench:
                 raise OutputError(
                     "E408",
                     f"{path.name} is too large for a browser.",
-                    "It is in the directory that is served.",
+                    "Find it in the directory that the workbench serves.",
                 )
             if text(question, "what") != "report":
                 load(path)
@@ -267,7 +267,7 @@ class Workbench:
             return Ledger.open(self.given.ledger_place)
         if not name.endswith(".ledger"):
             raise ParameterError(
-                "E296", "a ledger that the page may open ends in .ledger.", "Pick one of the list."
+                "E296", "the page opens only ledgers that end in .ledger.", "Pick one from the list."
             )
         return Ledger.open(self.directory.existing(name))
 
@@ -290,6 +290,6 @@ def _release_name(question: Question) -> str:
     name = text(question, "release")
     if not name.endswith(".release.json"):
         raise ParameterError(
-            "E297", "a release that the page may open ends in .release.json.", "Pick one of the list."
+            "E297", "the page opens only releases that end in .release.json.", "Pick one from the list."
         )
     return name

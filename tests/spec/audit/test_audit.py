@@ -110,7 +110,7 @@ def test_a_report_says_what_was_run_and_is_a_value():
         "laplace", loss=LOSSES["pure"], dimension=2, runs=240, processes=1, source=stream(), fresh=False
     )
     text = report.render()
-    for words in ("240 runs", "exact arithmetic", "rehearsal randomness", "L0 replay", "PASS", "no proof"):
+    for words in ("240 runs", "exact arithmetic", "rehearsal randomness", "L0 replay", "PASS", "not a proof"):
         assert words in text
     again = json.loads(json.dumps(report.to_dict()))
     assert again["verdict"] == "PASS"

@@ -80,7 +80,7 @@ def test_every_change_is_found_and_stops_payments(paid, where, sql, change):
 
 def test_the_entry_that_was_changed_is_named(paid, where, sql):
     sql(where, CHANGES["a price lowered"][0])
-    assert paid.verify() == ("entry 4 was changed, or does not follow entry 3",)
+    assert paid.verify() == ("entry 4 was altered, or does not follow entry 3",)
 
 
 def test_a_running_process_notices_a_change_of_the_end_before_it_pays(paid, where, sql):
@@ -118,7 +118,7 @@ def test_an_old_copy_put_back_is_found_by_whoever_kept_an_end(tmp_path):
     shutil.copy(tmp_path / "old", path)
     assert Ledger.open(path).verify() == ()  # the chain of the old copy is whole: this is its limit
     assert Ledger.open(path).verify(head=kept) == ()
-    assert "an old copy was put back" in Ledger.open(path).verify(head=later)[0]
+    assert "it is an older copy, or another ledger" in Ledger.open(path).verify(head=later)[0]
     with pytest.raises(BudgetError, match="E305"):
         ledger.pay(pure())  # a process that had seen more knows it, too
 
@@ -134,7 +134,7 @@ def test_an_underpaid_entry_is_found_although_its_links_hold(tmp_path, monkeypat
         patched.setattr(Account, "price", lambda *_: {"rho": Fraction(1, 100), "delta": Fraction(0)})
         ledger.pay(pure("1"))
     ledger.pay(pure("1"))
-    assert ledger.verify() == ("entry 2 was paid with less than it costs by today's rules",)
+    assert ledger.verify() == ("entry 2 paid less than today's rules charge",)
 
 
 def test_a_hand_made_overdraft_with_good_links_is_not_believed(tmp_path, monkeypatch):
@@ -146,7 +146,7 @@ def test_a_hand_made_overdraft_with_good_links_is_not_believed(tmp_path, monkeyp
     with monkeypatch.context() as patched:
         patched.setattr(Account, "covers", lambda *_: True)
         ledger.pay(pure("1.5"))
-    assert Ledger.verify(ledger) == ("entry 2 is not one that this ledger could have made",)
+    assert Ledger.verify(ledger) == ("entry 2 could not have been written by this ledger",)
     with pytest.raises(BudgetError, match="E305"):
         Ledger.open(path)
 

@@ -32,7 +32,7 @@ def test_ten_tenths_fit_and_an_eleventh_does_not(where):
     for _ in range(10):
         ledger.pay(pure())
     with pytest.raises(
-        BudgetError, match=r"E301 this release asks epsilon 0.1 and 0 is left of 1\."
+        BudgetError, match=r"E301 This release costs ε = 0.1; only 0 of 1 is left\."
     ) as caught:
         ledger.pay(pure())
     assert caught.value.exit_code == 3
@@ -92,7 +92,7 @@ def test_a_request_by_name_is_paid_once(where):
     ledger = Ledger.init(where, BUDGET)
     ledger.once("order-17").pay(pure())
     for amount in ("0.1", "0.2"):
-        with pytest.raises(BudgetError, match="E303 the request order-17 was paid already, as entry 2"):
+        with pytest.raises(BudgetError, match="E303 the request order-17 was already paid for, as entry 2"):
             Ledger.open(where).once("order-17").pay(pure(amount))
     assert ledger.spent == {"epsilon": Fraction(1, 10)}
     with pytest.raises(PrivcovError, match="E212"):

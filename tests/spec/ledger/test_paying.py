@@ -225,7 +225,7 @@ def test_a_delivered_release_is_not_lost_when_it_cannot_be_recorded(people, sche
         raise BudgetError("E306", "busy.")
 
     monkeypatch.setattr(Ledger, "done", fail)
-    with pytest.warns(UserWarning, match="paid for, as entry 2, but was not recorded: E306"):
+    with pytest.warns(UserWarning, match="paid for, as entry 2, but could not be recorded: E306"):
         made = pc.release(people, schema=schema, loss=LOSSES["pure"], ledger=ledger)
     assert made.rows == 300
     assert ledger.balance().burned == 1

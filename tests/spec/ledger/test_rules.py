@@ -54,7 +54,7 @@ def test_ten_tenths_are_exactly_one_and_not_a_nano_more():
     assert not book.covers(book.price(pure("0.100000001")))
     book = book.after(book.price(pure("0.1")))
     assert book.left == {"epsilon": 0}
-    assert refused(book, pure("1e-9")).startswith("E301 this release asks epsilon 1e-9 and 0 is left of 1. ")
+    assert refused(book, pure("1e-9")).startswith("E301 This release costs ε = 1e-9; only 0 of 1 is left. ")
 
 
 def test_what_is_left_is_never_shown_as_more_than_it_is():
@@ -124,9 +124,7 @@ def test_in_a_turned_account_a_gaussian_needs_no_delta_and_others_pay_theirs():
     assert book.price(approx(1, "1e-7", rho=Fraction(1, 50))) == {"rho": Fraction(1, 50), "delta": 0}
     tanh = pure_to_zcdp(pc.PureDP(epsilon=1, neighbours=ONE)).rho
     assert book.price(approx(1, "1e-7")) == {"rho": tanh, "delta": Fraction(1, 10**7)}
-    assert "asks delta" in refused(
-        account(epsilon=20, delta="1e-6", concentrated=True), approx("0.1", "6e-7")
-    )
+    assert "costs δ =" in refused(account(epsilon=20, delta="1e-6", concentrated=True), approx("0.1", "6e-7"))
 
 
 def test_how_many_releases_fit_by_each_rule():

@@ -51,7 +51,7 @@ def test_the_plan_is_ordered_by_error_and_marks_what_auto_takes(plan):
     assert errors == sorted(errors)
     text = str(plan)
     assert f"{plan.choice.mechanism.name} *" in text
-    assert "auto takes symmetric-wishart for covariance" in text
+    assert "auto chooses symmetric-wishart for covariance" in text
     assert "useful" in text
 
 

@@ -197,7 +197,7 @@ def test_a_doubt_says_what_where_how_sure_and_why():
     assert abs(doubt.figure) < 5 * doubt.std_error < 0.1
     assert doubt.sentence.startswith("The levels of sex cover ")
     assert "%" in doubt.sentence
-    assert "spells them otherwise" in doubt.cause
+    assert "spells them differently" in doubt.cause
     assert doubt.to_dict() == dataclasses.asdict(doubt) | {"columns": ["sex"]}
     with pytest.raises(dataclasses.FrozenInstanceError):
         doubt.kind = "none"

@@ -121,8 +121,8 @@ def test_what_the_promise_says_depends_on_who_is_protected(people, schema):
     assert "Adding or removing one person's row" in page(ADD)
     assert "up to 3 of them" in page(PURE, max_rows_per_person=3)
     assert "more than 3 rows in the table" in page(PURE, max_rows_per_person=3)
-    assert "An outcome of probability 0.000001" in page(APPROX, "gaussian")
-    assert "An outcome of probability" not in page(PURE)
+    assert "Rare outcomes: with probability 0.000001" in page(APPROX, "gaussian")
+    assert "Rare outcomes" not in page(PURE)
     assert "number of rows" in page(PURE).partition("What it does not cover")[2]
 
 
@@ -159,7 +159,7 @@ def test_a_release_without_a_law_has_estimates_and_says_why_there_is_no_more(peo
     assert "No standard errors, intervals or tests" in words
     assert "± noise" not in words
     assert "40 sketched rows" in words
-    assert "no edge to draw" in words
+    assert "no noise edge is drawn" in words
 
 
 def test_components_that_are_asked_for_are_shown(made):
@@ -171,7 +171,7 @@ def test_components_that_are_asked_for_are_shown(made):
 
 def test_noise_that_drowns_everything_is_said_first(people, schema):
     page = html(KINDS["nothing but noise"](people, schema))
-    assert "LARGE: most of what you see is noise" in next(
+    assert "% of the signal. Most of what you see is noise" in next(
         e.words for e in read(page).all("p") if e.attributes.get("class") == "warning"
     )
 

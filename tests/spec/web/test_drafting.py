@@ -109,7 +109,7 @@ def test_saving_never_replaces_a_file(served, draft):
     before = (served.folder / "people.toml").read_text()
     reply = served.ask("schema/save", draft=draft, name="people.toml")
     assert (reply.status, reply.codes) == (422, ["E401"])
-    assert "already there" in reply.errors["name"]
+    assert "already exists" in reply.errors["name"]
     assert (served.folder / "people.toml").read_text() == before
 
 

@@ -182,7 +182,7 @@ def test_guessed_correlations_narrow_the_intervals_as_the_planner_says(served, d
 @pytest.mark.parametrize(
     ("formula", "field", "says"),
     [
-        ("income ~ age", "formula", "nothing public is said about age"),
+        ("income ~ age", "formula", "the schema gives no public moments of age"),
         ("income", "formula", "one ~"),
         ("income ~ nobody", "formula", "nobody"),
         ("", "formula", "~"),

@@ -81,7 +81,7 @@ def test_what_is_there_is_not_a_new_file_even_as_a_dangling_link(home):
     (home.root / "old.toml").write_text("")
     (home.root / "dangling.toml").symlink_to(home.root / "nowhere.toml")
     for name in ("old.toml", "dangling.toml"):
-        with pytest.raises(OutputError, match="already there"):
+        with pytest.raises(OutputError, match="already exists"):
             home.new(name, ending=".toml")
     assert home.new("new.toml", ending=".toml") == home.root / "new.toml"
 

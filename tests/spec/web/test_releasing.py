@@ -124,7 +124,7 @@ def test_of_two_requests_that_do_not_both_fit_the_ledger_takes_one(served, order
     assert sorted(job["state"] for job in jobs) == ["done", "refused"]
     (loser,) = [job for job in jobs if job["state"] == "refused"]
     assert loser["error"]["code"] == "E301"
-    assert "asks epsilon 1.5 and 0.5 is left of 2" in loser["error"]["text"]
+    assert "This release costs ε = 1.5; only 0.5 of 2 is left." in loser["error"]["text"]
     assert served.spent == "3/2"
     assert len(list(served.folder.glob("*.release.json"))) == 1
 
@@ -156,9 +156,9 @@ def test_a_quote_says_the_price_and_pays_nothing(served, order):
 
 def test_a_quote_gives_the_ledger_s_refusal_in_words(served, order):
     order["loss"] = {**order["loss"], "epsilon": "2.5"}
-    assert "asks epsilon 2.5 and 2 is left of 2" in served.ask("quote", **order).json["refusal"]
+    assert "This release costs ε = 2.5; only 2 of 2 is left." in served.ask("quote", **order).json["refusal"]
     order["loss"] = {"kind": "zcdp", "rho": "0.1", "neighbours": "replace-one"}
-    assert "pure epsilon alone" in served.ask("quote", **order).json["refusal"]
+    assert "pure epsilon only" in served.ask("quote", **order).json["refusal"]
 
 
 @pytest.mark.parametrize("amount", ["1e-300", "1e-61", "1e999999999", "1_0", "1/0", "9" * 100, "٣"])

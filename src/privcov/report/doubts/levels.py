@@ -28,10 +28,12 @@ class Uncovered(OneByOne[str]):
             return None
         share, error = seen.share(covered)
         if share < _FEW:
-            cause = "Likely: the file spells them otherwise (capitals, blanks, accents, another encoding), has numbers "
-            cause += "where the schema has texts, or the cells were not read."
+            cause = (
+                "Likely: the file spells them differently (capitals, blanks, accents, another encoding), has "
+            )
+            cause += "numbers where the schema has texts, or the cells were not read."
         else:
-            cause = "Likely: a level is not declared, some rows spell one otherwise, or cells are missing."
+            cause = "Likely: a level is not declared, some rows spell one differently, or cells are missing."
         return Doubt(
             kind=self.kind,
             columns=(subject,),

@@ -78,7 +78,7 @@ class Unread(OneByOne[int]):
             return None
         feature = seen.features[subject]
         most = feature.half_width * math.sqrt(max(0.0, seen.upper(square, odds) / seen.counted))
-        said = f"{feature.name} sits at the middle of its bounds"
+        said = f"{feature.name} is at the middle of its bounds"
         share = error = 0.0
         if seen.schema.intercept:
             if not _at_middle(seen, subject, odds):
@@ -89,8 +89,8 @@ class Unread(OneByOne[int]):
             kind=self.kind,
             columns=(feature.name,),
             sentence=f"{said} with almost no spread (at most {number(most, 2)}): were its cells read?",
-            cause="Likely: they are no numbers as they are written (decimal comma, thousands marks, units, line breaks "
-            "in quoted cells), and count as missing. If they were read, the bounds are far too wide.",
+            cause="Likely: they cannot be read as numbers (decimal comma, thousands marks, units, line breaks "
+            "in quoted cells) and count as missing. If they were read, the bounds are far too wide.",
             figure=feature.middle + feature.half_width * share,
             std_error=feature.half_width * error,
         )
@@ -124,9 +124,9 @@ class AtBound(OneByOne[tuple[int, int]]):
         return Doubt(
             kind=self.kind,
             columns=(feature.name,),
-            sentence=f"{feature.name} lies at its {word} bound (mean {_measured(feature, share, error)} in "
+            sentence=f"{feature.name} is at its {word} bound (mean {_measured(feature, share, error)} in "
             f"{_bounds(feature)}).",
-            cause=f"Likely: the file has another unit than the bounds {cause}",
+            cause=f"Likely: the file uses another unit than the bounds {cause}",
             figure=feature.middle + feature.half_width * share,
             std_error=feature.half_width * error,
         )

@@ -35,7 +35,7 @@ class LostRows(OneByOne[int]):
             kind=self.kind,
             columns=tuple(column.name for column in schema.columns),
             sentence=f"Only {percent(within(share), error)} of the {subject:,} rows count.",
-            cause='Likely: the others lack a cell, which empties a row under missing = "zero-row"; or one column was '
+            cause='Likely: the others lack a cell, and missing = "zero-row" makes such rows zero; or one column was '
             "not read at all.",
             figure=share,
             std_error=error,
@@ -65,7 +65,7 @@ class Impossible(OneByOne[str]):
         return Doubt(
             kind=self.kind,
             columns=(subject,),
-            sentence=f"{what} {percent(share, error)} of the rows, which no table can do.",
+            sentence=f"{what} {percent(share, error)} of the rows, which is impossible.",
             cause="Likely: the file was altered, or its noise is not what the certificate says; see privcov verify.",
             figure=share,
             std_error=error,

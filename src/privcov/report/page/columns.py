@@ -19,9 +19,7 @@ def columns(view: View) -> Section:
     means = view.mean
     if means is None:
         body = [
-            tag(
-                "p", "This release has no intercept column, so it holds no means and no variances about them."
-            ),
+            tag("p", "This release has no intercept column, so it has no means and no variances."),
             _listed(
                 ["column", "declared"], [[feature.name, declared(feature)] for feature in view.columns], view
             ),
@@ -61,8 +59,8 @@ def means_figure(view: View) -> Markup:
         )
         for place, feature in enumerate(view.columns[:_DRAWN])
     ]
-    said = "The dot is the mean, the band one standard deviation of the values about it"
-    said += "." if noise is None else ", the bar one standard deviation of the noise on the mean."
+    said = "The dot is the mean; the band is one standard deviation of the values"
+    said += "." if noise is None else "; the bar is one standard deviation of the noise on the mean."
     count = len(view.columns) + view.hidden
     if count > len(tracks):
         said += f" The first {len(tracks)} of {count:,} columns."

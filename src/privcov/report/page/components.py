@@ -19,9 +19,7 @@ _UNASKED = 400
 def components(release: Release, rank: int | None = None) -> Section:
     """The spectrum with its noise edge; with a ``rank``, so many components with variances and loadings."""
     if rank is None and len(release.columns) > _UNASKED:
-        words = (
-            f"The spectrum of {len(release.columns):,} columns takes a while: ask for components to see it."
-        )
+        words = f"The spectrum of {len(release.columns):,} columns takes long to compute: ask for components to see it."
         return Section(name="spectrum", heading="How many directions", body=tag("p", words))
     try:
         fit = pca(release, rank=rank, centred=release.schema.intercept)
@@ -41,11 +39,13 @@ def spectrum_figure(fit: PCAFit) -> Markup:
     """Eigenvalues as released, repaired ones behind them, and the edge."""
     edge = fit.noise_edge
     if edge is None:
-        why = "has no public law" if fit.release.certificate.law is None else "is too wide to simulate"
-        told = f"The noise of this mechanism {why}, so there is no edge to draw."
+        why = (
+            "has no known distribution" if fit.release.certificate.law is None else "is too wide to simulate"
+        )
+        told = f"The noise of this mechanism {why}, so no noise edge is drawn."
     else:
         above = int((fit.raw_variance > edge).sum())
-        told = f"{above} of {len(fit.columns)} stand above the noise edge: larger than noise alone shows in 19 of 20."
+        told = f"{above} of {len(fit.columns)} are above the noise edge, which noise alone exceeds in 1 of 20 releases."
     about = "variance" if fit.centred else "mean square"
     picture = spectrum(
         fit.raw_variance.tolist(),
@@ -62,13 +62,13 @@ def loadings_figure(fit: PCAFit) -> Markup:
     """Directions of the kept components as cells, for the columns that matter most to them."""
     shown = min(fit.rank, _MOST)
     if not shown:
-        return paragraphs("No direction stands above the noise.")
+        return paragraphs("No component is larger than the noise.")
     loadings = fit.components[:shown].T
     largest = np.argsort(-np.abs(loadings).max(axis=1), kind="stable")[:_ROWS]
     places = np.sort(largest).tolist()
     told = f" The first {shown} of {fit.rank} components." if fit.rank > shown else ""
     if len(places) < len(fit.columns):
-        told += f" The {len(places)} columns of {len(fit.columns)} with the largest."
+        told += f" The {len(places)} of {len(fit.columns)} columns with the largest loadings are shown."
     picture = heat_map(
         [fit.columns[place] for place in places],
         loadings[places].tolist(),
@@ -100,6 +100,6 @@ def _closing(fit: PCAFit) -> Markup:
         return join([])
     return tag(
         "p",
-        "Points are the matrix as it was released, which is unbiased and may have negative eigenvalues; the line is "
-        "the repaired one. Intervals of components are conservative (Weyl) and hold together.",
+        "The points are the eigenvalues of the matrix as released: unbiased, and possibly negative. The line shows the "
+        "repaired matrix. Intervals of components are conservative (Weyl) and valid all at once.",
     )

@@ -18,7 +18,7 @@ _FOLDED = 300
 def matrix(view: View) -> Section:
     """Correlations where the release has means, else products about zero on the same scale."""
     if len(view.names) < 2:
-        words = "One column has nothing to go with."
+        words = "A single column has no correlations."
         return Section(name="matrix", heading="What goes with what", body=tag("p", words))
     pictures = [correlation_figure(view)]
     if view.noise is not None:

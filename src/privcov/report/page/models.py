@@ -104,7 +104,7 @@ def overall(values: dict[str, Any]) -> Markup:
 
 _METHODS = {
     "wald": "Wald, counting sampling and the noise",
-    "score": "score inversion, right however large the noise is",
+    "score": "score inversion, valid for noise of any size",
     "bootstrap": "bootstrap of sampling and the noise",
     "naive": "NAIVE, the noise ignored: too short",
     "none": "none",
@@ -116,8 +116,8 @@ def _cautions(fit: Fit) -> list[str]:
         return []
     if drowned := fit.uncertainty.drowned:
         return [
-            f"The noise drowns the design: {', '.join(drowned)} cannot be told from a singular column. Estimates and "
-            "standard errors mean little; the intervals say what can be said."
+            f"The noise is too large for this model: {', '.join(drowned)} may be a combination of other columns. "
+            "Estimates and standard errors mean little; rely on the intervals."
         ]
     if fit.method != "score" and not fit.uncertainty.wald_is_sound:
         return [f"Do not trust these intervals: the noise is too large for {fit.method}."]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from privcov.privacy import Loss, display
+from privcov.privacy import SYMBOLS, Loss, display
 from privcov.releases.release import Release
 from privcov.report import words
 from privcov.report.doubts import doubts
@@ -50,10 +50,10 @@ def promise(release: Release) -> Section:
     body = [
         tag("h3", "Who is protected against what"),
         paragraphs(
-            f"Every person with {rows} in the table, against anyone who reads this release, however clever they "
-            "are and whatever else they know.",
-            f"{change[0].upper()}{change[1:]} {words.effect(release)}. So nobody can tell much about a person "
-            "from it that they could not have told had that person's data been different.",
+            f"Every person with {rows} in the table is protected against anyone who reads this release, whatever their "
+            "skill and whatever else they know.",
+            f"{change[0].upper()}{change[1:]} {words.effect(release)}. So a reader learns hardly more about a person "
+            "than they would have learned if that person's data had been different.",
         ),
         side_by_side(
             tag("div", tag("h3", "What it rests on"), listed(words.particulars(release))),
@@ -74,19 +74,18 @@ def amounts(loss: Loss) -> str:
     >>> amounts(PureDP(epsilon=1, neighbours="replace-one"))
     'ε = 1 (pure)'
     """
-    letters = {"epsilon": "ε", "delta": "δ", "rho": "ρ"}
-    said = ", ".join(f"{letters[name]} = {display(value)}" for name, value in loss.amounts.items())
+    said = ", ".join(f"{SYMBOLS[name]} = {display(value)}" for name, value in loss.amounts.items())
     return f"{said} ({'zCDP' if loss.kind == 'zcdp' else loss.kind})"
 
 
 def _levels(release: Release) -> str:
     made = len(release.columns) - release.schema.intercept
-    return "" if made == len(release.schema.columns) else f" ({made:,} with levels apart)"
+    return "" if made == len(release.schema.columns) else f" ({made:,} with one for each level)"
 
 
 def _sketch(release: Release) -> str:
     count = len(release.sketch or ())
     return (
-        f"This release is {count:,} sketched rows, and the matrix that follows from them. Each is a random mixture of "
-        f"the whole table with a ridge of {release.sketch_ridge:.4g} (scaled units) added; none is a person."
+        f"This release consists of {count:,} sketched rows and the matrix computed from them. Each row is a random "
+        f"mixture of the whole table plus a ridge of {release.sketch_ridge:.4g} (scaled units); none is a person."
     )

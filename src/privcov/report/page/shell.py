@@ -38,6 +38,6 @@ def page(parts: Sequence[Section], *, title: str, lead: str, rehearsal: bool = F
             ),
         ),
         tag("main", *(part.drawn() for part in parts)),
-        tag("footer", f"Made by privcov {__version__} from the file alone."),
+        tag("footer", f"Made by privcov {__version__} from the release file alone."),
     )
     return join([Markup("<!DOCTYPE html>\n"), tag("html", head, body, lang="en"), Markup("\n")])

@@ -55,22 +55,20 @@ def verifying(*, origin: str, signed: bool, source: Source | None) -> Section:
         commands += f"\nsha256sum {_shell(name)}"
     body: list[Markup] = [facts(known), code(commands)]
     if source is not None and source.checks:
-        body += [tag("p", "When this page was made, these were found to hold:"), listed(source.checks)]
-    body.append(tag("p", "This page is a reading of the file. Where the two differ, believe the file."))
+        body += [tag("p", "These checks passed when this page was made:"), listed(source.checks)]
+    body.append(tag("p", "This page was computed from the file. If the two differ, trust the file."))
     return Section(name="verify", heading="How to verify", body=join(body))
 
 
 def rehearsed() -> Section:
     """What there is to do with a rehearsal."""
-    words = (
-        "A rehearsal is never saved and protects nobody: there is nothing to cite, to verify or to pass on."
-    )
+    words = "A rehearsal cannot be saved and protects nobody, so there is nothing to cite, verify or pass on."
     return Section(name="use", heading="What to do with it", body=tag("p", words))
 
 
 def loading(*lines: str) -> Section:
     """The lines of Python that give the same numbers."""
-    words = "Every answer comes from the release alone: however many are asked, they cost no further privacy."
+    words = "All answers are computed from the release alone, so any number of them costs no further privacy."
     body = [code("\n".join(["import privcov as pc", "", *lines])), tag("p", words)]
     return Section(name="load", heading="How to use it", body=join(body))
 

@@ -91,14 +91,14 @@ def engine_named(
     if name not in ENGINES:
         raise ParameterError("E213", f"engine must be {', '.join(ENGINES)}, got {name!r}.")
     if master is not None and name != "spark":
-        raise ParameterError("E213", f"master belongs to the engine spark, not to {name}.")
+        raise ParameterError("E213", f"master is an option of the engine spark, not of {name}.")
     if scheduler is not None and name != "dask":
-        raise ParameterError("E213", f"scheduler belongs to the engine dask, not to {name}.")
+        raise ParameterError("E213", f"scheduler is an option of the engine dask, not of {name}.")
     if device != CPU and name != "local":
-        raise ParameterError("E213", f"the device {device.name} belongs to the engine local, not to {name}.")
+        raise ParameterError("E213", f"the device {device.name} is for the engine local, not for {name}.")
     if verify and name == "local":
         raise ParameterError(
-            "E213", "verify belongs to the engines spark and dask: local reads everything here."
+            "E213", "verify is for the engines spark and dask: local reads everything itself."
         )
     if name == "spark":
         return Spark(master=master, workers=workers, verify=verify)

@@ -83,21 +83,21 @@ class Engine(ABC):
         if table.home is None and table.pieces() is None and not self.in_process:
             raise ParameterError(
                 "E213",
-                f"the engine {self.name} reads files, and this table is in the memory of one process.",
+                f"the engine {self.name} reads files, but this table is in the memory of this process.",
                 "Give paths, or leave the engine at local.",
             )
         if table.home not in (None, self.name) and not self.in_process:
             raise ParameterError(
                 "E213",
-                f"this table lives in {table.home}, not in {self.name}.",
-                "Leave the engine out: such a table is summed where it is.",
+                f"this table is in {table.home}, not in {self.name}.",
+                "Leave the engine out: the table is summed where it is.",
             )
         if not 0 <= self.verify <= 1:
             raise ParameterError("E213", f"verify must be a share from 0 to 1, got {self.verify}.")
         if self.verify and table.home is not None:
             raise ParameterError(
                 "E213",
-                f"rows that live in {table.home} are not read here, so that no share of them can be verified.",
+                f"the rows in {table.home} are not read on this machine, so none of them can be verified.",
                 "Give files, or leave verify out.",
             )
         check_versions(table.asked_at_home(VERSION_OF_A_WORKER), str(table.home))
@@ -232,14 +232,14 @@ def check_versions(found: Sequence[object], name: str) -> None:
 
     >>> check_versions([__version__, ImportError()], "dask")
     Traceback (most recent call last):
-    privcov.errors.InputError: E128 1 of 2 workers of dask do not have privcov 0.1.0. Install it where they run.
+    privcov.errors.InputError: E128 1 of 2 workers of dask do not have privcov 0.1.0. Install it on all workers.
     """
     wrong = sum(version != __version__ for version in found)
     if wrong:
         raise InputError(
             "E128",
             f"{wrong} of {len(found)} workers of {name} do not have privcov {__version__}.",
-            "Install it where they run.",
+            "Install it on all workers.",
         )
 
 

@@ -66,7 +66,9 @@ class Dask(Engine):
     def __post_init__(self) -> None:
         check_workers(self.workers)
         if self.workers is not None and (self.scheduler is not None or self.client is not None):
-            raise ParameterError("E213", "workers are those of a Dask started here; a cluster has its own.")
+            raise ParameterError(
+                "E213", "workers can be set for a Dask started here only; a cluster has its own."
+            )
 
     def check(self, table: Table) -> None:
         super().check(table)

@@ -73,7 +73,9 @@ class Spark(Engine):
     def __post_init__(self) -> None:
         check_workers(self.workers)
         if self.workers is not None and (self.master is not None or self.session is not None):
-            raise ParameterError("E213", "workers are those of a Spark started here; a cluster has its own.")
+            raise ParameterError(
+                "E213", "workers can be set for a Spark started here only; a cluster has its own."
+            )
 
     def check(self, table: Table) -> None:
         super().check(table)
@@ -89,7 +91,7 @@ class Spark(Engine):
         if running is None and _java() is None:
             raise ParameterError(
                 "E214",
-                "the engine spark needs Java, and there is none.",
+                "the engine spark needs Java, which is not installed.",
                 "On Debian, install openjdk-17-jre-headless; elsewhere a Java 17, and set JAVA_HOME.",
             )
         if running is None and (address := re.fullmatch(r"spark://([^:/,]+):(\d+)", self.master or "")):
@@ -138,7 +140,9 @@ class Spark(Engine):
                 .getOrCreate()
             )
         except Exception:
-            raise InputError("E126", f"Spark does not start at {master}.", "Check the address.") from None
+            raise InputError(
+                "E126", f"Spark could not be started at {master}.", "Check the address."
+            ) from None
         try:
             yield session
         finally:

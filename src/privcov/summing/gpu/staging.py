@@ -1,7 +1,7 @@
 """Numbers from this computer's memory to a device, as fast as the wire between them allows.
 
-A GPU fetches by itself only from memory that was set aside for it. Threads copy what is to be sent into small rooms of
-such memory, in turn; the device empties one while the next is filled, and while it computes with what came before.
+A GPU copies by itself only from pinned memory. So threads copy the numbers into pinned staging buffers, in turn; the
+device empties one buffer while the next is filled, and while it computes with the block before.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 
 from privcov.linalg.devices import Device, cores
 
-_ROOM, _ROOMS = 2**23, 3
-"""Numbers in one room, which is 64 MiB, and how many rooms there are."""
+_BUFFER, _BUFFERS = 2**23, 3
+"""Numbers in one buffer, which is 64 MiB, and how many buffers there are."""
 _WORTH_A_THREAD = 2**16
 
 Lines = Sequence[NDArray[np.float64]] | NDArray[np.float64]
@@ -30,7 +30,7 @@ class Sender:
     def __init__(self, device: Device) -> None:
         self._torch, self._place = device.torch, device.place
         self._wire = _Wire(device) if self._place.type == "cuda" else _NoWire()
-        self._rooms: list[tuple[Any, Any]] = []
+        self._buffers: list[tuple[Any, Any]] = []
         self._landings = [self._floats(0), self._floats(0)]
         self._pool = ThreadPoolExecutor(cores())
 
@@ -39,15 +39,15 @@ class Sender:
         count, length = len(lines), len(lines[0])
         there, fresh = self._land(count * length)
         there = there.view(count, length)
-        step = max(1, _ROOM // length)
+        step = max(1, _BUFFER // length)
         with self._wire.sending(wait=fresh):
             for first in range(0, count, step):
                 some = lines[first : first + step]
-                room = self._free_room(len(some) * length)
-                filled = room[: len(some) * length].view(len(some), length)
+                buffer = self._free_buffer(len(some) * length)
+                filled = buffer[: len(some) * length].view(len(some), length)
                 self._copy(some, filled.numpy())
                 there[first : first + step].copy_(filled, non_blocking=True)
-                self._rooms.append((room, self._wire.mark()))
+                self._buffers.append((buffer, self._wire.mark()))
         return there
 
     def _land(self, size: int) -> tuple[Any, bool]:
@@ -58,12 +58,12 @@ class Sender:
             self._landings[0] = self._floats(size)
         return self._landings[0][:size], fresh
 
-    def _free_room(self, size: int) -> Any:
-        if len(self._rooms) < _ROOMS:
-            return self._floats(max(size, _ROOM), pinned=True)
-        room, emptied = self._rooms.pop(0)
+    def _free_buffer(self, size: int) -> Any:
+        if len(self._buffers) < _BUFFERS:
+            return self._floats(max(size, _BUFFER), pinned=True)
+        buffer, emptied = self._buffers.pop(0)
         emptied.synchronize()
-        return room if len(room) >= size else self._floats(size, pinned=True)
+        return buffer if len(buffer) >= size else self._floats(size, pinned=True)
 
     def _copy(self, lines: Lines, here: NDArray[np.float64]) -> None:
         parts = max(1, min(cores(), len(lines), here.size // _WORTH_A_THREAD))

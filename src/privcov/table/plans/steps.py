@@ -24,7 +24,7 @@ def walked(what: str, walk: Callable[[], None], *, remedy: str) -> None:
         return
     raise InputError(
         "E150",
-        f"{what} holds {why}: a single cell could stop it while it is read, after the budget is paid.",
+        f"{what} holds {why}: a single cell could stop the reading after the budget is paid.",
         remedy,
     )
 
@@ -33,6 +33,6 @@ def refuse_stream(data: Any) -> Never:
     """Refuse an Arrow stream: nobody can know what is computed while it is read."""
     raise InputError(
         "E129",
-        f"a {type(data).__name__} gives its rows as a stream, and an error while it is read would come after payment.",
+        f"a {type(data).__name__} gives its rows as a stream, so an error while reading would come after payment.",
         "Read it into memory first, by pyarrow.table(…) or its read_all(), or write it to a Parquet file.",
     )

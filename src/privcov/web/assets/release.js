@@ -17,7 +17,7 @@ export function setUp(start, finished) {
   options(find("ledger"), files.ledgers, { chosen: state.ledger, none: files.ledgers.length ? "choose …" : "none here: open one below" });
   find("new-ledger").open = !files.ledgers.length;
   find("output").value = state.output || fresh();
-  find("signing").textContent = start.signed ? `Releases are signed with the key ${start.signed}.` : "Releases are not signed: privcov serve --sign KEY.";
+  find("signing").textContent = start.signed ? `Releases are signed with the key ${start.signed}.` : "Releases are not signed. To sign them, start privcov serve --sign KEY.";
   for (const word of ["data", "ledger", "output", "mechanism"]) {
     find(word).addEventListener("input", () => {
       state[word] = find(word).value;
@@ -63,9 +63,9 @@ function bars(balance) {
     make("p", { class: "soft small" }, balance.budget),
     ...balance.amounts.map((one) =>
       make("div", { class: "bar" },
-        make("div", {}, make("b", {}, `${one.word} ${one.left}`), ` left of ${one.total}`),
+        make("div", {}, make("b", {}, `${one.word}: ${one.left}`), ` of ${one.total} left`),
         make("meter", { min: "0", max: "100", value: String(100 - one.percent), "aria-label": `${one.word} left: ${one.left} of ${one.total}` }))),
-    make("p", { class: "soft small" }, `${balance.releases} ${balance.releases === 1 ? "release" : "releases"} recorded.` + (balance.burned ? ` ${balance.burned} paid without a recorded release.` : "")));
+    make("p", { class: "soft small" }, `${balance.releases} ${balance.releases === 1 ? "release" : "releases"} recorded.` + (balance.burned ? ` ${balance.burned} more paid for, without a recorded release.` : "")));
 }
 
 // Until the price is known there is nothing to agree to.
@@ -80,7 +80,7 @@ const quoteSoon = later(() => {
   if (!state.draft || !state.ledger) {
     find("balance").replaceChildren();
     find("quote-words").textContent = "";
-    find("refusal").textContent = state.draft ? "Pick a ledger, or open a new one." : "Settle the schema first.";
+    find("refusal").textContent = state.draft ? "Pick a ledger, or open a new one." : "Complete the schema first.";
     pay.disabled = true;
     return;
   }
@@ -88,7 +88,7 @@ const quoteSoon = later(() => {
     clear(form);
     bars(found.balance);
     const price = found.refusal ? "" : ` Price: ${found.price || "none"}.`;
-    const stronger = found.stronger ? " It has less noise here, and promises more than asked." : "";
+    const stronger = found.stronger ? " It has less noise here and promises more than you asked for." : "";
     find("quote-words").textContent = `${found.mechanism}: ${found.promise}.${stronger}${price}`;
     find("refusal").textContent = found.refusal;
     pay.textContent = found.price ? `Pay ${found.price} and release` : "Pay and release";

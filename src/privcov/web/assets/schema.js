@@ -110,7 +110,7 @@ async function check() {
     if (!(error instanceof Refused)) throw error;
     refuse(form, error.errors, { only: everything ? null : touched });
     const left = error.errors.length;
-    find("schema-status").textContent = `${left} ${left === 1 ? "thing is" : "things are"} still to be settled.`;
+    find("schema-status").textContent = `${left} ${left === 1 ? "entry is" : "entries are"} still missing or wrong.`;
     changed(null);
     return null;
   }
