@@ -32,7 +32,8 @@ SOURCE = Path(privcov.__file__).parent
 
 def commands() -> str:
     """Every command with its help, as ``--help`` prints it."""
-    group = click.Context(cli.privcov, info_name="privcov")
+    words = cli.privcov.context_settings["help_option_names"]
+    group = click.Context(cli.privcov, info_name="privcov", help_option_names=words)
     return "\n".join(_command(group, name) for name in cli.privcov.list_commands(group))
 
 

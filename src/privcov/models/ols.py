@@ -195,7 +195,7 @@ class Fit(Shown):
         Raises
         ------
         ParameterError
-            The level is out of range (E239), or the noise has no public law (E238).
+            The level is out of range (E239), or the law of the noise is not published (E238).
 
         Examples
         --------
@@ -232,8 +232,8 @@ class Fit(Shown):
         Raises
         ------
         ParameterError
-            There is no such coefficient (E231), the level is out of range (E239), or the noise has no public
-            law (E238).
+            There is no such coefficient (E231), the level is out of range (E239), or the law of the noise
+            is not published (E238).
         """
         critical, i = self._critical(level), self._place(name)
         if self.method == "score":
@@ -267,7 +267,7 @@ class Fit(Shown):
         Raises
         ------
         ParameterError
-            The level is out of range (E239), or the noise has no public law (E238).
+            The level is out of range (E239), or the law of the noise is not published (E238).
 
         Examples
         --------

@@ -234,7 +234,7 @@ class PCAFit(Shown):
         Raises
         ------
         ParameterError
-            The level is out of range (E258), the noise has no public law (E256), or the
+            The level is out of range (E258), the law of the noise is not published (E256), or the
             matrix is too wide to simulate (E269).
         """
         level = perturbation.check_level(level)

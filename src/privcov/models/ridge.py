@@ -265,7 +265,7 @@ class RidgeFit(Shown):
         Raises
         ------
         ParameterError
-            The level is out of range (E258), the noise has no public law (E256), or the
+            The level is out of range (E258), the law of the noise is not published (E256), or the
             matrix is too wide to simulate (E269).
         """
         level, release, problem = perturbation.check_level(level), self.problem.release, self.problem
