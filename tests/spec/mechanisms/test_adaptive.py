@@ -232,7 +232,7 @@ def test_as_published_takes_the_paper_s_noise_under_replace_one_alone():
 def test_bad_input_is_refused_from_public_facts():
     with pytest.raises(pc.PrivcovError, match="E203"):
         find("adaptive", loss=pc.PureDP(epsilon=1, neighbours="replace-one"))
-    with pytest.raises(pc.PrivcovError, match="E211 adaptive chooses its row norm itself"):
+    with pytest.raises(pc.PrivcovError, match="E211 adaptive always chooses its row norm privately"):
         pc.release(
             heavy_table(500, 6), schema=schema_of(6), loss=ADD, mechanism="adaptive", row_norm="private"
         )

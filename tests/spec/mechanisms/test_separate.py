@@ -226,7 +226,7 @@ def test_the_public_code_s_singular_vectors_are_found():
 def test_bad_input_is_refused_from_public_facts():
     with pytest.raises(pc.PrivcovError, match="E203"):
         find("separate", loss=pc.PureDP(epsilon=1, neighbours="replace-one"))
-    with pytest.raises(pc.PrivcovError, match="E209 exact separate is for at most 64 columns, got 65"):
+    with pytest.raises(pc.PrivcovError, match="E209 exact separate takes at most 64 columns, got 65"):
         Separate().draw(loss=zcdp(1), grid=grid_of(65), randomness=kernel())
     Separate(arithmetic="idealized").draw(loss=zcdp(1), grid=grid_of(65), randomness=kernel())
 
