@@ -1,7 +1,8 @@
 """How long tests wait, and in what they measure speed.
 
 A wait ends when what is waited for has come. Its limit is an alarm against waiting for ever, and generous: a busy
-machine is no fault of the program. What a test says about speed it says in CPU time, which other programs hardly change.
+machine is no fault of the program. What a test says about speed it says in CPU time, which other programs do not add
+to.
 """
 
 from __future__ import annotations
