@@ -85,6 +85,7 @@ def instructions(work: Any) -> Counter[tuple[CodeType, int]]:
         return within
 
     before = sys.gettrace()
+    sys._getframe().f_trace_opcodes = True  # Python 3.12 tells of instructions only if somebody asked before settrace
     sys.settrace(entered)
     try:
         work()
