@@ -488,7 +488,8 @@ def main() -> None:
     if given.svg is not None:
         given.svg.write_text(house.svg())
     if given.json:
-        print(json.dumps({**house.counts(), **house.details()}, indent=2, ensure_ascii=False))
+        told = {"counts": house.counts(), "names": house.details()}
+        print(json.dumps(told, indent=2, ensure_ascii=False))
     else:
         for name, value in house.counts().items():
             print(f"{name:<42}{'not known' if value is None else format(value, ',')}")

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+import subprocess
+import sys
 import xml.etree.ElementTree as ET
 from pathlib import Path
 from typing import Any
@@ -79,6 +82,17 @@ def test_the_figure_is_well_formed_and_shows_every_room(house: Any) -> None:
         "cellar",
         "cli",
     }
+
+
+def test_the_figures_of_another_tree_are_printed_as_json(house: House) -> None:
+    command = [sys.executable, str(ROOT / "tools/house.py"), "--json", "--source", str(house.source)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    told = json.loads(done.stdout)
+    assert told["counts"] == {
+        **house.counts(),
+        "rooms in no layer": None,
+    }  # it has no contract where one is looked for
+    assert told["names"]["imports inside functions"] == ["home.attic → home.cellar.wine"]
 
 
 def test_no_modules_of_ours_need_each_other_to_be_imported() -> None:
