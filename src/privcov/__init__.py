@@ -9,10 +9,17 @@ Start reading at ``privcov/publish/release.py``: pay, draw, read, sum, certify.
 
 from __future__ import annotations
 
+import sys
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from privcov.version import __version__
+
+if sys.platform == "win32":
+    raise ImportError(
+        "privcov runs on Linux and macOS, not on Windows itself, whose files cannot be locked and replaced as a budget"
+        " that must not be overspent needs it: install and run it inside WSL, the Windows Subsystem for Linux."
+    )
 
 if TYPE_CHECKING:
     from privcov.errors import PrivcovError as PrivcovError

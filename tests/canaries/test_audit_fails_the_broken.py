@@ -95,7 +95,7 @@ def test_noise_on_a_coarser_grid_than_the_data_fails_by_its_low_bits():
 
 def test_noise_that_is_not_on_the_grid_fails():
     report = judged(broken.FloatLaplace(), PURE, 2, 200, (2,))
-    assert any("whole numbers" in finding.what for finding in report.failures)
+    assert any("on the grid" in finding.what for finding in report.failures)
 
 
 @pytest.mark.long

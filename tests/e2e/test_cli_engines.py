@@ -15,6 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from patience import PATIENCE
 
 from privcov.cli import main
 from privcov.errors import InputError
@@ -73,7 +74,7 @@ def on_a_terminal(words: list[str]) -> str:
     )
     os.close(theirs)
     shown = b""
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + PATIENCE
     while time.monotonic() < deadline:
         try:
             part = os.read(ours, 65_536)
@@ -83,7 +84,7 @@ def on_a_terminal(words: list[str]) -> str:
             break
         shown += part
     os.close(ours)
-    assert process.wait(30) == 0, shown
+    assert process.wait(PATIENCE) == 0, shown
     return re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", shown.decode())
 
 

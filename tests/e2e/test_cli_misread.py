@@ -6,10 +6,10 @@ Noise is the kernel's here. The tables are so far from every threshold that a wr
 from __future__ import annotations
 
 import json
-import time
 
 import numpy as np
 import pytest
+from patience import until
 
 import privcov as pc
 from privcov.cli import main
@@ -194,12 +194,8 @@ def test_the_workbench_warns_after_a_release_and_on_the_page_that_reads_it(home)
     ask["release"](
         {**order, "data": "people.csv", "ledger": "people.ledger", "output": "people.release.json"}
     )
-    deadline = time.monotonic() + 60
-    while (job := ask["job"]({"request": name}))["state"] not in (
-        "done",
-        "failed",
-    ) and time.monotonic() < deadline:
-        time.sleep(0.05)
+    until(lambda: ask["job"]({"request": name})["state"] in ("done", "failed"))
+    job = ask["job"]({"request": name})
     workbench.close()
     assert job["state"] == "done"
     (doubt,) = job["doubts"]

@@ -47,14 +47,21 @@ def test_a_refuted_claim_has_a_counter_example_that_is_run(page):
 
 
 @pytest.mark.parametrize("section", [each for each in SECTIONS if each.name != "decisions"], **name_of)
-def test_a_section_lists_its_pages(section):
+def test_a_section_lists_its_pages_once(section):
     """The site's contents follow from these links; the list of decisions is made when the site is built.
 
     Tables that ``privcov reproduce`` writes beside a page are in it already, and no pages of their own.
     """
+    listed = re.findall(r"^[*-] \[[^\]]*\]\(([\w./-]+\.md)", (section / "README.md").read_text(), re.M)
+    assert sorted(listed) == sorted({*listed})
     linked = set(re.findall(r"\]\(([\w./-]+\.md)", (section / "README.md").read_text()))
     found = [page.relative_to(section) for page in section.rglob("*.md") if page.parent.name != "tables"]
     assert set(map(str, found)) - {"README.md"} <= linked
+
+
+def test_decisions_are_numbered_without_a_gap():
+    numbers = [int(page.name[:4]) for page in sorted((DOCS / "decisions").glob("[0-9]*.md"))]
+    assert numbers == [*range(1, len(numbers) + 1)]
 
 
 def test_the_first_page_leads_to_every_section():

@@ -45,6 +45,31 @@ def test_races_kills_full_disks_and_hostile_files_leave_no_fault():
     assert killed["finished"] >= 3
 
 
+_TEARING = """
+import json, os, pathlib, tempfile
+from privcov_lab.bench.hostile import Shell
+from privcov_lab.bench.reliability import SCHEMA, killed
+from privcov.cli import main
+def tears(words):
+    code = main(words)
+    if words[-1] == "1.json":
+        os.truncate("1.json", 40)
+    return code
+with tempfile.TemporaryDirectory() as place:
+    os.chdir(place)
+    pathlib.Path("people.toml").write_text(SCHEMA)
+    print(json.dumps(killed(Shell(tears), kills=3, seed=1)))
+"""
+
+
+def test_a_torn_release_is_counted():
+    done = subprocess.run([sys.executable, "-c", _TEARING], capture_output=True, text=True, check=True)
+    told = json.loads(done.stdout)
+    assert (told["finished"], told["torn"], told["faults"]) == (2, 1, 1)
+    assert told["found"] == ["1.json is torn"]
+    assert told["what"].endswith("2 had finished, 0 were paid and lost, 1 torn")
+
+
 def test_a_command_that_prints_a_value_hangs_floods_or_raises_is_counted(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     good = hostile.written(Shell(main))

@@ -20,6 +20,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from patience import PATIENCE
 
 import privcov as pc
 from privcov import unbounded
@@ -58,7 +59,7 @@ def test_the_workbench_finishes_what_is_paid_for(home, asked):
     page.ask("release", request="1" * 32, **order(page))
     wait_until_paid(home / "wide.ledger")
     tell(page.process, asked)
-    out, err = page.process.communicate(timeout=60)
+    out, err = page.process.communicate(timeout=PATIENCE)
     complete(home / "wide.ledger", home / "wide.release.json")
     assert (page.process.returncode, out.strip()) == (0, b"")
     assert b"Traceback" not in err
@@ -82,7 +83,7 @@ def test_a_workbench_that_is_ending_pays_for_nothing_more(home):
             entries = database.execute("SELECT body FROM privcov_entries").fetchall()
         paid = sum(json.loads(body)["kind"] == "paid" for (body,) in entries)
         tell(page.process, (TERM,))
-    page.process.communicate(timeout=60)
+    page.process.communicate(timeout=PATIENCE)
     balance = pc.Ledger.open(home / "wide.ledger").balance()
     assert balance.burned == 0
     assert balance.releases == len(list(home.glob("*.release.json")))
@@ -102,7 +103,7 @@ def test_eight_requests_for_one_name_pay_once(home):
         ends = [page.ask("job", request=str(number) * 32) for number in range(8)]
     finally:
         tell(page.process, (INT,))
-        page.process.communicate(timeout=60)
+        page.process.communicate(timeout=PATIENCE)
     assert sorted(end["state"] for end in ends) == ["done"] + ["failed"] * 7
     assert {end["error"]["code"] for end in ends if end["error"]} <= {"E401", "E430"}
     complete(home / "wide.ledger", home / "wide.release.json")
@@ -113,7 +114,7 @@ def test_a_release_that_is_paid_for_is_finished(home, asked):
     process = started(RELEASE, home)
     wait_until_paid(home / "wide.ledger")
     tell(process, asked)
-    _, err = process.communicate(timeout=60)
+    _, err = process.communicate(timeout=PATIENCE)
     complete(home / "wide.ledger", home / "wide.release.json")
     assert process.returncode == 0  # a caller who reads a failure would pay again
     assert b"paid" in err
@@ -129,7 +130,7 @@ def test_an_estimate_that_is_paid_for_is_finished(tmp_path, asked):
     process = started([*ESTIMATE, "-o", "tall.json"], tmp_path)
     wait_until_paid(tmp_path / "tall.ledger")
     tell(process, asked)
-    process.communicate(timeout=60)
+    process.communicate(timeout=PATIENCE)
     complete(tmp_path / "tall.ledger", tmp_path / "tall.json", read=unbounded.load)
     assert process.returncode == 0
 
@@ -143,7 +144,7 @@ def test_a_terminal_that_is_closed_costs_no_release(home):
     os.close(there)
     wait_until_paid(home / "wide.ledger")
     os.close(here)
-    process.wait(timeout=60)
+    process.wait(timeout=PATIENCE)
     complete(home / "wide.ledger", home / "wide.release.json")
 
 
@@ -165,7 +166,7 @@ def test_before_anything_is_paid_a_command_ends_at_once_and_leaves_nothing(home,
     process.send_signal(signal.SIGSTOP)  # perhaps with the ledger in its hands: it cannot be asked now
     process.send_signal(asked)
     process.send_signal(signal.SIGCONT)
-    process.communicate(timeout=60)
+    process.communicate(timeout=PATIENCE)
     assert process.returncode == code
     assert pc.Ledger.open(home / "wide.ledger").balance().burned == 0
     assert [name for name in sorted(os.listdir(home)) if "ledger-" not in name] == before
@@ -176,7 +177,7 @@ def test_before_anything_is_paid_a_command_ends_at_once_and_leaves_nothing(home,
 def test_four_releases_to_one_name_started_together_pay_once(home, force):
     command = [*RELEASE, *force]
     processes = [started(command, home) for _ in range(4)]
-    ends = [process.communicate(timeout=120) for process in processes]
+    ends = [process.communicate(timeout=PATIENCE) for process in processes]
     codes = sorted(process.returncode for process in processes)
     assert codes == [0, 2, 2, 2]
     assert sum(b"E430" in err or b"E401" in err for _, err in ends) == 3
@@ -189,7 +190,7 @@ def test_a_killed_release_leaves_a_name_that_can_be_used_again(home):
     process = started(RELEASE, home)
     wait_until_paid(home / "wide.ledger")
     process.kill()
-    process.communicate(timeout=60)
+    process.communicate(timeout=PATIENCE)
     assert not (home / "wide.release.json").exists()
     again = subprocess.run(RELEASE, cwd=home, capture_output=True)
     assert again.returncode == 0
@@ -220,5 +221,5 @@ def test_reading_goes_on_where_ctrl_c_has_to_wait(tmp_path):
     """polars hears SIGINT by itself and breaks off its query, whatever the handler of the process says."""
     (tmp_path / "tall.csv").write_bytes(b"x,y\n" + b"1.25,2.5\n" * 400_000)
     command = [sys.executable, "-c", _SHOT_AT, str(tmp_path / "tall.csv")]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, check=False)
     assert (done.returncode, done.stdout) == (0, "1200000\n"), done.stderr[-500:]

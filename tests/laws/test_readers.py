@@ -28,6 +28,7 @@ import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
 from broken_readers import BROKEN
+from patience import PATIENCE
 
 import privcov.table.lines as lines_module
 import privcov.table.records as records_module
@@ -500,7 +501,7 @@ def test_a_forked_child_reads_without_the_threads_of_its_parent(tmp_path: Path) 
     expected = bounded_rows(path, schema)  # polars has its threads now
     child = os.fork()
     if not child:
-        signal.alarm(20)
+        signal.alarm(PATIENCE)
         os._exit(0 if np.array_equal(bounded_rows(path, schema), expected) else 1)
     assert os.waitpid(child, 0)[1] == 0
 

@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from patience import PATIENCE
 
 import privcov as pc
 from privcov.errors import OutputError, PrivcovError
@@ -20,7 +21,7 @@ import sys, time
 from privcov.text import files
 with files.reserved(sys.argv[1], force=True):
     print("held", flush=True)
-    time.sleep(60)
+    time.sleep(600)
 """
 
 
@@ -101,7 +102,7 @@ def test_a_file_that_the_one_before_wrote_is_not_written_again(tmp_path):
 def test_a_pipe_or_a_device_in_the_place_of_a_file_is_refused_and_not_waited_for(tmp_path, read):
     os.mkfifo(tmp_path / "pipe")
     before = signal.signal(signal.SIGALRM, lambda *_: pytest.fail("it waits for somebody to write"))
-    signal.alarm(5)
+    signal.alarm(PATIENCE)
     try:
         for path in (tmp_path / "pipe", Path("/dev/zero")):
             with pytest.raises(PrivcovError, match="not a plain file") as refusal:

@@ -85,6 +85,8 @@ def instructions(work: Any) -> Counter[tuple[CodeType, int]]:
         return within
 
     before = sys.gettrace()
+    # Python 3.12 tells of instructions only if somebody had asked for them before settrace.
+    sys._getframe().f_trace_opcodes = True
     sys.settrace(entered)
     try:
         work()

@@ -258,14 +258,14 @@ class Tracing:
 
     @contextmanager
     def on(self) -> Iterator[None]:
-        before = sys.gettrace()
+        before, before_in_threads = sys.gettrace(), threading.gettrace()
         threading.settrace(self)
         sys.settrace(self)
         try:
             yield
         finally:
             sys.settrace(before)
-            threading.settrace(None)  # type: ignore[arg-type]
+            threading.settrace(before_in_threads)  # type: ignore[arg-type]
 
 
 def full_disk(_: object) -> None:

@@ -93,7 +93,7 @@ def test_a_task_that_dies_or_is_run_twice_changes_no_bit(job: Any, session: Any,
     """A straggler sleeps for minutes: its twin, which speculation starts on the other host, delivers first."""
     began = time.monotonic()
     assert job.sum_failing(Spark(session=session), how) == job.expected
-    assert time.monotonic() - began < 0.5 * STRAGGLE_SECONDS
+    assert time.monotonic() - began < STRAGGLE_SECONDS
 
 
 @java

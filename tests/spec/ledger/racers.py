@@ -24,7 +24,7 @@ def fork() -> int:
     """A child that cannot outlive its test."""
     child = os.fork()
     if child == 0:
-        signal.alarm(90)
+        signal.alarm(500)
     return child
 
 
@@ -62,7 +62,7 @@ def race(where: str, processes: int, groups: int = 1) -> list[list[int | str]]:
 
 
 if __name__ == "__main__":
-    signal.alarm(110)
+    signal.alarm(550)
     with suppress(BudgetError):
         Ledger.open(sys.argv[1].split("\n")[0])  # whatever is imported late is imported before the forks
     print(json.dumps(race(sys.argv[1], *map(int, sys.argv[2:]))))

@@ -19,6 +19,7 @@ from fractions import Fraction
 from pathlib import Path
 
 import pytest
+from patience import PATIENCE
 
 import privcov as pc
 from privcov.cli import main
@@ -72,7 +73,7 @@ def ended(running):
     """The entries that all of them paid for, and the codes that they were refused with."""
     reports = []
     for process in running:
-        out, err = process.communicate(timeout=100)
+        out, err = process.communicate(timeout=PATIENCE)
         assert process.returncode == 0, err
         reports += json.loads(out)
     codes = [report.pop()[:4] for report in reports]

@@ -10,6 +10,7 @@ from fractions import Fraction
 from pathlib import Path
 
 import pytest
+from patience import PATIENCE
 
 import privcov as pc
 from privcov.ledger import Ledger
@@ -34,7 +35,7 @@ def workers(home, *words, script="workers.py"):
         cwd=home,
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=PATIENCE,
         check=False,
         env={**os.environ, "OPENBLAS_NUM_THREADS": "1"},
     )

@@ -135,6 +135,6 @@ def full_disk(where: str) -> str:
 
 if __name__ == "__main__":
     task, place, *numbers = sys.argv[1:]
-    signal.alarm(110)
+    signal.alarm(550)
     Ledger.open(place)  # whatever is imported late is imported before the forks
     print(json.dumps(globals()[task](place, *map(int, numbers))))

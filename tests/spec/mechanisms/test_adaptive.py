@@ -241,6 +241,6 @@ def test_bad_input_is_refused_from_public_facts():
             heavy_table(500, 6), schema=schema_of(6), loss=ADD, mechanism="gaussian", row_norm="sparse-vector"
         )
     unread = np.full((5, 65), np.nan)
-    with pytest.raises(pc.PrivcovError, match="E209 exact adaptive is for at most 64 columns, got 65"):
+    with pytest.raises(pc.PrivcovError, match="E209 exact adaptive takes at most 64 columns, got 65"):
         pc.release(unread, schema=schema_of(65), loss=ADD, mechanism="adaptive")
     Adaptive(release="gaussian").draw(loss=ADD, grid=Grid.of(schema_of(65)), randomness=kernel())

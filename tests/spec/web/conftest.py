@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import json
-import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import pytest
+from patience import until
 
 pytest.importorskip("starlette", reason="the workbench needs the extra web")
 
@@ -115,12 +115,9 @@ class Served:
 
     def finished(self, request: str) -> dict[str, Any]:
         """A job once it has come to its end."""
-        for _ in range(600):
-            job = self.ask("job", request=request).json
-            if job["state"] in ("done", "refused", "failed"):
-                return job
-            time.sleep(0.02)
-        raise AssertionError("the job does not end")
+        until(lambda: self.ask("job", request=request).json["state"] in ("done", "refused", "failed"))
+        job: dict[str, Any] = self.ask("job", request=request).json
+        return job
 
     @property
     def spent(self) -> str:

@@ -8,6 +8,7 @@ import time
 from contextlib import ExitStack, suppress
 
 import pytest
+from patience import PATIENCE
 
 from privcov.web.connections import LONGEST, MOST
 from privcov_lab.bench.paid import HALF, HELD, OWN, UNFINISHED, held
@@ -42,7 +43,7 @@ def test_a_hundred_unfinished_requests_keep_nobody_out(page, sockets, kind):
 def test_half_a_header_is_not_waited_for(page, sockets):
     one = sockets(HALF)
     one.setblocking(True)
-    one.settimeout(LONGEST + 5)
+    one.settimeout(PATIENCE)
     began = time.monotonic()
     with suppress(ConnectionResetError):
         assert one.recv(100) == b""
@@ -57,7 +58,7 @@ def test_a_question_with_the_token_is_not_given_up_for_others(page, sockets):
     waiting = [sockets(HALF) for _ in range(3 * MOST)]
     time.sleep(0.3)
     asked.setblocking(True)
-    asked.settimeout(5)
+    asked.settimeout(PATIENCE)
     asked.send(b"{}")
     assert re.match(rb"HTTP/1.1 200 ", asked.recv(100))
     assert len(waiting) == 3 * MOST
@@ -127,7 +128,7 @@ def test_requests_of_bad_shapes_are_refused_or_dropped_and_harm_nobody(page):
     assert len(SHAPES) > 45
     for shape in SHAPES:
         with socket.socket() as one:
-            one.settimeout(LONGEST + 10)
+            one.settimeout(PATIENCE)
             one.connect(page.place)
             said = b""
             with suppress(ConnectionResetError, BrokenPipeError):
@@ -139,4 +140,4 @@ def test_requests_of_bad_shapes_are_refused_or_dropped_and_harm_nobody(page):
                     said += piece
             assert not said or re.match(rb"HTTP/1.1 4\d\d ", said), (shape[:80], said[:200])
             assert b"Traceback" not in said
-    assert page.reply("start", wait=5).status == 200
+    assert page.reply("start", wait=PATIENCE).status == 200

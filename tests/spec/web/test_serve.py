@@ -10,11 +10,11 @@ import socket
 import stat
 import subprocess
 import sys
-import time
 from pathlib import Path
 from urllib.parse import unquote, urlparse
 
 import pytest
+from patience import PATIENCE, until
 
 import privcov as pc
 from privcov.cli import main
@@ -93,10 +93,7 @@ def test_the_browser_is_not_started_with_the_token_in_its_arguments(tmp_path, mo
     )
     try:
         url = process.stdout.readline().strip()
-        for _ in range(200):
-            if seen.exists():
-                break
-            time.sleep(0.05)
+        until(seen.exists)
         argument = seen.read_text()
         door = Path(unquote(urlparse(argument).path))
         assert argument.startswith("file://")
@@ -105,7 +102,7 @@ def test_the_browser_is_not_started_with_the_token_in_its_arguments(tmp_path, mo
         assert stat.S_IMODE(door.stat().st_mode) == 0o600
     finally:
         process.send_signal(signal.SIGINT)
-        process.communicate(timeout=30)
+        process.communicate(timeout=PATIENCE)
     assert not door.exists()
 
 

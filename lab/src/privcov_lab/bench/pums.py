@@ -1,4 +1,4 @@
-"""The regression of seed 002 on real people: income ~ age + educ, released once, beside the fit without noise.
+"""A regression on real people: income ~ age + educ, released once, beside the fit without noise.
 
 The file is the public 10,000-row extract of the Census 2000 sample; bounds are public knowledge.
 """

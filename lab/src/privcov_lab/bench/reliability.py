@@ -139,7 +139,7 @@ def killed(shell: Shell, kills: int, seed: int) -> dict[str, Any]:
     """Releases that pay a ledger, killed at a random moment; after each the books must balance."""
     elsewhere(lambda: Corpus.write(shell))
     Ledger.init("kill.ledger", PureDP(epsilon=10, neighbours="replace-one"))
-    chance, found, finished, whole = Chance(seed), list[str](), 0, 0.05
+    chance, found, whole = Chance(seed), list[str](), 0.05
 
     def make(number: int) -> None:
         os._exit(
@@ -159,13 +159,16 @@ def killed(shell: Shell, kills: int, seed: int) -> dict[str, Any]:
             os.kill(child, signal.SIGKILL)
             os.waitpid(child, 0)
         found += _books(number)
-    finished = len(list(Path().glob("[0-9]*.json")))
+    files = list(Path().glob("[0-9]*.json"))
+    torn = sum(map(_is_torn, files))
+    finished = len(files) - torn
     burned = Ledger.open("kill.ledger").balance().burned
     return {
         "part": "kill -9",
-        "what": f"{kills} releases killed at random: {finished} had finished, {burned} were paid and lost, 0 torn",
+        "what": f"{kills} releases killed at random: {finished} had finished, {burned} were paid and lost, {torn} torn",
         "finished": finished,
         "burned": burned,
+        "torn": torn,
         "faults": len(found),
         "found": found,
     }
@@ -179,12 +182,19 @@ def _books(number: int) -> Iterator[str]:
     files = list(Path().glob("[0-9]*.json"))
     if len(files) > payments:
         yield f"{len(files)} releases and {payments} payments"
-    newest = Path(f"{number}.json")
-    if newest.exists():
-        try:
-            load(newest)
-        except Exception:
-            yield f"{newest} is torn"
+    if _is_torn(newest := Path(f"{number}.json")):
+        yield f"{newest} is torn"
+
+
+def _is_torn(path: Path) -> bool:
+    """Whether a file is there and is not a whole release."""
+    if not path.exists():
+        return False
+    try:
+        load(path)
+    except Exception:
+        return True
+    return False
 
 
 def disks(shell: Shell, sizes: Sequence[int]) -> dict[str, Any]:

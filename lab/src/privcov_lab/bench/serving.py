@@ -63,4 +63,4 @@ class Page:
     def end(self) -> tuple[bytes, bytes]:
         """Ctrl-C, and what it said since it was ready."""
         self.process.send_signal(signal.SIGINT)
-        return self.process.communicate(timeout=60)
+        return self.process.communicate(timeout=120)
