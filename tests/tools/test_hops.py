@@ -84,3 +84,6 @@ def test_the_row_of_a_real_release_goes_from_the_table_through_a_mechanism_to_th
     assert "release" in told["way"][-1].split(" → ")[1]
     between = [step.split(" → ")[1].split(".")[-1] for step in told["way"]]
     assert between.index("bounding") < between.index("gram") < between.index("base", between.index("gram"))
+    assert told["hops"] <= 21, (
+        "the way of a row has become longer: 12 are aimed at (docs/decisions/0017-the-tree.md)"
+    )
