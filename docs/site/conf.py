@@ -25,7 +25,7 @@ from sphinx.util import logging
 from privcov.version import __version__
 
 DOCS = Path(__file__).parents[1]
-SECTIONS = ("learn", "do", "explain", "proofs", "refuted", "reproduced", "reference", "decisions")
+SECTIONS = ("learn", "do", "explain", "proofs", "refuted", "reference", "decisions")
 
 project = "privcov"
 author = "The privcov authors"
@@ -33,7 +33,7 @@ release = version = __version__
 extensions = ["myst_parser"]
 root_doc = "index"
 source_suffix = {".md": "markdown"}
-exclude_patterns = ["_build", "site", "**/.ipynb_checkpoints", "reproduced/*/tables"]
+exclude_patterns = ["_build", "site", "**/.ipynb_checkpoints"]
 myst_heading_anchors = 3
 myst_enable_extensions = ["dollarmath"]
 myst_dmath_allow_digits = False  # a price is no formula

@@ -108,7 +108,7 @@ def test_links_and_named_files_exist(page):
     text = page.read_text()
     for target in re.findall(r"\]\(([^)#]+)[^)]*\)", text):
         assert (page.parent / target).exists(), target
-    for target in re.findall(r"`((?:src|docs|tests|benchmarks)/[\w./-]+)`", text):
+    for target in re.findall(r"`((?:src|docs|tests|lab|tools)/[\w./-]+)`", text):
         assert "NAME" in target or (ROOT / target).exists(), target
 
 

@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-PEERS = Path(__file__).parents[2] / "benchmarks" / "peers"
+PEERS = Path(__file__).parents[2] / "lab" / "peers"
 PYTHON = Path(sys.executable)
 ROWS = np.linspace(-0.5, 0.5, 400).reshape(200, 2)
 

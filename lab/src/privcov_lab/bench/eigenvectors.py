@@ -31,7 +31,7 @@ def run(
     """Full spectra at low and high signal, the top 10, growth with the dimension, and a short decaying table.
 
     ``quick`` stops the growth at 800 and repeats less; ``peers`` is a file made by
-    ``benchmarks/peers/time_peers.py``.
+    ``lab/peers/time_peers.py``.
     """
     if quick:
         growth = tuple(d for d in growth if d <= 800)

@@ -22,7 +22,7 @@ PAGE = """# Peers, measured
 
 A private covariance matrix by privcov and by two public libraries: error and time on the same tables.
 
-Made by `python benchmarks/peers/compare.py --data DIR -o docs/reproduced/peers`; every run is in
+Made by `python lab/peers/compare.py --data DIR -o lab/docs/reproduced/peers`; every run is in
 [peers.json](peers.json), the means in [peers.csv](peers.csv).
 
 {tables}

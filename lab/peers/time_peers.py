@@ -1,6 +1,6 @@
 """Time the two public samplers of private eigenvectors, each in an environment of its own; JSON on stdout.
 
-    python benchmarks/peers/time_peers.py > peers.json        # about five minutes, most of it the peers
+    python lab/peers/time_peers.py > peers.json        # about five minutes, most of it the peers
     privcov bench eigenvectors --peers peers.json
 
 Nothing here is imported by privcov, and nothing is installed beside it: the environments are made under

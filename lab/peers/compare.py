@@ -1,6 +1,6 @@
 """Error and time of privcov and of two public peers on the same tables, under the same promise.
 
-    python benchmarks/peers/compare.py --data DIR -o docs/reproduced/peers      # about 25 minutes on one core
+    python lab/peers/compare.py --data DIR -o lab/docs/reproduced/peers      # about 25 minutes on one core
 
 Writes peers.csv, peers.md and peers.json. Started again, it measures only what peers.json does not hold yet. Each
 peer runs in an environment of its own, made on first use; run this with an interpreter that has privcov.

@@ -1,6 +1,6 @@
 """Makes the invented table that `privcov demo` releases: nobody in it exists.
 
-python benchmarks/make_people.py > src/privcov/demo/people.csv
+python tools/make_people.py > src/privcov/demo/people.csv
 """
 
 import numpy as np
