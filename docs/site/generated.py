@@ -43,6 +43,7 @@ def _command(parent: click.Context, name: str) -> str:
     assert command is not None
     context = click.Context(command, info_name=name, parent=parent, max_content_width=96)
     context.terminal_width = 96
+    command._help_option = None  # kept from whoever asked first, perhaps with other words for it
     title = context.command_path
     text = (
         f"{'##' if parent.parent is None else '###'} {title}\n\n```text\n{command.get_help(context)}\n```\n"
