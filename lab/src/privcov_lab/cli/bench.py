@@ -85,9 +85,7 @@ def utility(directory: str, quick: bool, as_json: bool) -> None:
 
 @command.command(name="eigenvectors")
 @click.option("--quick", is_flag=True, help="Fewer and smaller dimensions; under 50 s.")
-@click.option(
-    "--peers", "peers_path", help="JSON written by lab/peers/time_peers.py.  [default: no peers]"
-)
+@click.option("--peers", "peers_path", help="JSON written by lab/peers/time_peers.py.  [default: no peers]")
 @json_option
 def eigenvectors(quick: bool, peers_path: str | None, as_json: bool) -> None:
     """CPU time of a chain of eigenvectors, as a ratio to one eigendecomposition of the same size.
