@@ -176,7 +176,7 @@ def test_a_share_of_what_honest_workers_sent_is_read_again_to_the_same_bits(job:
     for source in (job.parquet, job.csv):
         assert job.sum(source, Dask(client=client, verify=0.5)) == job.expected
     frame = pytest.importorskip("dask.dataframe").from_pandas(job.frame, npartitions=2)
-    with pytest.raises(ParameterError, match="E213 rows that live in dask are not read here"):
+    with pytest.raises(ParameterError, match="E213 the rows in dask are not read on this machine"):
         job.sum(frame, Dask(client=client, verify=0.5))
 
 
