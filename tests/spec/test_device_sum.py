@@ -231,7 +231,7 @@ def test_without_a_gpu_the_processor_is_used_and_says_so():
         pytest.skip("there is a GPU here")
     told = []
     assert Device.named("cuda", tell=told.append) == devices.CPU
-    assert "becomes cpu" in told[0]
+    assert "using cpu instead of cuda" in told[0]
     with pytest.warns(UserWarning, match="becomes cpu"):
         Device.named("cuda")
     with warnings.catch_warnings():
