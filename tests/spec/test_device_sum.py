@@ -232,7 +232,7 @@ def test_without_a_gpu_the_processor_is_used_and_says_so():
     told = []
     assert Device.named("cuda", tell=told.append) == devices.CPU
     assert "using cpu instead of cuda" in told[0]
-    with pytest.warns(UserWarning, match="becomes cpu"):
+    with pytest.warns(UserWarning, match="using cpu instead of cuda"):
         Device.named("cuda")
     with warnings.catch_warnings():
         warnings.simplefilter("error")
