@@ -152,8 +152,11 @@ def explain(
     if as_json:
         print_json({"row_norm_bound": norm, "columns": [asdict(cost) for cost in costs], "chosen": chosen})
         return
+    plain = all(cost.squared_norm == 1 for cost in costs)
     parts = [
-        f"1 for each of {len(schema.columns)} columns",
+        f"1 for each of {len(schema.columns)} columns"
+        if plain
+        else f"{sum(cost.squared_norm for cost in costs):g} for {len(schema.columns)} columns",
         *(["1 for the intercept"] if schema.intercept else []),
     ]
     limit = (
@@ -162,7 +165,7 @@ def explain(
         else f". You declared a row norm of at most {norm:.4g}: longer rows are clipped"
     )
     say(
-        f"With columns scaled to [-1, 1], the squared norm of a row is at most {' plus '.join(parts)}{limit}."
+        f"With columns scaled to {'[-1, 1]' if plain else 'their reach'}, the squared norm of a row is at most {' plus '.join(parts)}{limit}."
     )
     say(f"So the row norm is at most {norm:.4g}. The noise grows with its square, {norm**2:.4g}.")
     say("" if schema.max_rows_per_person == 1 else f"{schema.person_words} The noise grows with it too.\n")

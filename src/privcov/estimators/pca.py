@@ -149,7 +149,7 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PrivateEstim
         wanted = self.n_features_in_ if self.n_components is None else self.n_components
         fit = pca(made, rank=None if isinstance(wanted, str) else wanted, scaled=self.scaled)
         self.covariance_, self.location_ = made.covariance(), made.mean()
-        widths = [feature.half_width for feature in made.schema.features[1:]]
+        widths = [feature.unit for feature in made.schema.features[1:]]
         self.scale_ = np.array(widths) if self.scaled else np.ones(len(widths))
         self.components_, self.explained_variance_ = fit.components.copy(), fit.explained_variance.copy()
         self.explained_variance_ratio_, self.n_components_ = fit.explained_share, fit.rank

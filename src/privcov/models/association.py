@@ -206,7 +206,7 @@ def precision(
     """
     inverse, null, std = _inverse(release, floor, repair)
     if not scaled:
-        std = std * np.array([feature.half_width for feature in release.schema.features[1:]])
+        std = std * np.array([feature.unit for feature in release.schema.features[1:]])
     return _named(release, "precision", inverse / np.outer(std, std), floor=floor, dropped=null.shape[1])
 
 

@@ -2,7 +2,7 @@
 
 Everything is in working units: scaled columns z in [-1, 1], the target last. With an intercept the columns are
 the released ones. Without one, a line through the origin of the original units is a line in z + (middle /
-half_width) · 1, so the columns are mixed with the constant by the public matrix ``mixing``. What the schema
+unit) · 1, so the columns are mixed with the constant by the public matrix ``mixing``. What the schema
 makes certain (a public count, levels that exclude each other) replaces the noisy entry and carries no noise.
 """
 
@@ -118,7 +118,7 @@ class Moments:
         schema, features = release.schema, release.schema.features
         chosen = [*formula.features(schema), release.columns.index(formula.target)]
         middles = np.array([features[place].middle for place in chosen])
-        widths = np.array([features[place].half_width for place in chosen])
+        widths = np.array([features[place].unit for place in chosen])
         if not schema.intercept and (formula.intercept or middles.any() or release.rows is None):
             raise ParameterError(
                 "E237",

@@ -273,7 +273,7 @@ class PCAFit(Shown):
         """
         table = selection.read_rows(self.release, self._places, rows)
         if self.scaled:
-            table = (table - self._middles) / self._half_widths
+            table = (table - self._middles) / self._units
         return np.asarray((table - self.mean) @ self.components.T)
 
     def inverse_transform(self, scores: Any) -> Floats:
@@ -298,7 +298,7 @@ class PCAFit(Shown):
         if given.shape[1] != self.rank:
             raise ParameterError("E257", f"scores need {self.rank} columns, got shape {given.shape}.")
         table = given @ self.components + self.mean
-        return np.asarray(table * self._half_widths + self._middles if self.scaled else table)
+        return np.asarray(table * self._units + self._middles if self.scaled else table)
 
     def captured_variance(self, basis: Any) -> float:
         """Return the share of the variance in the span of some directions.
@@ -390,8 +390,8 @@ class PCAFit(Shown):
         return np.hstack([moved[:, None], carry])
 
     @property
-    def _half_widths(self) -> Floats:
-        return np.array([self.release.schema.features[place].half_width for place in self._places])
+    def _units(self) -> Floats:
+        return np.array([self.release.schema.features[place].unit for place in self._places])
 
     @property
     def _middles(self) -> Floats:
@@ -399,7 +399,7 @@ class PCAFit(Shown):
 
     @property
     def _widths(self) -> Floats:
-        return np.ones(len(self.columns)) if self.scaled else self._half_widths
+        return np.ones(len(self.columns)) if self.scaled else self._units
 
     @cached_property
     def _spectrum(self) -> tuple[Floats, Floats]:

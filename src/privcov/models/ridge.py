@@ -214,7 +214,7 @@ class RidgeFit(Shown):
     @cached_property
     def coefficients(self) -> dict[str, float]:
         """One coefficient per feature, in units of the target per unit of the column."""
-        ratios = self._target_width / self.problem.half_widths
+        ratios = self._target_width / self.problem.units
         return dict(zip(self.columns, (self.scaled_slopes * ratios).tolist(), strict=True))
 
     @cached_property
@@ -355,7 +355,7 @@ class RidgeFit(Shown):
 
     @property
     def _target_width(self) -> float:
-        return float(self._features[self.problem.target].half_width)
+        return float(self._features[self.problem.target].unit)
 
     @property
     def _scaled_intercept(self) -> float:

@@ -97,13 +97,13 @@ class Problem:
         return tuple(name for name, flat in zip(self.names, self.constant_mask[:-1], strict=True) if flat)
 
     @property
-    def half_widths(self) -> Floats:
-        return np.array([self.release.schema.features[place].half_width for place in self.features])
+    def units(self) -> Floats:
+        return np.array([self.release.schema.features[place].unit for place in self.features])
 
     @property
     def weights(self) -> Floats:
         """What the penalty weighs each squared scaled coefficient with."""
-        return np.ones(len(self.features)) if self.scaled else self.half_widths**-2.0
+        return np.ones(len(self.features)) if self.scaled else self.units**-2.0
 
     def grid(self) -> Floats:
         """The default penalties."""

@@ -20,7 +20,7 @@ class ColumnCost:
 
     name: str
     bounds: str
-    squared_norm: int
+    squared_norm: float
     noise_without: float
     """What the noise on every entry would fall to without this column, through the row norm alone."""
     sum_noise: float | None
@@ -37,13 +37,13 @@ def column_costs(schema: Schema, *, loss: Loss | None = None) -> list[ColumnCost
     squared = float(schema.squared_norm_bound)
     entry = None if loss is None else _entry_noise(schema, loss)
     # With a declared row norm the columns share it, and leaving one out saves nothing by itself.
-    without = 1.0 if schema.row_norm_bound is not None else (squared - 1) / squared
+    shared = schema.row_norm_bound is not None
     return [
         ColumnCost(
             name=column.name,
             bounds=_bounds(column),
-            squared_norm=1,
-            noise_without=without,
+            squared_norm=(own := _squared_norm(column)),
+            noise_without=1.0 if shared else (squared - own) / squared,
             sum_noise=None if entry is None else entry * _unit(column),
         )
         for column in schema.columns
@@ -57,9 +57,14 @@ def _bounds(column: Column) -> str:
     return f"{len(column.levels)} levels{more}"
 
 
+def _squared_norm(column: Column) -> float:
+    """What it may add to the squared norm of a row."""
+    return column.reach**2 if isinstance(column, Numeric) and column.reach != 1 else 1
+
+
 def _unit(column: Column) -> float:
     """What one scaled unit is worth in the column's own."""
-    return column.half_width if isinstance(column, Numeric) else 1.0
+    return column.unit if isinstance(column, Numeric) else 1.0
 
 
 def _entry_noise(schema: Schema, loss: Loss) -> float | None:

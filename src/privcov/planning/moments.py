@@ -212,13 +212,13 @@ def _first_two(schema: Schema, columns: Mapping[str, Any]) -> tuple[Floats, Floa
 def _centre_and_spread(column: Numeric, about: Any) -> tuple[float, float]:
     """Scaled mean and standard deviation of the cells that are there."""
     if about is None:
-        return 0.0, 1 / math.sqrt(3)
+        return 0.0, column.reach / math.sqrt(3)
     where = f"[planning.columns.{column.name}]"
     _only(about, {"mean", "std"} | ({"missing"} if column.indicator else set()), where)
     centre, spread = _number(about.get("mean"), where), _number(about.get("std"), where)
     if not column.lower <= centre <= column.upper or not spread > 0:
         raise ParameterError("E262", f"{where}: mean must lie within the bounds and std above 0.")
-    return (centre - column.middle) / column.half_width, spread / column.half_width
+    return (centre - column.middle) / column.unit, spread / column.unit
 
 
 def _missing_share(column: Column, about: Any, *, otherwise: float = 0.1) -> float:

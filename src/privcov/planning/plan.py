@@ -125,8 +125,8 @@ class Plan:
         return tuple(
             ColumnError(
                 column=feature.name,
-                mean=feature.half_width * float(shown.entry_highs[0, j]) if self.schema.intercept else None,
-                variance=feature.half_width * (feature.half_width * float(shown.entry_highs[j, j])),
+                mean=feature.unit * float(shown.entry_highs[0, j]) if self.schema.intercept else None,
+                variance=feature.unit * (feature.unit * float(shown.entry_highs[j, j])),
             )
             for j, feature in enumerate(self.schema.features)
             if feature.kind != "intercept"
@@ -174,7 +174,7 @@ class Plan:
         features = [(j, f) for j, f in enumerate(self.schema.features) if f.kind != "intercept"]
         return {
             one.name: {
-                other.name: one.half_width * other.half_width * float(self.choice.entry_highs[i, j])
+                other.name: one.unit * other.unit * float(self.choice.entry_highs[i, j])
                 for j, other in features
             }
             for i, one in features

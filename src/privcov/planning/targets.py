@@ -102,9 +102,9 @@ class Target:
         features = schema.features
         if len(self.places) == 1:
             (j,) = self.places
-            return features[j].half_width * float(forecast.entry_highs[0, j])
+            return features[j].unit * float(forecast.entry_highs[0, j])
         i, j = self.places
-        return features[i].half_width * features[j].half_width * float(forecast.entry_highs[i, j])
+        return features[i].unit * features[j].unit * float(forecast.entry_highs[i, j])
 
     def _standard_error(self, forecast: Forecast, schema: Schema, moments: PublicMoments | None) -> float:
         check_moments(self.formula, schema, moments)

@@ -209,7 +209,8 @@ def _scaling(feature: Feature) -> dict[str, str]:
         return {"kind": "level", "column": feature.column, "level": str(feature.level)}
     if feature.kind == "missing":
         return {"kind": "missing", "column": feature.column}
-    return {"kind": "numeric", "middle": repr(feature.middle), "half_width": repr(feature.half_width)}
+    own = {} if feature.reach == 1 else {"reach": repr(feature.reach)}
+    return {"kind": "numeric", "middle": repr(feature.middle), "half_width": repr(feature.half_width), **own}
 
 
 def _sketch(schema: Schema, sketch: Sketch) -> dict[str, Any]:
@@ -244,6 +245,8 @@ def _bounds(column: Column) -> dict[str, Any]:
     if column.fill is not None:
         own["fill"] = str(column.fill)
     if isinstance(column, Numeric):
+        if column.reach != 1:
+            own["reach"] = repr(column.reach)
         return {"name": column.name, "lower": repr(column.lower), "upper": repr(column.upper), **own}
     word = "numbers" if column.numeric_levels else "levels"
     return {"name": column.name, word: [str(level) for level in column.levels], **own}
@@ -253,8 +256,8 @@ def _read_column(given: Mapping[str, Any]) -> Column:
     name, rule, fill = given["name"], given.get("missing"), given.get("fill")
     if "levels" not in given and "numbers" not in given:
         filled = None if fill is None else double(fill)
-        lower, upper = double(given["lower"]), double(given["upper"])
-        return Numeric(name=name, lower=lower, upper=upper, missing=rule, fill=filled)
+        lower, upper, reach = (double(given.get(word, "1.0")) for word in ("lower", "upper", "reach"))
+        return Numeric(name=name, lower=lower, upper=upper, missing=rule, fill=filled, reach=reach)
     levels: tuple[Level, ...] = tuple(given["levels"] if "levels" in given else map(_level, given["numbers"]))
     if fill is not None:
         fill = {str(level): level for level in levels}[fill]

@@ -2,7 +2,7 @@
 
 Everything here is post-processing of a release: free, repeatable, and blind to the data. The sum over rows
 M = Σ zzᵀ of the scaled rows z comes raw (unbiased, what intervals need) or repaired (a valid moment matrix).
-Units: with x = middle + half_width · z the moments of the original columns are S M Sᵀ for a public S; see
+Units: with x = middle + unit · z the moments of the original columns are S M Sᵀ for a public S; see
 docs/explain/units.md.
 """
 
@@ -496,27 +496,27 @@ class Release(Shown):
         The intercept adds the middles of the bounds. An error (E210) where there is none and a column is not
         centred at zero.
         """
-        half_widths, middles = self._scales
-        scale = np.diag(half_widths)
+        units, middles = self._scales
+        scale = np.diag(units)
         scale[:, 0] += middles
         return scale
 
     @property
     def _scales(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Half widths and middles, of columns that have original units."""
+        """Scaled units and middles, of columns that have original units."""
         features = self.schema.features
         middles = np.array([feature.middle for feature in features])
         if middles.any() and not self.schema.intercept:
             raise _needs_intercept("a moment in original units")
-        return np.array([feature.half_width for feature in features]), middles
+        return np.array([feature.unit for feature in features]), middles
 
     def _in_original_units(self, moment: Matrix) -> Matrix:
         """S M Sᵀ with S = diag(h) + m e₀ᵀ, entry by entry: two products of wide matrices would take minutes."""
-        half_widths, middles = self._scales
-        made = np.outer(half_widths, half_widths)
+        units, middles = self._scales
+        made = np.outer(units, units)
         made *= moment
         if middles.any():
-            shift = half_widths * moment[0] + middles * (moment[0, 0] / 2)
+            shift = units * moment[0] + middles * (moment[0, 0] / 2)
             made += np.outer(middles, shift) + np.outer(shift, middles)
         return made
 

@@ -52,7 +52,7 @@ def noise_sizes(
     noise = EntryNoise.of(law, places=list(range(d)), known=fixed, mixing=np.eye(d))
     columns = features[int(intercept) :]
     has_units = intercept or not any(feature.middle for feature in columns)
-    widths = np.array([feature.half_width if has_units else 1.0 for feature in columns])
+    widths = np.array([feature.unit if has_units else 1.0 for feature in columns])
     if intercept:
         mu = moment[0, 1:] / count
         centred = moment[1:, 1:] - count * np.outer(mu, mu)

@@ -83,7 +83,7 @@ class View:
     @property
     def widths(self) -> Floats:
         """What a scaled unit is, for each column."""
-        return np.array([1.0 if self.scaled else feature.half_width for feature in self.columns])
+        return np.array([1.0 if self.scaled else feature.unit for feature in self.columns])
 
     @cached_property
     def mean(self) -> Floats | None:

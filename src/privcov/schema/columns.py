@@ -24,6 +24,7 @@ RULES: tuple[ColumnRule, ...] = ("midpoint", "zero-row", "indicator")
 _PADDED = re.compile(r"[+-]?0[0-9]")
 _LARGEST_LEVEL = 10**100
 """Beyond it no level is: files have whole numbers of at most a hundred digits."""
+_LARGEST_REACH = 1024
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -71,15 +72,18 @@ class _Declared:
 
 @dataclass(frozen=True, kw_only=True)
 class Numeric(_Declared):
-    """A numeric column with public bounds; values are clipped to them and scaled to [-1, 1]."""
+    """A numeric column with public bounds; values are clipped to them and scaled to [-reach, reach], by default 1."""
 
     lower: float
     upper: float
     fill: float | None = None
     """What a missing cell counts as, in the column's own units; within the bounds."""
+    reach: float = 1.0
+    """The scaled value of a cell at its upper bound: how much the column may weigh in the norm of a row."""
 
     def __post_init__(self) -> None:
         self._check_rules(self.fill)
+        object.__setattr__(self, "reach", _reach(self.reach, self.name))
         for word in ("lower", "upper"):
             object.__setattr__(self, word, _finite(getattr(self, word), f"{word} bound of {self.name}"))
         # The lower limit keeps half_width an ordinary number, also after division by a power of the grid.
@@ -119,6 +123,11 @@ class Numeric(_Declared):
     @property
     def half_width(self) -> float:
         return (self.upper - self.lower) / 2
+
+    @property
+    def unit(self) -> float:
+        """One scaled unit, in original units."""
+        return self.half_width / self.reach
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -238,13 +247,17 @@ class Feature:
         The middle of the column's bounds, in original units; 0 for what is not numeric.
     half_width : float
         Half the width of the column's bounds, in original units; 1 for what is not numeric.
+    reach : float
+        The scaled value at the upper bound; 1 unless a frame or the schema says otherwise.
+    unit : float
+        One scaled unit in original units: ``half_width / reach``.
 
     Examples
     --------
     >>> import privcov as pc
     >>> age = pc.Schema.from_dict({"columns": {"age": {"lower": 0, "upper": 100}}}).features[1]
-    >>> age.name, age.kind, age.middle, age.half_width
-    ('age', 'numeric', 50.0, 50.0)
+    >>> age.name, age.kind, age.middle, age.half_width, age.unit
+    ('age', 'numeric', 50.0, 50.0, 50.0)
     """
 
     name: str
@@ -253,6 +266,12 @@ class Feature:
     level: Level | None = None
     middle: float = 0.0
     half_width: float = 1.0
+    reach: float = 1.0
+
+    @property
+    def unit(self) -> float:
+        """One scaled unit, in original units: x = middle + unit · z."""
+        return self.half_width / self.reach
 
 
 def missing_codes(given: object, where: str) -> tuple[Code, ...]:
@@ -285,6 +304,16 @@ def _is_finite(value: float) -> bool:
         return math.isfinite(value)
     except OverflowError:
         return False
+
+
+def _reach(value: Any, name: str) -> float:
+    """A reach: a multiple of 1/1024 up to 1024, so that squares add up exactly."""
+    number = _finite(value, f"reach of {name}")
+    if not 0 < number <= _LARGEST_REACH or not (number * _LARGEST_REACH).is_integer():
+        raise ParameterError(
+            "E206", f"the reach of {name} must be a multiple of 1/1024 from there to 1024, got {brief(value)}."
+        )
+    return number
 
 
 def _finite(value: Any, what: str) -> float:

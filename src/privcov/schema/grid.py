@@ -7,6 +7,7 @@ order of summation: see docs/proofs/exact-gram.md.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -34,7 +35,8 @@ class Grid:
     def of(cls, schema: Schema) -> Grid:
         """The finest grid on which the exactness bounds above hold for this schema."""
         bound = schema.squared_norm_bound
-        exponent = (52 - (schema.dimension - 1).bit_length()) // 2  # unclipped norms stay exact too
+        largest = max(schema.dimension, math.ceil(schema.largest_squared_norm))
+        exponent = (52 - (largest - 1).bit_length()) // 2  # unclipped norms stay exact too
         while bound * 4**exponent > 2**ROW_BITS:
             exponent -= 1
         squared = int(bound * 4**exponent)

@@ -132,7 +132,7 @@ class Schema:
             raise InputError("E103", f"column {twice[0]} is declared twice.")
         if self.row_norm_bound is not None:
             bound = _norm_bound(self.row_norm_bound)
-            no_row_exceeds_it = bound**2 >= self._largest_squared_norm
+            no_row_exceeds_it = bound**2 >= self.largest_squared_norm
             object.__setattr__(self, "row_norm_bound", None if no_row_exceeds_it else bound)
         if self.missing not in ("midpoint", "zero-row"):
             raise InputError("E122", f"missing must be 'midpoint' or 'zero-row', got {brief(self.missing)}.")
@@ -198,6 +198,7 @@ class Schema:
                         column=column.name,
                         middle=column.middle,
                         half_width=column.half_width,
+                        reach=column.reach,
                     )
                 )
             else:
@@ -269,15 +270,18 @@ class Schema:
         Without a declared bound it is the largest squared norm that a row can have.
         """
         bound = self.row_norm_bound
-        return Fraction(self._largest_squared_norm) if bound is None else bound**2
+        return self.largest_squared_norm if bound is None else bound**2
 
     @property
-    def _largest_squared_norm(self) -> int:
-        """Every declared column contributes at most one, and so does the intercept.
+    def largest_squared_norm(self) -> Fraction:
+        """The largest squared norm that a row of scaled cells can have, before any clipping of rows.
 
-        A categorical column has one indicator at most; a numeric one is zero where its indicator is not.
+        The intercept contributes one, and so does a categorical column, which has one indicator at most. A numeric
+        column contributes the square of its reach, or the one of its indicator: it is zero where that is not.
         """
-        return self.intercept + len(self.columns)
+        return self.intercept + sum(
+            (_largest_square(column) for column in self.columns), start=Fraction(0)
+        )
 
     @property
     def keeps_indicators(self) -> bool:
@@ -433,6 +437,7 @@ class Schema:
             lines += ["", f"[columns.{toml_key(column.name)}]"]
             if isinstance(column, Numeric):
                 lines += [f"lower = {_toml(column.lower)}", f"upper = {_toml(column.upper)}"]
+                lines += [f"reach = {_toml(column.reach)}"] if column.reach != 1 else []
             else:
                 lines.append(f"levels = {_toml_list(column.levels)}")
             if column.missing is not None:
@@ -449,16 +454,24 @@ def _column(name: str, about: object) -> Column:
     if not isinstance(about, Mapping):
         raise InputError("E122", f"{where}: expected lower and upper, or levels.")
     rules = {"missing", "fill", "missing_values"}
-    _only(about, {"lower", "upper", "levels"} | rules, where)
+    _only(about, {"lower", "upper", "levels", "reach"} | rules, where)
     own = {word: _floats(value) for word, value in about.items() if word in rules}
-    if "levels" in about and not {"lower", "upper"} & about.keys():
+    if "levels" in about and not {"lower", "upper", "reach"} & about.keys():
         levels = about["levels"]
         if not isinstance(levels, list | tuple):
             raise InputError("E122", f"{where}: levels must be a list.")
         return Categorical(name=name, levels=tuple(_floats(levels)), **own)
     if "levels" not in about and {"lower", "upper"} <= about.keys():
+        own["reach"] = _floats(about.get("reach", 1.0))
         return Numeric(name=name, lower=about["lower"], upper=about["upper"], **own)
     raise InputError("E122", f"{where}: give lower and upper, or levels, and not both.")
+
+
+def _largest_square(column: Column) -> Fraction:
+    """The most that a column adds to the squared norm of a row before rows are clipped."""
+    if isinstance(column, Numeric):
+        return max(Fraction(column.reach) ** 2, Fraction(column.indicator))
+    return Fraction(1)
 
 
 def _floats(given: Any) -> Any:

@@ -42,7 +42,7 @@ class Clip:
         """The clip a schema needs; none when no row of scaled cells can be too long, which is public."""
         runs = tuple(_numeric_runs(schema))
         indicators: tuple[int, ...] = ()
-        available, largest = grid.squared_norm_bound, schema.intercept + len(schema.columns)
+        available, largest = grid.squared_norm_bound, schema.largest_squared_norm
         if schema.keeps_indicators:
             indicators = schema.number_indicators
             always = schema.fixed_squared_norm - len(indicators)
@@ -163,7 +163,7 @@ class Bounding:
                 np.subtract(scaled, numbers.middles, out=scaled)
             suspicious = always or not math.isfinite(np.einsum("ij,ij->", scaled, scaled))
             np.divide(scaled, numbers.steps, out=scaled)
-            np.clip(scaled, -self.one, self.one, out=scaled)
+            np.clip(scaled, -numbers.most, numbers.most, out=scaled)
             np.rint(scaled, out=scaled)
             if suspicious:  # a missing cell, or one whose difference or square overflowed: look again
                 for place, fill, out in zip(numbers.places, numbers.fills, scaled, strict=True):
@@ -196,7 +196,9 @@ class Numbers:
     places: tuple[int, ...]
     middles: Floats
     steps: Floats
-    """half_width · 2^-k, exactly: dividing by it rounds once, as dividing by half_width would."""
+    """A scaled unit times 2^-k, exactly: dividing by it rounds once, as dividing by the unit would."""
+    most: Floats
+    """The reach of each column on the grid: cells are clipped to it, which is their bounds."""
     fills: Floats
     """What stands for a missing cell of each, on the grid: 0, the middle, unless the schema declares a fill."""
 
@@ -212,7 +214,8 @@ class Numbers:
         places = [place for place, column in enumerate(schema.columns) if column.name in names]
         made = schema.features[features]
         middles = np.array([[feature.middle] for feature in made])
-        steps = np.array([[feature.half_width / one] for feature in made])
+        steps = np.array([[feature.unit / one] for feature in made])
+        most = np.array([[math.floor(feature.reach * one)] for feature in made], dtype=np.float64)
         declared = [schema.columns[place].fill for place in places]
         filled = [feature.middle if f is None else f for f, feature in zip(declared, made, strict=True)]
         return cls(
@@ -220,7 +223,8 @@ class Numbers:
             places=tuple(places),
             middles=middles,
             steps=steps,
-            fills=np.rint(np.clip((np.array(filled)[:, None] - middles) / steps, -one, one)).ravel(),
+            most=most,
+            fills=np.rint(np.clip((np.array(filled)[:, None] - middles) / steps, -most, most)).ravel(),
         )
 
 

@@ -96,23 +96,24 @@ class Evidence:
     def kept(self) -> tuple[float, float]:
         """The least share of a square that clipping to the row norm leaves: of a numeric cell, and of a level.
 
-        A row is shrunk by the root of (room / its square), and its square is at most the number of its columns. Where
+        A row is shrunk by the root of (room / its square), and its square is at most what the reach of its columns allows. Where
         indicators are shrunk too and the intercept with them, shares are unchanged, as they are of what is left.
         """
         schema, bound = self.schema, float(self.schema.squared_norm_bound)
         if schema.keeps_indicators:
             room = bound - schema.fixed_squared_norm
-            return min(1.0, room / max(1, sum(isinstance(c, Numeric) for c in schema.columns))), 1.0
-        share = 1.0 if schema.intercept else bound / len(schema.columns)
+            longest = sum(c.reach**2 for c in schema.columns if isinstance(c, Numeric))
+            return min(1.0, room / max(1, longest)), 1.0
+        share = 1.0 if schema.intercept else bound / float(schema.largest_squared_norm)
         return share, share
 
     def total(self, place: int) -> Form:
-        """The sum of a column, in scaled units; needs an intercept."""
-        return Form({(0, place): 1.0})
+        """The sum of a column, with 1 for its upper bound and -1 for its lower; needs an intercept."""
+        return Form({(0, place): 1.0 / self.features[place].reach})
 
     def square(self, place: int) -> Form:
-        """The sum of a column's squares, about the middle of its bounds."""
-        return Form({(place, place): 1.0})
+        """The sum of a column's squares, about the middle of its bounds, in the same unit."""
+        return Form({(place, place): self.features[place].reach ** -2.0})
 
     def having(self, place: int) -> Form:
         """The number of rows that have a level: its sum is its sum of squares, so the two are averaged."""

@@ -26,7 +26,7 @@ class LostRows(OneByOne[int]):
     def answer(self, seen: Evidence, subject: int, odds: float) -> Doubt | None:
         schema = seen.schema
         clipped = (
-            1.0 if schema.keeps_indicators else float(schema.squared_norm_bound) / (1 + len(schema.columns))
+            1.0 if schema.keeps_indicators else float(schema.squared_norm_bound / schema.largest_squared_norm)
         )
         if not seen.certain(Form({}, LEAST_KEPT * clipped * subject) - seen.rows, odds):
             return None
