@@ -65,6 +65,14 @@ def order_options(command: Callable[..., Any]) -> Callable[..., Any]:
             help="The share of the loss, between 0 and 1, for a private row norm.",
         ),
         click.option(
+            "--frame",
+            type=click.Choice(["declared", "scales", "auto"]),
+            default="declared",
+            show_default=True,
+            help="What rows are measured from and in: as declared, or fitted privately, for a share of the loss; auto "
+            "fits where that pays.",
+        ),
+        click.option(
             "--rows",
             "expect_rows",
             type=click.IntRange(1),
@@ -120,6 +128,7 @@ def as_order(words: dict[str, Any]) -> dict[str, Any]:
                 "as_published",
                 "row_norm",
                 "row_norm_share",
+                "frame",
                 "expect_rows",
             )
         },

@@ -164,8 +164,9 @@ def explain(
         if schema.row_norm_bound is None
         else f". You declared a row norm of at most {norm:.4g}: longer rows are clipped"
     )
+    units = "[-1, 1]" if plain else "their reach"
     say(
-        f"With columns scaled to {'[-1, 1]' if plain else 'their reach'}, the squared norm of a row is at most {' plus '.join(parts)}{limit}."
+        f"With columns scaled to {units}, the squared norm of a row is at most {' plus '.join(parts)}{limit}."
     )
     say(f"So the row norm is at most {norm:.4g}. The noise grows with its square, {norm**2:.4g}.")
     say("" if schema.max_rows_per_person == 1 else f"{schema.person_words} The noise grows with it too.\n")

@@ -19,6 +19,7 @@ from flint import arb, fmpq
 
 from privcov.accounting import pure_to_zcdp
 from privcov.errors import ParameterError, without_reasons
+from privcov.frame.framing import Fitted
 from privcov.frame.radii import candidates, cut_off
 from privcov.frame.walk import radii, walk_radii
 from privcov.mechanisms import DEFAULTS, MECHANISMS
@@ -59,9 +60,9 @@ class NormChoice:
         """What the choice costs as zCDP."""
         return pure_to_zcdp(self.price).rho + (0 if self.trace is None else self.trace.rho)
 
-    def candidates(self, schema: Schema) -> tuple[Schema, ...]:
-        """Every schema that may be chosen: public."""
-        return candidates(schema) if self.trace is None else radii(schema)
+    def grids(self, schema: Schema) -> list[Grid]:
+        """Every grid that the matrix may be calibrated to: public."""
+        return [Grid.of(one) for one in (candidates(schema) if self.trace is None else radii(schema))]
 
     @classmethod
     def before(cls, mechanism: Mechanism, loss: Loss, *, word: str, share: Amount) -> NormChoice | None:
@@ -106,37 +107,20 @@ class NormChoice:
             rest = PureDP(epsilon=left, neighbours=loss.neighbours)
         return cls(price=price, rest=rest, share=part)
 
-    def choose(
-        self,
-        data: Any,
-        *,
-        schema: Schema,
-        mechanism: Mechanism,
-        randomness: Randomness,
-        engine: Engine | None = None,
-    ) -> tuple[Schema, Mechanism]:
+    def fit(
+        self, data: Any, *, schema: Schema, mechanism: Mechanism, randomness: Randomness, engine: Engine
+    ) -> Fitted:
         """The schema with a privately chosen bound, and the mechanism to run under it. Reads the table once."""
+        asked: dict[str, Any] = {"schema": schema, "randomness": randomness, "engine": engine}
         if self.trace is None:
-            return choose_row_norm(
-                data,
-                schema=schema,
-                choice=self,
-                mechanism=mechanism,
-                randomness=randomness,
-                engine=engine,
-            ), mechanism
-        assert isinstance(mechanism, Adaptive)
-        assert isinstance(self.rest, ZCDP)
-        return walk_radii(
-            data,
-            schema=schema,
-            mechanism=mechanism,
-            price=self.price,
-            trace=self.trace,
-            rest=self.rest,
-            randomness=randomness,
-            engine=engine,
-        )
+            schema = choose_row_norm(data, choice=self, mechanism=mechanism, **asked)
+        else:
+            assert isinstance(mechanism, Adaptive)
+            assert isinstance(self.rest, ZCDP)
+            schema, mechanism = walk_radii(
+                data, mechanism=mechanism, price=self.price, trace=self.trace, rest=self.rest, **asked
+            )
+        return Fitted(schema=schema, mechanism=mechanism, rest=self.rest)
 
 
 def choose_row_norm(

@@ -143,6 +143,11 @@ class Mechanism(ABC):
         return cls(**given)
 
     @property
+    def is_one_gaussian(self) -> bool:
+        """Whether its (ε, δ) is the exact profile of one Gaussian, so that μ² adds up with other Gaussians."""
+        return False
+
+    @property
     def timing_note(self) -> str:
         """What the certificate says about an observer of run times."""
         return "noise is drawn before data is read, so its timing says nothing about a person"

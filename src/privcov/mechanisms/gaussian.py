@@ -79,6 +79,10 @@ class Gaussian(AdditiveMechanism):
         return 1 / (2 * self._std_over_sensitivity(loss) ** 2)
 
     @property
+    def is_one_gaussian(self) -> bool:
+        return self.noise == "rounded" and self.constants == "tight"
+
+    @property
     def _offdiagonal(self) -> Fraction:
         """Off-diagonal over diagonal standard deviation: 1/√2, or 1 as the papers draw it."""
         return Fraction(1) if self.constants == "published" else sqrt_up(Fraction(1, 2))

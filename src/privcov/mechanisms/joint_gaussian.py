@@ -56,6 +56,10 @@ class JointGaussian(AdditiveMechanism):
         """μ²/2, whatever the loss was said in: Gaussian noise is zCDP."""
         return 1 / (2 * _std_over_sensitivity(loss) ** 2)
 
+    @property
+    def is_one_gaussian(self) -> bool:
+        return True
+
     def law(self, *, loss: Loss, grid: Grid) -> Law:
         ratio, std = self._calibrated(loss, grid)
         return joint_gaussian(ratio)(dimension=grid.dimension, scale=float_up(std * grid.unit))

@@ -177,6 +177,22 @@ def changed_bins(neighbours: Neighbours) -> int:
     return 1 if neighbours is Neighbours.ADD_REMOVE else 2
 
 
+def counts_l1(neighbours: Neighbours, *, per_row: int, rows_per_person: int) -> int:
+    """ℓ1 of the change of counts, where a row is counted in at most ``per_row`` of them: docs/proofs/frame.md.
+
+    A person adds at most m·per_row to the counts, and under replace-one takes as many away elsewhere.
+    """
+    return changed_bins(neighbours) * per_row * rows_per_person
+
+
+def counts_l2(neighbours: Neighbours, *, per_row: int, rows_per_person: int) -> Fraction:
+    """ℓ2 of the same, where the counts fall into ``per_row`` histograms with at most one count of a row in each.
+
+    In each of them all m rows of a person may leave one bin and enter another: √2·m, or m under add-remove.
+    """
+    return rows_per_person * sqrt_up(changed_bins(neighbours) * per_row)
+
+
 def bounded_sum(*, lower: int, upper: int, neighbours: Neighbours) -> int:
     """How far one person moves a sum of numbers in [lower, upper]: docs/proofs/unbounded.md."""
     return max(abs(lower), abs(upper)) if neighbours is Neighbours.ADD_REMOVE else upper - lower

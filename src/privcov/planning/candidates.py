@@ -130,12 +130,13 @@ def decide(
     schema: Schema,
     purpose: str | Purpose,
     as_asked: bool = False,
+    grid: Grid | None = None,
     **options: Any,
 ) -> Candidate:
-    """The mechanism a release means: by name, as given, or by the rule of ``auto``."""
+    """The mechanism a release means: by name, as given, or by the rule of ``auto``, on the schema's grid or another."""
     loss.check_asked()
     if mechanism == "auto":
-        return choose(loss=loss, grid=Grid.of(schema), purpose=purpose, as_asked=as_asked, **options)
+        return choose(loss=loss, grid=grid or Grid.of(schema), purpose=purpose, as_asked=as_asked, **options)
     Purpose.parse(purpose)
     found = find(mechanism, loss=loss, **options)
     found.check_width(schema.dimension)

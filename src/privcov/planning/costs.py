@@ -64,7 +64,7 @@ def _squared_norm(column: Column) -> float:
 
 def _unit(column: Column) -> float:
     """What one scaled unit is worth in the column's own."""
-    return column.unit if isinstance(column, Numeric) else 1.0
+    return column.half_width / column.reach if isinstance(column, Numeric) else 1.0
 
 
 def _entry_noise(schema: Schema, loss: Loss) -> float | None:

@@ -218,7 +218,8 @@ def _centre_and_spread(column: Numeric, about: Any) -> tuple[float, float]:
     centre, spread = _number(about.get("mean"), where), _number(about.get("std"), where)
     if not column.lower <= centre <= column.upper or not spread > 0:
         raise ParameterError("E262", f"{where}: mean must lie within the bounds and std above 0.")
-    return (centre - column.middle) / column.unit, spread / column.unit
+    unit = column.half_width / column.reach
+    return (centre - column.middle) / unit, spread / unit
 
 
 def _missing_share(column: Column, about: Any, *, otherwise: float = 0.1) -> float:

@@ -14,8 +14,11 @@ from typing import Any, Literal
 
 from privcov.errors import InputError, ParameterError
 from privcov.frame.choice import NormChoice
+from privcov.frame.fitting import standard_grid
+from privcov.frame.framing import Fitted, Framing
 from privcov.ledger import Ledger, Request
 from privcov.mechanisms.base import Mechanism
+from privcov.noise.randomness import Randomness
 from privcov.planning.candidates import Candidate, decide
 from privcov.privacy import Amount, Loss
 from privcov.publish.paying import counts_rho, order_for
@@ -28,11 +31,29 @@ from privcov.table import Table, open_table
 class Ready:
     """A release that nothing public stands in the way of, once ``order`` has been made."""
 
+    schema: Schema
     decided: Candidate
     table: Table
     engine: Engine
-    choice: NormChoice | None
+    choice: NormChoice | Framing | None
     order: Callable[[], Request]
+
+    @property
+    def options(self) -> dict[str, str]:
+        """What the certificate says beside the options of the mechanism."""
+        return self.decided.options | ({} if self.choice is None else self.choice.options)
+
+    def fit(self, data: Any, *, randomness: Randomness) -> Fitted:
+        """What the release is made under: as declared, or as rounds choose that read the table and are paid for."""
+        if self.choice is None:
+            return Fitted(schema=self.schema, mechanism=self.decided.mechanism, rest=self.decided.loss)
+        return self.choice.fit(
+            data,
+            schema=self.schema,
+            mechanism=self.decided.mechanism,
+            randomness=randomness,
+            engine=self.engine,
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -85,6 +106,7 @@ def prepare(
     purpose: str,
     row_norm: Literal["declared", "private"],
     row_norm_share: Amount,
+    frame: str,
     ledger: str | Path | Ledger | None,
     engine: str | Engine,
     expect_rows: int | None,
@@ -92,14 +114,32 @@ def prepare(
 ) -> Ready:
     """Refuse what public facts refuse, and return what is left to do. See ``privcov.release`` for the arguments."""
     options = {**options, "as_asked": counts_rho(ledger)}
-    decided = decide(mechanism, loss=loss, schema=schema, purpose=purpose, **options)
-    table = open_table(data, schema)
+    asked = partial(decide, mechanism, **{"loss": loss, "schema": schema, "purpose": purpose, **options})
+    decided, table = asked(), open_table(data, schema)
     if expect_rows is not None:
         _check_rows(table, expect_rows, loss=loss, schema=schema)
     runner = engine_for(engine, table)
+    choice: NormChoice | Framing | None
     choice = NormChoice.before(decided.mechanism, decided.loss, word=row_norm, share=row_norm_share)
+    if choice is not None and frame not in ("auto", "declared"):
+        raise ParameterError("E218", "a private frame finds a row norm itself.", "Leave row_norm out.")
+    if choice is None and (found := _framed(asked, frame, table=table, schema=schema)):
+        decided, choice = found
     order = partial(order_for, decided.mechanism, loss=decided.loss, schema=schema, choice=choice)
-    return Ready(decided=decided, table=table, engine=runner, choice=choice, order=order)
+    return Ready(schema=schema, decided=decided, table=table, engine=runner, choice=choice, order=order)
+
+
+def _framed(
+    asked: Callable[..., Candidate], word: str, *, table: Table, schema: Schema
+) -> tuple[Candidate, Framing] | None:
+    """The mechanism, chosen for the squared norm that rows have in a frame, and the frame; None as declared."""
+    if word == "declared":
+        return None
+    decided = asked(grid=standard_grid(schema), as_asked=True)
+    public = decided.loss.neighbours.count_is_public(schema.max_rows_per_person)
+    rows = table.count() if public else None
+    framing = Framing.before(decided.mechanism, decided.loss, word=word, schema=schema, rows=rows)
+    return None if framing is None else (decided, framing)
 
 
 def _check_rows(table: Table, expected: int, *, loss: Loss, schema: Schema) -> None:
@@ -138,6 +178,7 @@ def check(
     as_published: bool = False,
     row_norm: Literal["declared", "private"] = "declared",
     row_norm_share: Amount = Fraction(1, 10),
+    frame: Literal["declared", "scales", "auto"] = "declared",
     ledger: str | Path | Ledger | None = None,
     engine: str | Engine = "local",
     expect_rows: int | None = None,
@@ -165,6 +206,8 @@ def check(
         Where the bound on the norm of a scaled row comes from: the schema, or a private choice.
     row_norm_share : Fraction, float or str, default 1/10
         The share of the loss, between 0 and 1, that a private row norm costs.
+    frame : {"declared", "scales", "auto"}, default "declared"
+        What rows are measured from and in: as declared, or fitted to them by paid rounds. See ``release``.
     ledger : str, Path or Ledger, optional
         The budget that would pay. Without one there is no price.
     engine : str or Engine, default "local"
@@ -204,6 +247,7 @@ def check(
         purpose=purpose,
         row_norm=row_norm,
         row_norm_share=row_norm_share,
+        frame=frame,
         ledger=ledger,
         engine=engine,
         expect_rows=expect_rows,

@@ -17,6 +17,7 @@ from typing import Any
 
 from privcov.errors import BudgetError, ParameterError
 from privcov.frame.choice import NormChoice
+from privcov.frame.framing import Framing
 from privcov.ledger import Ledger, Receipt, Request
 from privcov.mechanisms.base import Mechanism
 from privcov.noise.randomness import Randomness
@@ -85,10 +86,12 @@ def pay(ledger: str | Path | Ledger | None, order: Callable[[], Request], *, ran
     return Bill(created=created, ledger=book, receipt=book.pay(request))
 
 
-def order_for(mechanism: Mechanism, *, loss: Loss, schema: Schema, choice: NormChoice | None) -> Request:
+def order_for(
+    mechanism: Mechanism, *, loss: Loss, schema: Schema, choice: NormChoice | Framing | None
+) -> Request:
     """A release as a request, once nothing public stands in its way: no bit is drawn and no row is read."""
     rest = loss if choice is None else choice.rest
-    grids = [Grid.of(option) for option in ((schema,) if choice is None else choice.candidates(schema))]
+    grids = [Grid.of(schema)] if choice is None else choice.grids(schema)
     for grid in grids:  # any of them may be chosen
         mechanism.refuse_early(loss=rest, grid=grid)
     law, rho = mechanism.law(loss=rest, grid=grids[0]), mechanism.as_zcdp(rest)
@@ -108,8 +111,9 @@ def order_for(mechanism: Mechanism, *, loss: Loss, schema: Schema, choice: NormC
 def order_for_norm(data: Any, *, schema: Schema, choice: NormChoice) -> Request:
     """A private row-norm bound alone, as a request; refuses what public facts refuse."""
     open_table(data, schema)
-    grids = [Grid.of(option) for option in choice.candidates(schema)]
-    return Request(loss=choice.price, mechanism="row-norm", grid=grid_facts(grids[0]), rho=choice.rho)
+    return Request(
+        loss=choice.price, mechanism="row-norm", grid=grid_facts(choice.grids(schema)[0]), rho=choice.rho
+    )
 
 
 def grid_facts(grid: Grid) -> dict[str, int]:

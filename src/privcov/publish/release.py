@@ -7,13 +7,12 @@ data-dependent errors.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
 
 from privcov.errors import InputError
+from privcov.frame.framing import Fitted
 from privcov.ledger import Ledger
 from privcov.linalg.devices import using
 from privcov.mechanisms.base import Draw, Mechanism, Upper, answer
@@ -27,10 +26,9 @@ from privcov.releases.release import Release
 from privcov.releases.sketch import Sketch
 from privcov.releases.triangle import kept
 from privcov.schema import Schema
-from privcov.schema.grid import Grid
 from privcov.summing.engines import Engine, Progress
 from privcov.summing.sum import sum_rows
-from privcov.table import Table, open_table
+from privcov.table import open_table
 
 
 def release(
@@ -43,6 +41,7 @@ def release(
     as_published: bool = False,
     row_norm: Literal["declared", "private"] = "declared",
     row_norm_share: Amount = Fraction(1, 10),
+    frame: Literal["declared", "scales", "auto"] = "declared",
     ledger: str | Path | Ledger | None = None,
     deliver: Callable[[Release], object] | None = None,
     randomness: Randomness | None = None,
@@ -80,6 +79,12 @@ def release(
     row_norm_share : Fraction, float or str, default 1/10
         The share of the loss, between 0 and 1, that a private row norm costs. Read only with
         ``row_norm="private"``.
+    frame : {"declared", "scales", "auto"}, default "declared"
+        What rows are measured from and in. "declared" takes the middles and half widths of the declared bounds, and
+        releases unbiased sums. "scales" spends part of the loss on histograms of the columns and of the norms of
+        rows, and releases the matrix about the centres and in the units found, with long rows shortened: far less
+        noise where bounds are wider than the data. The table is read two to four times more. "auto" does that where
+        it pays, judged by public facts, and else takes the declared frame.
     ledger : str, Path or Ledger, optional
         The budget to pay from: a path, a ``postgresql://`` address, or an open ledger. It is paid before anything
         random is drawn or any row is read. Without one nothing is accounted for.
@@ -137,50 +142,47 @@ def release(
         purpose=purpose,
         row_norm=row_norm,
         row_norm_share=row_norm_share,
+        frame=frame,
         ledger=ledger,
         engine=engine,
         expect_rows=expect_rows,
         options={**options, "as_published": as_published},
     )
-    decided, runner, choice = ready.decided, ready.engine, ready.choice
+    runner, loss = ready.engine, ready.decided.loss
     source = kernel() if randomness is None else randomness
-    loss, rest, extra = decided.loss, decided.loss, {}
-    if choice is not None:
-        rest, extra = choice.rest, choice.options
 
-    def draw() -> tuple[Draw, Frame]:
-        frame = Frame(schema=schema, mechanism=decided.mechanism, table=ready.table)
-        if choice is not None:
-            under, chosen = choice.choose(
-                data, schema=schema, mechanism=frame.mechanism, randomness=source, engine=runner
-            )
-            frame = Frame(schema=under, mechanism=chosen, table=open_table(data, under))
-        return frame.mechanism.draw(loss=rest, grid=frame.grid, randomness=source), frame
+    def draw() -> tuple[Draw, Fitted]:
+        fitted = ready.fit(data, randomness=source)
+        return fitted.mechanism.draw(loss=fitted.rest, grid=fitted.grid, randomness=source), fitted
 
-    def read(bill: Bill, noise: Draw, frame: Frame) -> tuple[Frame, int | None, tuple[Upper, Sketch | None]]:
-        gram = sum_rows(frame.table, frame.schema, frame.grid, engine=runner, progress=progress)
-        bill.saw(lambda key: gram.fingerprint(key, frame.schema.published().to_toml()))
+    def read(
+        bill: Bill, noise: Draw, fitted: Fitted
+    ) -> tuple[Fitted, int | None, tuple[Upper, Sketch | None]]:
+        table = open_table(data, fitted.schema) if ready.choice else ready.table
+        gram = sum_rows(table, fitted.schema, fitted.grid, engine=runner, progress=progress)
+        bill.saw(lambda key: gram.fingerprint(key, fitted.schema.published().to_toml()))
         with using(runner.device):
-            return frame, _public_rows(gram.rows, loss, frame.schema), answer(noise, gram)
+            return fitted, _public_rows(gram.rows, loss, schema), answer(noise, gram)
 
-    def certify(found: tuple[Frame, int | None, tuple[Upper, Sketch | None]], created: str) -> Release:
-        frame, rows, (upper, sketch) = found
-        law = frame.mechanism.law(loss=rest, grid=frame.grid)
+    def certify(found: tuple[Fitted, int | None, tuple[Upper, Sketch | None]], created: str) -> Release:
+        fitted, rows, (upper, sketch) = found
+        used, law = fitted.mechanism, fitted.mechanism.law(loss=fitted.rest, grid=fitted.grid)
         return Release(
-            schema=frame.schema.published(),
+            schema=fitted.schema.published(),
             rows=rows,
-            upper=kept(upper, grid=frame.grid, rows=rows, law=law),
+            upper=kept(upper, grid=fitted.grid, rows=rows, law=law),
             sketch=sketch,
             certificate=Certificate(
-                mechanism=frame.mechanism.name,
-                options={**frame.mechanism.options, **decided.options, **extra},
+                mechanism=used.name,
+                options={**used.options, **ready.options},
                 loss=loss,
                 law=law,
-                arithmetic=frame.mechanism.arithmetic,
+                arithmetic=used.arithmetic,
                 randomness=source.kind,
-                proof=frame.mechanism.proof,
-                timing=frame.mechanism.timing_note,
+                proof=used.proof,
+                timing=used.timing_note,
                 created=created,
+                rounds=fitted.rounds,
             ),
         )
 
@@ -194,19 +196,6 @@ def release(
         document=Release.to_dict,
         deliver=deliver,
     )
-
-
-@dataclass(frozen=True, kw_only=True)
-class Frame:
-    """What a release is made under: as declared, or with a bound and a mechanism that were chosen privately."""
-
-    schema: Schema
-    mechanism: Mechanism
-    table: Table
-
-    @cached_property
-    def grid(self) -> Grid:
-        return Grid.of(self.schema)
 
 
 def _public_rows(rows: int, loss: Loss, schema: Schema) -> int | None:

@@ -9,9 +9,35 @@ from datetime import UTC, datetime
 from typing import Literal
 
 from privcov.noise.laws import NoiseLaw
-from privcov.privacy import Loss
+from privcov.privacy import ZCDP, Loss, PureDP
 from privcov.text.display import Shown
 from privcov.version import __version__
+
+
+@dataclass(frozen=True, kw_only=True)
+class Round:
+    """One paid question in front of the release: what it cost, and the noisy counts that came back.
+
+    Attributes
+    ----------
+    name : {"scales", "radius"}
+        What was asked: a histogram of every numeric column, or one of the norms of rows.
+    loss : PureDP or ZCDP
+        What it cost. With an (ε, δ) promise and Gaussian noise: the ρ = μ²/2 of its Gaussian.
+    answers : tuple of int
+        The noisy counts.
+
+    Examples
+    --------
+    >>> from privcov.privacy import PureDP
+    >>> from privcov.releases.certificate import Round
+    >>> Round(name="radius", loss=PureDP(epsilon="0.05", neighbours="replace-one"), answers=(912, 88)).name
+    'radius'
+    """
+
+    name: str
+    loss: PureDP | ZCDP
+    answers: tuple[int, ...]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,6 +66,9 @@ class Certificate(Shown):
         The version of privcov that made the release.
     created : str
         The time of its making, in UTC.
+    rounds : tuple of Round
+        What was asked and paid for before, to fit centres, scales and a radius to the rows. Empty for a release in
+        the declared frame. Their losses and that of the matrix add up to ``loss``.
 
     Examples
     --------
@@ -61,6 +90,7 @@ class Certificate(Shown):
     timing: str
     version: str = __version__
     created: str = field(default_factory=lambda: datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"))
+    rounds: tuple[Round, ...] = ()
 
 
 def proof_address(proof: str, version: str) -> str:

@@ -16,7 +16,7 @@ from privcov.errors import ReleaseError, VerificationError
 from privcov.linalg.triangle import entries, is_wide
 from privcov.noise.laws import LAWS, NoiseLaw
 from privcov.privacy import ZCDP, ApproxDP, Loss, PureDP, decimal_text, exact
-from privcov.releases.certificate import Certificate
+from privcov.releases.certificate import Certificate, Round
 from privcov.releases.documents import Form
 from privcov.releases.signing import PrivateKey, PublicKey
 from privcov.releases.sketch import Sketch, ridge_of
@@ -31,6 +31,7 @@ _SIZES = {"mechanism": 64, "proof": 200, "timing": 400, "version": 64, "created"
 """Characters of the texts of a certificate."""
 _OPTION = 400
 _MOST_ROWS = 10**15
+_MOST_ROUNDS, _MOST_ANSWERS = 16, 32 * MAX_DIMENSION
 _SCALES = (1e-100, 1e100)
 """Of noise: with the amounts that a loss may have, none is beyond, and its fourth power is a double."""
 _TAIL = 1_000
@@ -94,6 +95,7 @@ def _body(
             "timing": certificate.timing,
             "version": certificate.version,
             "created": certificate.created,
+            **({"rounds": [_round(one) for one in certificate.rounds]} if certificate.rounds else {}),
         },
     }
 
@@ -107,10 +109,11 @@ def decode(document: object, body: BinaryIO | None = None) -> Parts:
 def unsealed(document: object, body: BinaryIO | None = None) -> Parts:
     """The parts of a release whose seal is known to hold; for those who ask ``FORM.signer`` themselves."""
     given = FORM.inside(document, "columns scaling rows matrix certificate")
+    named = "rounds" if isinstance(given["certificate"], dict) and "rounds" in given["certificate"] else ""
     promise = FORM.fields(
         given["certificate"],
         "mechanism options guarantee neighbours row_norm_bound bounds noise arithmetic randomness proof "
-        "timing version created",
+        f"timing version created {named}",
     )
     schema = _read_schema(promise)
     guarantee = FORM.fields(promise["guarantee"], "kind epsilon delta rho")
@@ -151,6 +154,7 @@ def unsealed(document: object, body: BinaryIO | None = None) -> Parts:
         law=law,
         arithmetic=promise["arithmetic"],
         randomness=promise["randomness"],
+        rounds=tuple(_read_round(one, loss) for one in _listed(promise.get("rounds", []), _MOST_ROUNDS)),
     )
     parts = (schema, count, integers, sketch, certificate)
     if _body(*parts) != given:  # whatever is said twice must agree, and nothing may be said otherwise
@@ -161,6 +165,32 @@ def unsealed(document: object, body: BinaryIO | None = None) -> Parts:
 def read(path: str | Path, *, signed_by: PublicKey | None = None) -> tuple[Parts, PublicKey | None]:
     """A release file, validated, and the key that signed it."""
     return FORM.read(path, unsealed, signed_by=signed_by)
+
+
+def _round(one: Round) -> dict[str, Any]:
+    ((word, amount),) = one.loss.amounts.items()
+    return {"name": one.name, word: decimal_text(amount), "answers": [str(count) for count in one.answers]}
+
+
+def _read_round(given: object, loss: Loss) -> Round:
+    word = "rho" if isinstance(given, dict) and "rho" in given else "epsilon"
+    one = FORM.fields(given, f"name {word} answers")
+    paid: ZCDP | PureDP
+    if word == "rho":
+        paid = ZCDP(rho=exact(one["rho"]), neighbours=loss.neighbours)
+    else:
+        paid = PureDP(epsilon=exact(one["epsilon"]), neighbours=loss.neighbours)
+    answers = _listed(one["answers"], _MOST_ANSWERS)
+    if not all(type(text) is str and len(text) < 20 and INTEGER.fullmatch(text) for text in answers):
+        raise ReleaseError("E601", "a round holds something that is not a count.")
+    name = FORM.text(one["name"], most=64)
+    return Round(name=name, loss=paid, answers=tuple(int(text) for text in answers))
+
+
+def _listed(given: object, most: int) -> list[Any]:
+    if type(given) is not list or len(given) > most:
+        raise ReleaseError("E601", "a list of the certificate is too long, or none.")
+    return given
 
 
 def _entries(upper: Upper) -> dict[str, Any]:
@@ -245,8 +275,10 @@ def _bounds(column: Column) -> dict[str, Any]:
     if column.fill is not None:
         own["fill"] = str(column.fill)
     if isinstance(column, Numeric):
-        if column.reach != 1:
-            own["reach"] = repr(column.reach)
+        if column.centre is not None:
+            own["centre"] = repr(column.centre)
+        if column.scale is not None:
+            own["scale"] = repr(column.scale)
         return {"name": column.name, "lower": repr(column.lower), "upper": repr(column.upper), **own}
     word = "numbers" if column.numeric_levels else "levels"
     return {"name": column.name, word: [str(level) for level in column.levels], **own}
@@ -256,8 +288,9 @@ def _read_column(given: Mapping[str, Any]) -> Column:
     name, rule, fill = given["name"], given.get("missing"), given.get("fill")
     if "levels" not in given and "numbers" not in given:
         filled = None if fill is None else double(fill)
-        lower, upper, reach = (double(given.get(word, "1.0")) for word in ("lower", "upper", "reach"))
-        return Numeric(name=name, lower=lower, upper=upper, missing=rule, fill=filled, reach=reach)
+        scaling: dict[str, Any] = {w: double(given[w]) for w in ("centre", "scale") if w in given}
+        lower, upper = double(given["lower"]), double(given["upper"])
+        return Numeric(name=name, lower=lower, upper=upper, missing=rule, fill=filled, **scaling)
     levels: tuple[Level, ...] = tuple(given["levels"] if "levels" in given else map(_level, given["numbers"]))
     if fill is not None:
         fill = {str(level): level for level in levels}[fill]

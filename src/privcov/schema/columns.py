@@ -24,7 +24,8 @@ RULES: tuple[ColumnRule, ...] = ("midpoint", "zero-row", "indicator")
 _PADDED = re.compile(r"[+-]?0[0-9]")
 _LARGEST_LEVEL = 10**100
 """Beyond it no level is: files have whole numbers of at most a hundred digits."""
-_LARGEST_REACH = 1024
+_MOST_REACH = 1024
+"""Scaled units beyond which a cell is clipped, whatever the bounds: such a scale is far too small for them."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,18 +73,19 @@ class _Declared:
 
 @dataclass(frozen=True, kw_only=True)
 class Numeric(_Declared):
-    """A numeric column with public bounds; values are clipped to them and scaled to [-reach, reach], by default 1."""
+    """A numeric column with public bounds; values are clipped to them and scaled, to [-1, 1] unless it has a scale."""
 
     lower: float
     upper: float
     fill: float | None = None
     """What a missing cell counts as, in the column's own units; within the bounds."""
-    reach: float = 1.0
-    """The scaled value of a cell at its upper bound: how much the column may weigh in the norm of a row."""
+    centre: float | None = None
+    """What a scaled zero stands for, in the column's own units; None: the middle of the bounds."""
+    scale: float | None = None
+    """What a scaled one stands for, in the column's own units; None: half the width of the bounds."""
 
     def __post_init__(self) -> None:
         self._check_rules(self.fill)
-        object.__setattr__(self, "reach", _reach(self.reach, self.name))
         for word in ("lower", "upper"):
             object.__setattr__(self, word, _finite(getattr(self, word), f"{word} bound of {self.name}"))
         # The lower limit keeps half_width an ordinary number, also after division by a power of the grid.
@@ -92,8 +94,27 @@ class Numeric(_Declared):
                 "E206",
                 f"column {self.name}: lower must be below upper, got {self.lower:g} and {self.upper:g}.",
             )
+        if self.centre is not None or self.scale is not None:
+            self._check_scaling()
         if self.fill is not None:
             self._check_fill()
+
+    def _check_scaling(self) -> None:
+        middle = self.lower + (self.upper - self.lower) / 2
+        centre = middle if self.centre is None else _finite(self.centre, f"centre of {self.name}")
+        if not self.lower <= centre <= self.upper:
+            raise ParameterError("E206", f"column {self.name}: the centre {centre:g} is outside the bounds.")
+        object.__setattr__(self, "centre", None if centre == middle else centre)
+        if self.scale is not None:
+            scale = _finite(self.scale, f"scale of {self.name}")
+            if not 2.0**-20 <= scale / (self.upper - self.lower) <= 2.0**10:
+                raise ParameterError(
+                    "E206",
+                    f"column {self.name}: the scale {scale:g} is too small or too large for its bounds.",
+                )
+            object.__setattr__(
+                self, "scale", None if centre == middle and scale == self.half_width else scale
+            )
 
     def _check_fill(self) -> None:
         fill = _finite(self.fill, f"fill of {self.name}")
@@ -118,16 +139,27 @@ class Numeric(_Declared):
 
     @property
     def middle(self) -> float:
-        return self.lower + (self.upper - self.lower) / 2
+        """The centre: what a scaled zero stands for."""
+        return self.lower + (self.upper - self.lower) / 2 if self.centre is None else self.centre
+
+    @property
+    def furthest(self) -> float:
+        """The distance from the centre to the bound that is further away."""
+        if self.centre is None:
+            return (self.upper - self.lower) / 2
+        return max(self.upper - self.centre, self.centre - self.lower)
+
+    @property
+    def reach(self) -> float:
+        """The largest scaled value that a cell may have: a multiple of 1/1024, so that squares add up exactly."""
+        if self.scale is None:
+            return 1.0
+        return min(math.ceil(_MOST_REACH * self.furthest / self.scale) / _MOST_REACH, float(_MOST_REACH))
 
     @property
     def half_width(self) -> float:
-        return (self.upper - self.lower) / 2
-
-    @property
-    def unit(self) -> float:
-        """One scaled unit, in original units."""
-        return self.half_width / self.reach
+        """The most that a cell can be away from the centre."""
+        return self.furthest if self.scale is None else self.reach * self.scale
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -244,11 +276,12 @@ class Feature:
     level : str, int, float or None
         The level that an indicator stands for.
     middle : float
-        The middle of the column's bounds, in original units; 0 for what is not numeric.
+        What a scaled zero stands for, in original units; the middle of the column's bounds unless the schema or a
+        frame says otherwise. 0 for what is not numeric.
     half_width : float
-        Half the width of the column's bounds, in original units; 1 for what is not numeric.
+        The most that a cell can be away from the middle, in original units; 1 for what is not numeric.
     reach : float
-        The scaled value at the upper bound; 1 unless a frame or the schema says otherwise.
+        The largest scaled value; 1 unless the schema or a frame says otherwise.
     unit : float
         One scaled unit in original units: ``half_width / reach``.
 
@@ -304,16 +337,6 @@ def _is_finite(value: float) -> bool:
         return math.isfinite(value)
     except OverflowError:
         return False
-
-
-def _reach(value: Any, name: str) -> float:
-    """A reach: a multiple of 1/1024 up to 1024, so that squares add up exactly."""
-    number = _finite(value, f"reach of {name}")
-    if not 0 < number <= _LARGEST_REACH or not (number * _LARGEST_REACH).is_integer():
-        raise ParameterError(
-            "E206", f"the reach of {name} must be a multiple of 1/1024 from there to 1024, got {brief(value)}."
-        )
-    return number
 
 
 def _finite(value: Any, what: str) -> float:

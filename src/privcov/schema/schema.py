@@ -279,9 +279,7 @@ class Schema:
         The intercept contributes one, and so does a categorical column, which has one indicator at most. A numeric
         column contributes the square of its reach, or the one of its indicator: it is zero where that is not.
         """
-        return self.intercept + sum(
-            (_largest_square(column) for column in self.columns), start=Fraction(0)
-        )
+        return self.intercept + sum((_largest_square(column) for column in self.columns), start=Fraction(0))
 
     @property
     def keeps_indicators(self) -> bool:
@@ -437,7 +435,8 @@ class Schema:
             lines += ["", f"[columns.{toml_key(column.name)}]"]
             if isinstance(column, Numeric):
                 lines += [f"lower = {_toml(column.lower)}", f"upper = {_toml(column.upper)}"]
-                lines += [f"reach = {_toml(column.reach)}"] if column.reach != 1 else []
+                lines += [] if column.centre is None else [f"centre = {_toml(column.centre)}"]
+                lines += [] if column.scale is None else [f"scale = {_toml(column.scale)}"]
             else:
                 lines.append(f"levels = {_toml_list(column.levels)}")
             if column.missing is not None:
@@ -454,15 +453,15 @@ def _column(name: str, about: object) -> Column:
     if not isinstance(about, Mapping):
         raise InputError("E122", f"{where}: expected lower and upper, or levels.")
     rules = {"missing", "fill", "missing_values"}
-    _only(about, {"lower", "upper", "levels", "reach"} | rules, where)
+    _only(about, {"lower", "upper", "levels", "centre", "scale"} | rules, where)
     own = {word: _floats(value) for word, value in about.items() if word in rules}
-    if "levels" in about and not {"lower", "upper", "reach"} & about.keys():
+    if "levels" in about and not {"lower", "upper", "centre", "scale"} & about.keys():
         levels = about["levels"]
         if not isinstance(levels, list | tuple):
             raise InputError("E122", f"{where}: levels must be a list.")
         return Categorical(name=name, levels=tuple(_floats(levels)), **own)
     if "levels" not in about and {"lower", "upper"} <= about.keys():
-        own["reach"] = _floats(about.get("reach", 1.0))
+        own |= {word: _floats(about[word]) for word in ("centre", "scale") if word in about}
         return Numeric(name=name, lower=about["lower"], upper=about["upper"], **own)
     raise InputError("E122", f"{where}: give lower and upper, or levels, and not both.")
 

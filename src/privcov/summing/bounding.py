@@ -163,7 +163,7 @@ class Bounding:
                 np.subtract(scaled, numbers.middles, out=scaled)
             suspicious = always or not math.isfinite(np.einsum("ij,ij->", scaled, scaled))
             np.divide(scaled, numbers.steps, out=scaled)
-            np.clip(scaled, -numbers.most, numbers.most, out=scaled)
+            np.clip(scaled, numbers.least, numbers.most, out=scaled)
             np.rint(scaled, out=scaled)
             if suspicious:  # a missing cell, or one whose difference or square overflowed: look again
                 for place, fill, out in zip(numbers.places, numbers.fills, scaled, strict=True):
@@ -197,8 +197,9 @@ class Numbers:
     middles: Floats
     steps: Floats
     """A scaled unit times 2^-k, exactly: dividing by it rounds once, as dividing by the unit would."""
+    least: Floats
     most: Floats
-    """The reach of each column on the grid: cells are clipped to it, which is their bounds."""
+    """The bounds of each column on the grid, which cells are clipped to; both within its reach."""
     fills: Floats
     """What stands for a missing cell of each, on the grid: 0, the middle, unless the schema declares a fill."""
 
@@ -215,7 +216,9 @@ class Numbers:
         made = schema.features[features]
         middles = np.array([[feature.middle] for feature in made])
         steps = np.array([[feature.unit / one] for feature in made])
-        most = np.array([[math.floor(feature.reach * one)] for feature in made], dtype=np.float64)
+        reach = np.array([[math.floor(feature.reach * one)] for feature in made], dtype=np.float64)
+        ends = ([[getattr(schema.columns[place], end)] for place in places] for end in ("lower", "upper"))
+        least, most = (np.clip(np.rint((np.array(end) - middles) / steps), -reach, reach) for end in ends)
         declared = [schema.columns[place].fill for place in places]
         filled = [feature.middle if f is None else f for f, feature in zip(declared, made, strict=True)]
         return cls(
@@ -223,8 +226,9 @@ class Numbers:
             places=tuple(places),
             middles=middles,
             steps=steps,
+            least=least,
             most=most,
-            fills=np.rint(np.clip((np.array(filled)[:, None] - middles) / steps, -most, most)).ravel(),
+            fills=np.rint(np.clip((np.array(filled)[:, None] - middles) / steps, least, most)).ravel(),
         )
 
 

@@ -11,13 +11,16 @@ from datetime import datetime
 
 from privcov.errors import ParameterError
 from privcov.frame.choice import NormChoice
+from privcov.frame.framing import replayed
 from privcov.mechanisms import MECHANISMS
 from privcov.mechanisms.base import Mechanism
 from privcov.mechanisms.johnson_lindenstrauss import JohnsonLindenstrauss
 from privcov.noise.laws import NoiseLaw
 from privcov.privacy import SYMBOLS, Loss
+from privcov.releases.certificate import Certificate
 from privcov.releases.release import Release
 from privcov.releases.sketch import ridge_of
+from privcov.schema import Numeric, Schema
 from privcov.schema.grid import Grid
 from privcov.version import __version__
 
@@ -69,6 +72,7 @@ def _disagreements(release: Release) -> Iterator[str]:
     certificate, loss, grid = release.certificate, release.certificate.loss, Grid.of(release.schema)
     stated = {word: text for word, text in certificate.options.items() if word not in _REMARKS}
     norm = {word: stated.pop(word) for word in ("row_norm", "row_norm_share") if word in stated}
+    frame = {"frame": stated.pop("frame")} if "frame" in stated else {}
     if certificate.mechanism not in MECHANISMS:
         yield f"this version has no mechanism {certificate.mechanism!r}"
         return
@@ -88,7 +92,7 @@ def _disagreements(release: Release) -> Iterator[str]:
         mechanism, loss, word=norm.get("row_norm", "declared"), share=norm.get("row_norm_share", "none")
     )
     for what, given, true in (
-        ("options", stated | norm, mechanism.options | ({} if choice is None else choice.options)),
+        ("options", stated | norm | frame, mechanism.options | _options(choice, certificate)),
         ("proof page", certificate.proof, mechanism.proof),
         ("note on timing", certificate.timing, mechanism.timing_note),
     ):
@@ -97,8 +101,37 @@ def _disagreements(release: Release) -> Iterator[str]:
     if not _date(certificate.created):
         yield "the date is not one that privcov writes"
     rest = loss if choice is None else choice.rest
+    if certificate.rounds:
+        fitted = replayed(
+            mechanism, loss, schema=release.schema, rows=release.rows, rounds=certificate.rounds
+        )
+        rest = fitted.rest
+        if not _close(release.schema, fitted.schema):
+            yield "the centres, units and row norm are not those that follow from the rounds"
     yield from _noise(certificate.law, mechanism.law(loss=rest, grid=grid))
     yield from _sketch(release, mechanism, rest, grid)
+
+
+def _options(choice: NormChoice | None, certificate: Certificate) -> dict[str, str]:
+    """What the certificate should say of what was chosen before the matrix."""
+    if certificate.rounds:
+        return {"frame": "scales"}
+    return {} if choice is None else choice.options
+
+
+def _close(stated: Schema, found: Schema) -> bool:
+    """Whether two frames are the same, but for the last digits, in which machines may differ."""
+    pairs = zip(_scaling(stated), _scaling(found), strict=True)
+    return all(abs(one - other) <= _TOLERANCE * width for (one, width), (other, _) in pairs)
+
+
+def _scaling(schema: Schema) -> Iterator[tuple[float, float]]:
+    """Every number of a frame, and what it is compared in."""
+    yield float(schema.squared_norm_bound), 1.0
+    for column in schema.columns:
+        if isinstance(column, Numeric):
+            yield column.middle, column.upper - column.lower
+            yield column.half_width / column.reach, column.upper - column.lower
 
 
 def _noise(stated: NoiseLaw | None, needed: NoiseLaw | None) -> Iterator[str]:

@@ -96,7 +96,7 @@ class Evidence:
     def kept(self) -> tuple[float, float]:
         """The least share of a square that clipping to the row norm leaves: of a numeric cell, and of a level.
 
-        A row is shrunk by the root of (room / its square), and its square is at most what the reach of its columns allows. Where
+        A row is shrunk by the root of (room / its square), and its square is at most what its columns reach. Where
         indicators are shrunk too and the intercept with them, shares are unchanged, as they are of what is left.
         """
         schema, bound = self.schema, float(self.schema.squared_norm_bound)

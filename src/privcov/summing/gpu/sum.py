@@ -35,7 +35,7 @@ class DeviceSum:
         self._torch, self._place = device.torch, device.place
         self._bounding, self._grid = Bounding.of(schema, grid), grid
         self._numbers = [
-            (numbers, *map(self._sent, (numbers.middles, numbers.steps, numbers.most)))
+            (numbers, *map(self._sent, (numbers.middles, numbers.steps, numbers.least, numbers.most)))
             for numbers in self._bounding.numbers
         ]
         clip = self._bounding.clip
@@ -98,9 +98,9 @@ class DeviceSum:
         one = bounding.one
         made = torch.empty((self._grid.dimension, cells.shape[1]), dtype=torch.float64, device=self._place)
         missing = ~torch.isfinite(cells)
-        for numbers, middles, steps, most in self._numbers:
+        for numbers, middles, steps, least, most in self._numbers:
             scaled = torch.sub(cells[numbers.run], middles, out=made[numbers.features])
-            scaled.div_(steps).clamp_(-most, most).round_().masked_fill_(missing[numbers.run], 0.0)
+            scaled.div_(steps).clamp_(least, most).round_().masked_fill_(missing[numbers.run], 0.0)
             for row, fill in enumerate(numbers.fills.tolist()):
                 if fill:
                     scaled[row].masked_fill_(missing[numbers.places[row]], fill)

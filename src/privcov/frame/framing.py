@@ -1,0 +1,193 @@
+"""The private frame in front of a release: which rounds, at which price, and the schema that comes of them.
+
+Rounds are chosen by public facts and by answers that were paid for. Proof: docs/proofs/frame.md.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import cached_property
+from typing import Any, Literal, NamedTuple, get_args
+
+from privcov.errors import ParameterError
+from privcov.frame.counting import Look, numbers_of
+from privcov.frame.fitting import CLEAR, Fit, standard_grid
+from privcov.frame.spending import Purse, as_rho
+from privcov.linalg.triangle import is_wide
+from privcov.mechanisms.base import AdditiveMechanism, Mechanism
+from privcov.noise.randomness import Randomness
+from privcov.privacy import ZCDP, Loss, PureDP
+from privcov.releases.certificate import Round
+from privcov.schema import Numeric, Schema
+from privcov.schema.grid import Grid
+from privcov.summing.engines import Engine
+from privcov.text.grammar import brief
+
+Word = Literal["auto", "declared", "scales"]
+
+
+class Detail(NamedTuple):
+    """How closely a table is looked at."""
+
+    share: Fraction
+    """Of the loss, for one look at all columns."""
+    bins: int
+    """The cells of the histogram of a column."""
+    most: int
+    """How many looks at the columns there may be."""
+    radius: Fraction = Fraction(1, 20)
+    """Of the loss, for the histogram of norms."""
+    margin: int = 1
+    """How many times what noise hides a cell of an evenly spread column must hold."""
+
+
+DETAILS = (
+    Detail(Fraction(1, 50), 16, 3, radius=Fraction(1, 50), margin=10),
+    Detail(Fraction(1, 20), 16, 3),
+    Detail(Fraction(1, 10), 16, 3),
+    Detail(Fraction(1, 5), 16, 2),
+    Detail(Fraction(1, 5), 8, 2),
+    Detail(Fraction(1, 5), 4, 2),
+)
+"""In this order: the first at which noise leaves cells to be seen."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Fitted:
+    """What a release is made under, once everything before it was chosen and paid for."""
+
+    schema: Schema
+    mechanism: Mechanism
+    rest: Loss
+    """What is left of the loss for the matrix."""
+    rounds: tuple[Round, ...] = ()
+
+    @cached_property
+    def grid(self) -> Grid:
+        return Grid.of(self.schema)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Framing:
+    """A frame of centres, scales and a radius, in front of a mechanism with a law.
+
+    Guarantee: the rounds and the matrix together cost ``loss``, however many of the rounds are asked.
+    """
+
+    loss: Loss
+    mechanism: Mechanism
+    schema: Schema
+    detail: Detail
+
+    @property
+    def purse(self) -> Purse:
+        return Purse.of(self.loss, self.mechanism)
+
+    @property
+    def prices(self) -> list[PureDP | ZCDP]:
+        """The most that may be asked: every histogram of the columns, and the radius."""
+        return [self.purse.part(self.detail.share)] * self.detail.most + [self.purse.part(self.detail.radius)]
+
+    @property
+    def rest(self) -> Loss:
+        """What is left for the matrix if all of the rounds are asked."""
+        return self.purse.rest(self.prices)
+
+    @property
+    def rho(self) -> Fraction:
+        """What all of the rounds cost as zCDP."""
+        return sum((as_rho(price) for price in self.prices), start=Fraction(0))
+
+    @property
+    def options(self) -> dict[str, str]:
+        """As they are written on the certificate."""
+        return {"frame": "scales"}
+
+    def grids(self, _: Schema) -> list[Grid]:
+        """What the matrix is calibrated to: public, and the same whatever the rounds answer."""
+        return [standard_grid(self.schema)]
+
+    @classmethod
+    def before(
+        cls, mechanism: Mechanism, loss: Loss, *, word: str, schema: Schema, rows: int | None
+    ) -> Framing | None:
+        """The frame asked for; None for the declared one, which ``auto`` takes where another would not pay."""
+        if word not in get_args(Word):
+            raise ParameterError("E218", f"frame must be auto, declared or scales, got {brief(word)}.")
+        if word == "declared":
+            return None
+        reason = refusal(schema, mechanism)
+        if word == "auto" and (reason or is_wide(schema.dimension)):
+            return None
+        if reason:
+            raise ParameterError("E218", f"a private frame needs {reason}.", 'Use frame = "declared".')
+        made = [cls(loss=loss, mechanism=mechanism, schema=schema, detail=detail) for detail in DETAILS]
+        if rows is None:
+            return made[2]
+        seen = [one for one in made if one.sees(rows)]
+        if not seen and word == "auto":
+            return None
+        return seen[0] if seen else made[-1]
+
+    def sees(self, rows: int) -> bool:
+        """Whether a column that is spread evenly over its bounds stands clear of the noise on its histogram."""
+        look = Look(name="scales", schema=self.schema, bins=self.detail.bins)
+        return self.detail.margin * CLEAR * look.std(self.prices[0]) <= rows / look.bins
+
+    def fit(
+        self, data: Any, *, schema: Schema, mechanism: Mechanism, randomness: Randomness, engine: Engine
+    ) -> Fitted:
+        """Ask the rounds, and return what the release is made under. Reads the table once for each of them."""
+        prices = {"scales": self.prices[0], "radius": self.prices[-1]}
+        public = self.loss.neighbours.count_is_public(schema.max_rows_per_person)
+        fit = Fit(declared=schema, bins=self.detail.bins, most=self.detail.most)
+        while (look := fit.next_look()) is not None:
+            one, rows = look.ask(data, loss=prices[look.name], randomness=randomness, engine=engine)
+            fit = fit.after(one, rows=rows if public else None)
+        return framed(mechanism, self.loss, fit)
+
+
+def replayed(
+    mechanism: Mechanism, loss: Loss, *, schema: Schema, rows: int | None, rounds: tuple[Round, ...]
+) -> Fitted:
+    """What the rounds of a release say it was made under; refuses rounds that are none of ours."""
+    columns = [replace(c, centre=None, scale=None) if isinstance(c, Numeric) else c for c in schema.columns]
+    fit = Fit(declared=replace(schema, columns=tuple(columns), row_norm_bound=None), most=len(rounds))
+    if reason := refusal(fit.declared, mechanism):
+        raise ParameterError("E218", f"a private frame needs {reason}.")
+    for one in rounds:
+        look = replace(fit, bins=max(1, len(one.answers) // len(numbers_of(schema)))).next_look()
+        if look is not None and look.name != one.name and one.name == "radius":
+            look = replace(fit, most=0).next_look() if fit.rounds else None
+        if look is None or look.name != one.name or look.cells != len(one.answers):
+            raise ParameterError("E218", "the rounds of the certificate are not those of a frame.")
+        fit = fit.after(one, rows=rows)
+    if not rounds or rounds[-1].name != "radius":
+        raise ParameterError("E218", "the rounds of the certificate end without a radius.")
+    return framed(mechanism, loss, fit)
+
+
+def framed(mechanism: Mechanism, loss: Loss, fit: Fit) -> Fitted:
+    """What follows from the answers of all rounds: public, so that ``verify`` can ask it again."""
+    rest = Purse.of(loss, mechanism).rest([one.loss for one in fit.rounds])
+    law = mechanism.law(loss=rest, grid=standard_grid(fit.declared))
+    assert law is not None
+    return Fitted(schema=fit.framed(law), mechanism=mechanism, rest=rest, rounds=fit.rounds)
+
+
+def refusal(schema: Schema, mechanism: Mechanism) -> str:
+    """What a private frame lacks here, in a few words; empty where it lacks nothing."""
+    if not schema.intercept:
+        return "an intercept, which carries the means"
+    if not numbers_of(schema):
+        return "a numeric column"
+    if schema.row_norm_bound is not None or any(
+        c.centre is not None or c.scale is not None for c in numbers_of(schema)
+    ):
+        return "a schema without row_norm_bound, centre and scale: it finds them itself"
+    if not isinstance(mechanism, AdditiveMechanism):
+        return f"a mechanism whose noise has a law, and {mechanism.name} has none"
+    if mechanism.options.get("constants") == "published":
+        return "the tight constants of a mechanism, not those of a paper"
+    return ""
