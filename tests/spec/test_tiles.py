@@ -7,7 +7,8 @@ import pytest
 
 from privcov.linalg import tiles
 from privcov.linalg.tiles import mirror, symmetrized
-from privcov.linalg.triangle import symmetric, upper_of
+from privcov.linalg.triangle import symmetric
+from privcov.summing.gram import upper_of
 
 SIZES = [0, 1, 2, 7, tiles._TILE - 1, tiles._TILE, tiles._TILE + 1, 2 * tiles._TILE + 3]
 

@@ -28,18 +28,6 @@ def is_wide(dimension: int) -> bool:
     return entries(dimension) > WIDE
 
 
-def upper_of(matrix: NDArray[Any]) -> NDArray[Any]:
-    """The upper triangle in the order of ``numpy.triu_indices``, without the indices, which are as large again.
-
-    >>> upper_of(np.arange(9).reshape(3, 3)).tolist()
-    [0, 1, 2, 4, 5, 8]
-    """
-    upper = np.empty(entries(len(matrix)), dtype=matrix.dtype)
-    for i, part in enumerate(_rows(len(matrix))):
-        upper[part] = matrix[i, i:]
-    return upper
-
-
 def symmetric(upper: NDArray[Any], dimension: int) -> NDArray[Any]:
     """The whole matrix of an upper triangle.
 

@@ -20,8 +20,8 @@ from numpy.typing import NDArray
 from privcov.errors import InputError
 from privcov.schema import Schema
 from privcov.table.base import check_names
+from privcov.table.csv import in_place, parsed
 from privcov.table.headers import dialect_of, header_of, line_end_of
-from privcov.table.lines import in_place, parsed
 from privcov.table.sources import source_of
 
 LONGEST_RECORD = 2**26

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privcov.linalg.arrays import Floats
-from privcov.linalg.triangle import is_wide, symmetric, upper_of
+from privcov.linalg.triangle import is_wide, symmetric
 from privcov.schema.grid import BLOCK_ROWS, Grid
 from privcov.summing.sealed import Sealed
 
@@ -179,3 +179,13 @@ class Gram(Sealed):
             self._low &= 2**_LOW_BITS - 1
             self._reach = 2**_LOW_BITS
         self._reach += reach
+
+
+def upper_of(matrix: NDArray[Any]) -> NDArray[Any]:
+    """The upper triangle in the order of ``numpy.triu_indices``, without the indices, which are as large again.
+
+    >>> upper_of(np.arange(9).reshape(3, 3)).tolist()
+    [0, 1, 2, 4, 5, 8]
+    """
+    none = matrix[:0].ravel()  # of a matrix without columns
+    return np.concatenate([none, *(row[place:] for place, row in enumerate(matrix))])

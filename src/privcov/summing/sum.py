@@ -24,7 +24,7 @@ from privcov.summing.gpu.sum import DeviceSum
 from privcov.summing.gram import Gram
 from privcov.summing.wire import decode_sensitive_sum, encode_sensitive_sum
 from privcov.table import Table
-from privcov.table.blocks import Block, part_of
+from privcov.table.blocks import Block
 
 _MOST_ROWS, _MOST_CELLS = BLOCK_ROWS, 2**22
 """Blocks that fit a core's cache for few columns, and stay small in memory for many."""
@@ -110,12 +110,12 @@ class HostSum:
         count = len(block[0])
         step = -(-count // max(1, -(-count // self._most)))
         for start in range(0, count, max(1, step)):
-            rows = self._bounding.rows(part_of(block, start, start + step), room=self._room)
+            rows = self._bounding.rows(block, start, start + step, room=self._room)
             self._gram.add(rows)
             self._check.saw(rows)
 
     def gram(self) -> Gram:
         """The sum, if Freivalds' check confirms it."""
-        if not self._check.passes(self._gram):
+        if not self._gram.agrees_with(self._check.weights, self._check.expected):
             raise InternalError()
         return self._gram

@@ -17,11 +17,11 @@ from privcov.errors import InternalError
 from privcov.linalg.devices import Device
 from privcov.schema import Schema
 from privcov.schema.grid import BLOCK_ROWS, Grid
-from privcov.summing.bounding import Bounding, Clip
+from privcov.summing.bounding import Bounding, Clip, part_of
 from privcov.summing.check import Check, exactness_probe
 from privcov.summing.gpu.staging import Sender
 from privcov.summing.gram import WORD, Gram
-from privcov.table.blocks import Block, part_of
+from privcov.table.blocks import Block
 
 _HALF = 2**16
 """Freivalds' numbers of 32 bits go in halves, whose products with rows float64 holds exactly."""
@@ -125,7 +125,7 @@ class DeviceSum:
         self._multiply_waiting()
         total = self._carry()
         self._check.expect(self._expected.cpu().numpy())
-        if not self._check.passes(total):
+        if not total.agrees_with(self._check.weights, self._check.expected):
             raise InternalError()
         return total
 
