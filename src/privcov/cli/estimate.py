@@ -105,7 +105,7 @@ def command(
     from privcov.privacy import ZCDP
     from privcov.schema.names import split_names
     from privcov.unbounded import estimate_gaussian
-    from privcov.unbounded.words import as_text
+    from privcov.unbounded.page import as_text
 
     delivery = Delivery.of(
         output=output,

@@ -33,12 +33,11 @@ from privcov.table import records
 from privcov.table.arrow import batch_blocks
 from privcov.table.base import Table, block_rows, check_names
 from privcov.table.blocks import Block
-from privcov.table.files import changed
 from privcov.table.fragments import FRAGMENT_BYTES, Piece
 from privcov.table.headers import dialect_of, header_of, line_end_of
 from privcov.table.quick import quick_columns
 from privcov.table.records import columns_by_rule
-from privcov.table.sources import source_of
+from privcov.table.sources import changed, source_of
 
 _CR_TO_LF = bytes.maketrans(b"\r\n", b"\n ")
 

@@ -21,9 +21,8 @@ from privcov.noise.randomness import Randomness, kernel
 from privcov.privacy import ZCDP, Amount, decimal_text
 from privcov.publish.paying import Bill
 from privcov.publish.sequence import guarded
-from privcov.unbounded.covariance import METHODS, Facts, Found
+from privcov.unbounded.covariance import METHODS, Facts, Found, recursive_mean
 from privcov.unbounded.estimate import GaussianCertificate, GaussianEstimate
-from privcov.unbounded.mean import recursive_mean
 from privcov.unbounded.moments import TIGHT, Spent
 from privcov.unbounded.parameters import positive, probability, whole_rounds, zcdp
 from privcov.unbounded.rows import centred, column_names, fingerprint, open_rows, read_rows
