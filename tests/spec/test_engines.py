@@ -41,8 +41,7 @@ from privcov.summing.engines import (
     gather,
 )
 from privcov.summing.gram import Gram
-from privcov.summing.sum import sum_fragment, sum_rows
-from privcov.summing.wire import decode_sensitive_sum, encode_sensitive_sum
+from privcov.summing.sum import decode_sensitive_sum, encode_sensitive_sum, sum_fragment, sum_rows
 from privcov.table import fragments as plan
 from privcov.table import open_table
 

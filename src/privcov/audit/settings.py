@@ -28,12 +28,10 @@ from privcov.audit.sampling import Outputs, Sampler, Source
 from privcov.linalg.arrays import Floats
 from privcov.mechanisms.base import DataDrivenMechanism, Mechanism
 from privcov.mechanisms.eigenvectors import Eigenvectors
-from privcov.mechanisms.johnson_lindenstrauss import JohnsonLindenstrauss
+from privcov.mechanisms.johnson_lindenstrauss import JohnsonLindenstrauss, sketch_delta
 from privcov.mechanisms.matrix_bingham import MatrixBingham
 from privcov.mechanisms.sensitivity import Sensitivity
-from privcov.mechanisms.sketch_loss import sketch_delta
-from privcov.mechanisms.wishart import Wishart
-from privcov.mechanisms.wishart_accounting import cheapest_delta
+from privcov.mechanisms.wishart import Wishart, cheapest_delta
 from privcov.privacy import ZCDP, ApproxDP, Loss, Neighbours, PureDP
 from privcov.schema.grid import Grid
 

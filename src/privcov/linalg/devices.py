@@ -21,7 +21,7 @@ import numpy as np
 
 from privcov.errors import ParameterError
 from privcov.linalg.arrays import Floats
-from privcov.linalg.tiles import symmetrized
+from privcov.linalg.triangle import symmetrized
 
 SMALL = 512
 """Below so many columns a matrix is decomposed before a GPU has seen it."""

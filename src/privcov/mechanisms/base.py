@@ -34,8 +34,7 @@ from privcov.noise.randomness import FirstBit, NoBits, Randomness
 from privcov.privacy import ZCDP, Loss, Neighbours, PureDP
 from privcov.releases.sketch import Sketch
 from privcov.schema.grid import Grid
-from privcov.summing.gram import Gram, upper_of
-from privcov.summing.sealed import Sealed
+from privcov.summing.gram import Gram, Sealed, upper_of
 
 Arithmetic = Literal["exact", "idealized"]
 Upper = NDArray[Any]

@@ -10,7 +10,7 @@ import numpy as np
 
 from privcov.errors import ParameterError
 from privcov.linalg.arrays import Floats
-from privcov.linalg.tiles import symmetrized
+from privcov.linalg.triangle import symmetrized
 from privcov.noise.laws import NoiseLaw
 from privcov.repair.facts import PublicFacts
 from privcov.repair.structure import Structure
