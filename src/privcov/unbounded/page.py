@@ -15,8 +15,17 @@ from privcov.report import tables, words
 from privcov.report.drawing import heat_map, join, tag
 from privcov.report.notebook import card
 from privcov.report.page import using
-from privcov.report.page.elements import Section, facts, figure, listed, number, side_by_side, table, warning
-from privcov.report.page.shell import page
+from privcov.report.page.elements import (
+    Section,
+    facts,
+    figure,
+    listed,
+    number,
+    page,
+    side_by_side,
+    table,
+    warning,
+)
 from privcov.text.aligning import cut
 from privcov.unbounded.estimate import GaussianEstimate
 
