@@ -9,6 +9,7 @@ from fractions import Fraction
 from privcov.errors import ParameterError
 from privcov.mechanisms import MECHANISMS
 from privcov.planning.forecast import Forecast
+from privcov.planning.known import has_law, taken_by_auto
 from privcov.planning.signal import SignalRange
 from privcov.planning.targets import Target
 from privcov.privacy import decimal_text, display
@@ -16,7 +17,7 @@ from privcov.report.colours import place_of
 from privcov.report.drawing import Line, curves
 from privcov.schema import Schema
 from privcov.schema.grid import Grid
-from privcov.web.forecasting import Asked, has_law, known_forecast, taken_by_auto
+from privcov.web.forecasting import Asked, forecast_or_task
 from privcov.web.simulating import Simulator, Task
 
 BUDGETS = ("0.01", "0.02", "0.05", "0.1", "0.2", "0.5", "1", "2", "5", "10")
@@ -60,15 +61,14 @@ def drawn(
     asked: Asked, target: Target, simulator: Simulator, *, width: float = 440
 ) -> tuple[str, tuple[Task, ...]]:
     """Error against the budget for every mechanism as SVG, and what is still being simulated for it."""
-    grid = Grid.of(asked.schema)
     word = "rho" if asked.loss.kind == "zcdp" else "epsilon"
-    taken = taken_by_auto(asked.loss, grid, asked.purpose).mechanism.name
+    taken = taken_by_auto(asked.loss, Grid.of(asked.schema), asked.purpose).mechanism.name
     lines, pending = [], []
     for name in MECHANISMS:
         points = []
         for amount in _budgets(name):
             loss = replace(asked.loss, **{word: Fraction(amount)})  # type: ignore[arg-type]
-            found = known_forecast(asked, name, loss, grid, simulator)
+            found = forecast_or_task(asked, name, loss, simulator)
             if isinstance(found, Forecast):
                 points.append((float(amount), target.error(found, asked.schema, None)))
             elif isinstance(found, Task):
