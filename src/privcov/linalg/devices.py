@@ -1,6 +1,6 @@
 """Where large matrices are multiplied and decomposed: NumPy on this processor, or PyTorch on a GPU.
 
-Sums of rows are the same integers on every device (``summing/gpu``). Decompositions and sampled eigenvectors, which
+Sums of rows are the same integers on every device (``summing/gpu.py``). Decompositions and sampled eigenvectors, which
 only post-processing and idealized mechanisms use, agree to rounding. ``using`` sets the device for those of a block of
 code; ``torch`` is PyTorch on this processor: the same code path, for tests and for machines without a GPU.
 """

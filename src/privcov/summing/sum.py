@@ -29,7 +29,7 @@ from privcov.schema.grid import BLOCK_ROWS, Grid
 from privcov.summing.bounding import Bounding
 from privcov.summing.check import Check, check_arithmetic
 from privcov.summing.engines import AnyFragment, Engine, Local, Progress, Report, Result, gather
-from privcov.summing.gpu.sum import DeviceSum
+from privcov.summing.gpu import DeviceSum
 from privcov.summing.gram import Gram
 from privcov.table import Table
 from privcov.table.blocks import Block
