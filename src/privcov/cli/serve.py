@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from privcov.cli.delivery import passphrase, passphrase_option
 from privcov.cli.output import json_option, note, print_json, say
-from privcov.cli.passphrases import passphrase, passphrase_option
 from privcov.errors import InputError
 
 if TYPE_CHECKING:
