@@ -25,15 +25,7 @@ from privcov.repair.choose import auto
 from privcov.repair.facts import PublicFacts
 from privcov.repair.structure import Structure
 
-__all__ = [
-    "METHODS",
-    "MOST_REHEARSED",
-    "Observed",
-    "PublicFacts",
-    "Structure",
-    "repair",
-    "repair_without_law",
-]
+__all__ = ["METHODS", "MOST_REHEARSED", "Observed", "PublicFacts", "Structure", "repair"]
 
 MOST_REHEARSED = 1_447
 """Columns of a release that is not wide. Beyond, nothing is rehearsed: ``auto`` is ``shrink``, which with so many
