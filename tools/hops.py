@@ -3,6 +3,7 @@
     python tools/hops.py                     # the tree beside this script
     python tools/hops.py --source DIR        # the package in DIR, such as an older checkout's src/privcov
     python tools/hops.py --calls             # with every function that has the row in its hands
+    python tools/hops.py --drawing           # the drawing in CONTRIBUTING
     python tools/hops.py --json
 
 One real release is made of a CSV file, by the path that ``privcov.release`` takes for every table: check, draw,
@@ -28,9 +29,9 @@ released integers. The latter are known from an earlier release, whose randomnes
   about it (how many rows?) and is no hop.
 * A file is **entered** as often as there are hops to it.
 
-The end of the way is the release; that it is handed to whoever asked for it is no hop. The row is in one block:
-in a file of many, each takes the same way. Where polars is installed, CSV files are read through it, and so is
-this one.
+The end of the way is the release: a finished ``Release`` is public, the row is not looked for in one, and that it
+is handed to whoever asked for it is no hop. The row is in one block: in a file of many, each takes the same way.
+Where polars is installed, CSV files are read through it, and so is this one.
 """
 
 from __future__ import annotations
@@ -44,6 +45,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from importlib import import_module
+from itertools import groupby
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -55,6 +57,14 @@ TABLE = "age,income\n" + "50,40\n" * FILLERS + "61.3728,27.1934\n"
 SCHEMA = {"columns": {"age": {"lower": 0, "upper": 100}, "income": {"lower": 0, "upper": 80}}}
 CELLS = (61.3728, 27.1934)
 OUTSIDE = "the caller"
+ROOMS = {
+    "table": "bytes become blocks of cells",
+    "summing": "whole numbers within bounds, and their exact sum",
+    "publish": "the guarded sequence: paid and drawn before a row is read",
+    "mechanisms": "opens the sum and adds the noise",
+    "releases": "the public result with its certificate",
+}
+"""What happens to a row in each room."""
 DEPTH = 5
 """How far inside an argument the row is looked for."""
 
@@ -62,9 +72,11 @@ DEPTH = 5
 class Row:
     """The numbers by which the row is recognized."""
 
-    def __init__(self, numbers: Iterable[float]) -> None:
+    def __init__(self, numbers: Iterable[float], *, end: type | None = None) -> None:
         self.texts = [str(cell) for cell in CELLS]
         self.numbers = {*numbers}
+        self._end = (type, type(None), bool) if end is None else (type, type(None), bool, end)
+        """What does not hold the row: among it the kind of thing with which the way ends."""
 
     def in_any(self, things: Iterable[object]) -> bool:
         """Whether one of them holds the row."""
@@ -74,7 +86,7 @@ class Row:
         import numpy as np
         import pyarrow as pa
 
-        if isinstance(thing, (bool, type, type(None))) or inspect.isroutine(thing):
+        if isinstance(thing, self._end) or inspect.isroutine(thing):
             return False
         if isinstance(thing, str):
             return any(text in thing for text in self.texts)
@@ -233,7 +245,7 @@ def watched(source: Path) -> Way:
             return pc.release(table, schema=schema, loss=loss, randomness=rehearsal(7))
 
         released = make()
-        way = Way(Row([*CELLS, *_on_the_grid(released), *released.upper]))
+        way = Way(Row([*CELLS, *_on_the_grid(released), *released.upper], end=pc.Release))
         sys.setprofile(way)
         try:
             make()
@@ -265,6 +277,17 @@ def _rehearsal(source: Path) -> Callable[[int], Any]:
     return made
 
 
+def drawing(way: Way) -> str:
+    """The files on the way, a line for each room that is entered, with what happens there."""
+    names = [way.hops[0].source, *(step.target for step in way.hops)]
+    lines, words = [], dict(ROOMS)  # of a room that is entered again they are said
+    for room, files in groupby(names, key=lambda name: name.partition(".")[0]):
+        path = " → ".join(name.replace(".", "/") for name in files)
+        lines.append((f"  → {path}" if lines else path, words.pop(room, "")))
+    width = max(len(path) for path, _ in lines)
+    return "\n".join(f"{path:<{width}}   {said}".rstrip() for path, said in lines)
+
+
 def main() -> None:
     """Release, listen, print."""
     parser = argparse.ArgumentParser(
@@ -274,6 +297,7 @@ def main() -> None:
     parser.add_argument(
         "--calls", action="store_true", help="print every function that takes or gives the row"
     )
+    parser.add_argument("--drawing", action="store_true", help="print the way as CONTRIBUTING shows it")
     parser.add_argument("--json", action="store_true", help="print the way as JSON")
     given = parser.parse_args()
     way = watched(given.source)
@@ -287,6 +311,9 @@ def main() -> None:
     }
     if given.json:
         print(json.dumps({**figures, "way": [f"{s.source} → {s.target}" for s in way.hops]}, indent=2))
+        return
+    if given.drawing:
+        print(drawing(way))
         return
     if given.calls:
         for step in way.steps:

@@ -17,7 +17,7 @@ import polars as pl
 from privcov.audit.readers import Rows, bounded_rows, careful_rows
 from privcov.schema import Numeric, Schema
 from privcov.summing.bounding import Bounding
-from privcov.table.lines import LineReader, good_lines
+from privcov.table.csv import LineReader, good_lines
 
 
 def _lines(path: Path) -> tuple[list[str], bytes]:

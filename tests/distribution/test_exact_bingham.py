@@ -16,9 +16,8 @@ from scipy import integrate, special, stats
 
 from privcov.noise.exact import bingham as module
 from privcov.noise.exact import envelope as envelopes
-from privcov.noise.exact.bingham import bingham
+from privcov.noise.exact.bingham import bingham, tuned
 from privcov.noise.exact.envelope import Envelope, Transform
-from privcov.noise.exact.tuning import tuned
 from privcov.noise.randomness import rehearsal
 
 ALARM = 5e-9

@@ -14,7 +14,7 @@ from patience import until
 import privcov as pc
 from privcov.cli import main
 from privcov.report.page import html
-from privcov.web.answers import Given
+from privcov.web.asking import Given
 from privcov.web.places import Directory
 from privcov.web.workbench import Workbench
 

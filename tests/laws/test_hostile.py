@@ -24,7 +24,7 @@ from privcov.schema.dialect import Dialect
 from privcov.table import open_table
 from privcov.text.grammar import printable
 from privcov.unbounded import codec as estimates
-from privcov.unbounded.words import as_text as estimate_text
+from privcov.unbounded.page import as_text as estimate_text
 from privcov.verification.consistency import disagreements
 from privcov_lab.bench import hostile
 

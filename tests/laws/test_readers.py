@@ -30,7 +30,7 @@ import pytest
 from broken_readers import BROKEN
 from patience import PATIENCE
 
-import privcov.table.lines as lines_module
+import privcov.table.csv as csv_module
 import privcov.table.records as records_module
 import privcov.table.sources as sources_module
 from privcov.audit.readers import ROUTES, Layout, audit_reader, bounded_rows, differing, parted_rows
@@ -57,22 +57,22 @@ def schema_of(columns: dict[str, Any], **file: str) -> Schema:
 
 
 def without_polars(path: Path, schema: Schema) -> np.ndarray:
-    kept = lines_module.quick_columns
-    lines_module.quick_columns = lambda *_: None
+    kept = csv_module.quick_columns
+    csv_module.quick_columns = lambda *_: None
     try:
         return bounded_rows(path, schema)
     finally:
-        lines_module.quick_columns = kept
+        csv_module.quick_columns = kept
 
 
 def in_tiny_chunks(path: Path, schema: Schema) -> np.ndarray:
     """Eleven bytes at a time, and runs of twenty tried again: lines begin and end everywhere."""
-    kept = sources_module.CHUNK_BYTES, lines_module.SMALL
-    sources_module.CHUNK_BYTES, lines_module.SMALL = 11, 20
+    kept = sources_module.CHUNK_BYTES, csv_module.SMALL
+    sources_module.CHUNK_BYTES, csv_module.SMALL = 11, 20
     try:
         return bounded_rows(path, schema)
     finally:
-        sources_module.CHUNK_BYTES, lines_module.SMALL = kept
+        sources_module.CHUNK_BYTES, csv_module.SMALL = kept
 
 
 def zstandard(path: Path, schema: Schema) -> np.ndarray:
@@ -471,13 +471,13 @@ def test_a_parser_that_reads_otherwise_is_not_used(tmp_path: Path, monkeypatch: 
         options["parse_options"].quote_char = False
         return real(*given, **options)
 
-    lines_module._parser.cache_clear()
+    csv_module._parser.cache_clear()
     monkeypatch.setattr(pa.csv, "read_csv", careless)
     try:
-        assert lines_module._parser(Dialect()) is records_module.columns_by_rule
+        assert csv_module._parser(Dialect()) is records_module.columns_by_rule
         assert np.array_equal(bounded_rows(path, schema), expected)
     finally:
-        lines_module._parser.cache_clear()
+        csv_module._parser.cache_clear()
 
 
 def test_a_polars_that_accepts_long_lines_is_not_used(monkeypatch: pytest.MonkeyPatch) -> None:

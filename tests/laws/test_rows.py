@@ -16,7 +16,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import privcov.table.lines as lines_module
+import privcov.table.csv as csv_module
 from privcov.schema import Schema
 from privcov.schema.grid import ROW_BITS, Grid
 from privcov.summing.bounding import Bounding
@@ -168,16 +168,16 @@ WIDE = Schema.from_dict(
 @given(st.lists(SHORT_LINE.filter(lambda line: b"\n" not in line and b"\r" not in line), max_size=6))
 @settings(max_examples=200, deadline=None)
 def test_the_quick_reader_of_csv_lines_changes_no_cell(lines: list[bytes]) -> None:
-    quick = lines_module.quick_columns
+    quick = csv_module.quick_columns
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "x.csv")
         path.write_bytes(b"\n".join([b"k,a,b", *lines, b"1,2,3", b""]))
         fast = rows_of(open_table(path, WIDE))
-        lines_module.quick_columns = lambda *_: None
+        csv_module.quick_columns = lambda *_: None
         try:
             assert fast == rows_of(open_table(path, WIDE))
         finally:
-            lines_module.quick_columns = quick
+            csv_module.quick_columns = quick
 
 
 @given(st.lists(st.tuples(NUMERIC_TEXT, NUMERIC_TEXT, st.floats()), min_size=1, max_size=4))

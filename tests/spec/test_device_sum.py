@@ -15,8 +15,8 @@ from privcov.noise.idealized.chain import sample_chain
 from privcov.noise.randomness import rehearsal
 from privcov.repair import METHODS
 from privcov.schema.grid import Grid
+from privcov.summing import gpu as sending
 from privcov.summing.engines import Local, engine_named
-from privcov.summing.gpu import staging as sending
 from privcov.summing.sum import HostSum, sum_rows
 from privcov.table import open_table
 from privcov_lab.bench import device as bench
@@ -26,7 +26,7 @@ pytestmark = pytest.mark.filterwarnings(
     "error"
 )  # PyTorch warns where shapes or memory are not what they seem
 
-from privcov.summing.gpu.sum import DeviceSum, check_device  # noqa: E402 - needs PyTorch
+from privcov.summing.gpu import DeviceSum, check_device  # noqa: E402 - needs PyTorch
 
 TORCH = Device.named("torch")
 DEVICES = [TORCH, *([Device.named("cuda")] if torch.cuda.is_available() else [])]
@@ -94,7 +94,7 @@ def test_the_sum_is_the_same_integers(extra, rows, device):
 def test_a_sum_that_outgrows_one_word_is_carried(monkeypatch):
     schema = pc.Schema.from_dict({"columns": COLUMNS})
     grid = Grid.of(schema)
-    monkeypatch.setattr("privcov.summing.gpu.sum.WORD", 300 * grid.squared_norm_bound)
+    monkeypatch.setattr("privcov.summing.gpu.WORD", 300 * grid.squared_norm_bound)
     here, there = HostSum(schema, grid), DeviceSum(schema, grid, TORCH)
     for start in range(0, 2000, 250):
         block = [np.ascontiguousarray(c) for c in table(2000)[start : start + 250].T]
@@ -272,7 +272,7 @@ def test_a_chain_on_a_device_is_that_of_the_same_words_here(rank, concentration,
 def test_no_matrix_of_a_chain_on_a_device_is_multiplied_here(monkeypatch):
     monkeypatch.setattr(devices, "SMALL", 16)
     for name in ("dsytrd", "dstevd", "dgeqrf", "dorgqr", "dormqr"):
-        monkeypatch.setattr(f"privcov.noise.idealized.carrying.lapack.{name}", None)
+        monkeypatch.setattr(f"privcov.noise.idealized.chain.lapack.{name}", None)
     with devices.using(TORCH):
         vectors, _ = sample_chain(rehearsal(5), spread_out(60), [5.0] * 20, rank=20)
     assert vectors.T @ vectors == pytest.approx(np.eye(20), abs=1e-12)

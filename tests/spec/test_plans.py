@@ -25,8 +25,8 @@ from privcov.schema import Schema
 from privcov.schema.grid import Grid
 from privcov.summing.sum import sum_rows
 from privcov.table import open_table
-from privcov.table.plans.arrow import _check_cast
-from privcov.table.plans.steps import Unlisted
+from privcov.table.lazy import _check_cast
+from privcov.table.plans import Unlisted
 
 duckdb = pytest.importorskip("duckdb")
 A = Schema.from_dict({"columns": {"a": {"lower": 0, "upper": 10}}, "ignore_extra": True})

@@ -20,7 +20,7 @@ from privcov.schema.dialect import Dialect
 from privcov.schema.names import canonical, fault
 from privcov.schema.template import template
 from privcov.table import glance
-from privcov.table.proposing import propose
+from privcov.table.types import propose
 
 ODD = ["größe", "Household Income (USD)", "income>50K", 'say "a"', "back\\slash", "tick`tock", "a[b]", "a.b"]
 ODD += ["last, first", "x = 1 # no", "'single'", "東京都の人口", "שם", "smile😀", "<b>", "n" * 128]

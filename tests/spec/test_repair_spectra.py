@@ -16,8 +16,7 @@ from privcov.noise.laws import LAWS, GaussianEnsemble, NoiseLaw, WishartDifferen
 from privcov.noise.randomness import rehearsal
 from privcov.repair import METHODS, Observed, PublicFacts, repair
 from privcov.repair.facts import truncated_normal_mean
-from privcov.repair.simulation import noise_bank
-from privcov.repair.spectra import non_decreasing, onto_simplex, rotation_invariant
+from privcov.repair.spectra import noise_bank, non_decreasing, onto_simplex, rotation_invariant
 
 LAW = WishartDifference(dimension=5, scale=3.0)
 FACTS = PublicFacts(law=LAW, rows=200, squared_norm_bound=0.7)

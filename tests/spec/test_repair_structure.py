@@ -11,7 +11,7 @@ from privcov.linalg.arrays import Floats
 from privcov.noise.laws import GaussianEnsemble, LaplaceTriangle, NoiseLaw, WishartDifference
 from privcov.noise.randomness import rehearsal
 from privcov.repair import METHODS, Observed, Structure, repair
-from privcov.repair.positive import lift
+from privcov.repair.structure import lift
 
 GROUPS = [[1, 2, 3], [4, 5]]
 ROWS = 400

@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from privcov.linalg import tiles
-from privcov.linalg.tiles import mirror, symmetrized
-from privcov.linalg.triangle import symmetric, upper_of
+from privcov.linalg import triangle
+from privcov.linalg.triangle import mirror, symmetric, symmetrized
+from privcov.summing.gram import upper_of
 
-SIZES = [0, 1, 2, 7, tiles._TILE - 1, tiles._TILE, tiles._TILE + 1, 2 * tiles._TILE + 3]
+SIZES = [0, 1, 2, 7, triangle._TILE - 1, triangle._TILE, triangle._TILE + 1, 2 * triangle._TILE + 3]
 
 
 def made(size: int) -> np.ndarray:

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-import privcov.table.lines as lines_module
+import privcov.table.csv as csv_module
 from privcov.cli import main
 from privcov.schema import Schema
 from privcov.summing.sum import sum_rows
@@ -110,7 +110,7 @@ def differing(one: Counter[tuple[CodeType, int]], other: Counter[tuple[CodeType,
 def test_constant_timing_executes_the_same_instructions_whatever_one_row_holds(
     name: str, packed: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(lines_module, "SMALL", 900)  # several runs
+    monkeypatch.setattr(csv_module, "SMALL", 900)  # several runs
     odd, counted = SHORT[name], []
     for schema in map(constant, schemas(odd)):
         for kind, data in zip(("ordinary", "odd"), lines_of(odd, ROWS), strict=True):

@@ -41,8 +41,7 @@ from privcov.publish import paying
 from privcov.releases import certificate
 from privcov.schema.grid import Grid
 from privcov.summing.engines import AnyFragment, Engine, Local, Work, attempt
-from privcov.summing.gram import Gram
-from privcov.summing.sealed import Sealed
+from privcov.summing.gram import Gram, Sealed
 from privcov.table import Table, open_table
 from privcov.unbounded import entry, estimate, moments
 from privcov_lab.bench import recording

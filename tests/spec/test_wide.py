@@ -15,7 +15,7 @@ import privcov as pc
 from privcov.cli import main
 from privcov.errors import PrivcovError
 from privcov.linalg import triangle
-from privcov.linalg.triangle import diagonal_places, is_wide, symmetric, upper_of
+from privcov.linalg.triangle import diagonal_places, is_wide, symmetric
 from privcov.mechanisms import MECHANISMS
 from privcov.models import perturbation
 from privcov.noise.exact import products, uniforms
@@ -28,7 +28,7 @@ from privcov.releases.documents import to_text
 from privcov.releases.signing import keygen
 from privcov.releases.triangle import Triangle, word_bytes
 from privcov.schema.grid import Grid
-from privcov.summing.gram import Gram
+from privcov.summing.gram import Gram, upper_of
 from privcov.verification.verify import verify
 
 KEY = keygen()

@@ -24,8 +24,7 @@ from privcov.schema import Schema
 from privcov.schema.grid import Grid
 from privcov.summing.engines import AnyFragment, Engine, Local, gather
 from privcov.summing.gram import Gram
-from privcov.summing.sum import sum_fragment, sum_rows
-from privcov.summing.wire import decode_sensitive_sum
+from privcov.summing.sum import decode_sensitive_sum, sum_fragment, sum_rows
 from privcov.table import fragments as plan
 from privcov.table import open_table
 

@@ -24,7 +24,7 @@ import numpy as np
 import pytest
 
 import privcov as pc
-from privcov.web.doorway import doorway
+from privcov.web.server import doorway
 
 pytest.importorskip("starlette", reason="the workbench needs the extra web: starlette and uvicorn")
 pytest.importorskip("uvicorn", reason="the workbench needs the extra web: starlette and uvicorn")

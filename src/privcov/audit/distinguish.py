@@ -3,20 +3,32 @@
 The first half picks a statistic, a threshold and a direction; the second, which had no part in the choice, gives
 Clopper–Pearson bounds on the event's two probabilities. All bounds of one call hold together with probability
 1 − error. Proof: docs/proofs/audit.md.
+
+Exact binomial confidence bounds (Clopper and Pearson 1934), one-sided, on whole arrays.
+
+Each holds with probability at least 1 − error whatever the true probability is, at every sample size; nothing
+is asymptotic. Proof: docs/proofs/audit.md.
+
+Numbers computed from a released matrix that may tell two neighbouring tables apart.
+
+Any function of an output is a fair test: a statistic can miss a leak, never invent one. These are the nominal
+log-likelihood ratios of the additive mechanisms, what spectra give away (supports, leading directions), single
+entries, and the low bits that arithmetic may leave behind.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import betainccinv, betaincinv
 
 from privcov.audit.claims import Claim
-from privcov.audit.confidence import at_least, at_most
 from privcov.audit.neighbours import Pair
 from privcov.audit.sampling import Outputs
-from privcov.audit.statistics import Scores, scores
 from privcov.linalg.arrays import Floats
 
 _NEAR_ZERO = 1e-6
@@ -181,3 +193,86 @@ def loss_histogram(curve: Curve, *, bins: int = 30) -> tuple[Floats, Floats]:
     p, q = np.diff(curve.often[steps]), np.diff(curve.rarely[steps])
     seen = (p > 0) & (q > 0)
     return np.log(p[seen] / q[seen]), p[seen]
+
+
+_SLACK = 1e-9
+"""Far above the relative error of the inverse beta functions; spent away from the audited mechanism's guilt."""
+
+
+def at_least(count: ArrayLike, trials: int, error: float) -> Floats:
+    """A probability that the true one is not below, given ``count`` successes in ``trials``.
+
+    >>> bool(0.0090 < at_least(10, 500, 0.05) < 0.0110)
+    True
+    """
+    k = np.asarray(count, dtype=np.float64)
+    bound = betaincinv(np.maximum(k, 1), trials - k + 1, error) * (1 - _SLACK)
+    return np.where(k > 0, bound, 0.0)
+
+
+def at_most(count: ArrayLike, trials: int, error: float) -> Floats:
+    """A probability that the true one is not above; with no success at all about ln(1/error)/trials.
+
+    >>> bool(0.0059 < at_most(0, 500, 0.05) < 0.0061)
+    True
+    """
+    k = np.asarray(count, dtype=np.float64)
+    bound = betainccinv(k + 1, np.maximum(trials - k, 1), error) * (1 + _SLACK)
+    return np.where(k < trials, np.minimum(bound, 1.0), 1.0)
+
+
+_MOST_ENTRIES = 6
+_MOST_BITS = 16
+
+Scores = dict[str, Floats]
+
+
+def scores(outputs: NDArray[Any], pair: Pair) -> Scores:
+    """Every statistic of outputs (integers of upper triangles, one a row), in units of the squared norm bound."""
+    d, unit = pair.grid.dimension, float(pair.grid.squared_norm_bound)
+    rows, columns = np.triu_indices(d)
+    weights = np.where(rows == columns, 1.0, 2.0)
+    whole = [pair.upper(which).astype(np.float64) / unit for which in (0, 1)]
+    released = outputs.astype(np.float64) / unit
+    change = whole[0] - whole[1]
+    left = [released - truth for truth in whole]  # what the noise would be, were either table the true one
+    trace = released[:, rows == columns].sum(axis=1)
+    along = released @ (weights * change)
+    moved_trace = float(change[rows == columns].sum())
+    found: Scores = {
+        "⟨o, D⟩": along,
+        "⟨o, D⟩ + tr o · tr D": along + moved_trace * trace,
+        "trace": trace,
+        "ℓ1 distance": np.abs(left[1]).sum(1) - np.abs(left[0]).sum(1),
+        "Frobenius distance": np.sqrt(left[1] ** 2 @ weights) - np.sqrt(left[0] ** 2 @ weights),
+    }
+    if d > 1:
+        spectra: list[Any] = [np.linalg.eigvalsh(_full(part, d)) for part in left]
+        found["nuclear distance"] = np.abs(spectra[1]).sum(1) - np.abs(spectra[0]).sum(1)
+        for values, which in zip(spectra, ("C", "C′"), strict=True):
+            found[f"λ_min(o − {which})"] = values[:, 0]
+            found[f"λ_max(o − {which})"] = values[:, -1]
+        # The sign of the largest eigenvalue in size would otherwise decide which end is called leading.
+        leading = np.linalg.eigh(_full(released, d))[1][:, :, -1]
+        found["uᵀDu, u leading"] = ((leading[:, rows] * leading[:, columns]) * weights) @ change
+    moved = np.flatnonzero(np.abs(change) > 1e-6)[:_MOST_ENTRIES]
+    for place in moved if d > 1 else ():
+        found[f"entry {rows[place] + 1},{columns[place] + 1}"] = released[:, place]
+    if np.issubdtype(outputs.dtype, np.integer):
+        found["low bit"] = (outputs[:, moved] & 1).sum(axis=1).astype(np.float64)
+        for side, name in ((0, "C"), (1, "C′")):
+            found[f"trailing zeros of o − {name}"] = _trailing_zeros(outputs - pair.upper(side))
+    return found
+
+
+def _full(upper: Floats, d: int) -> Floats:
+    full = np.empty((len(upper), d, d))
+    rows, columns = np.triu_indices(d)
+    full[:, rows, columns] = full[:, columns, rows] = upper
+    return full
+
+
+def _trailing_zeros(values: NDArray[Any]) -> Floats:
+    """The fewest zero bits that any entry of a row ends in: what noise from a coarse grid leaves."""
+    low = values & (2**_MOST_BITS - 1) | 2**_MOST_BITS
+    return np.asarray(np.log2(low & -low).min(axis=1), dtype=np.float64)

@@ -3,6 +3,8 @@
 L0 replays neighbouring tables and compares what reaches the mechanism; L1 compares noise and vectors with their
 laws; L2 bounds from below how well neighbouring tables can be told apart; L3 looks for repeated noise. A promise
 is refuted when a lower bound is above it. To pass proves nothing: docs/explain/auditing.md.
+
+How each finding reads is said below, in one place.
 """
 
 from __future__ import annotations
@@ -10,23 +12,22 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
 
 from privcov import mechanisms
-from privcov.audit import fit, lines
+from privcov.audit import fit
 from privcov.audit.claims import Delta
-from privcov.audit.distinguish import Curve, tell_apart
+from privcov.audit.distinguish import Bound, Curve, tell_apart
+from privcov.audit.fit import Fit, fit_vectors, overspent, parts, taken
 from privcov.audit.neighbours import schema_of
-from privcov.audit.parallel import gather
-from privcov.audit.parts import overspent, parts, taken
-from privcov.audit.repeats import repeats
-from privcov.audit.replay import Pipeline, replay
+from privcov.audit.repeats import Repeats, repeats
+from privcov.audit.replay import Pipeline, Replay, replay
 from privcov.audit.report import AuditReport, Finding
-from privcov.audit.sampling import Source, stack
+from privcov.audit.sampling import Source, gather, stack
 from privcov.audit.settings import Setting, first_vector, settings
-from privcov.audit.vectors import fit_vectors
 from privcov.errors import ParameterError
 from privcov.mechanisms.base import Mechanism
 from privcov.noise.randomness import kernel
@@ -162,7 +163,7 @@ class _Work:
         self.fit_runs = max(LEAST_RUNS, self.runs // 10)
 
     def level_0(self, pipeline: Pipeline, schema: Any) -> None:
-        self.findings.append(lines.replayed(replay(pipeline, schema=schema, loss=self.loss)))
+        self.findings.append(replayed(replay(pipeline, schema=schema, loss=self.loss)))
 
     def levels_1_and_2(self, *, fitted: bool, told: bool) -> None:
         self.planned = (len(self.settings) if told else 1) * self.runs
@@ -175,7 +176,7 @@ class _Work:
                 )
                 if told:
                     between = any(np.issubdtype(s.dtype, np.floating) for sides in outputs for s in sides)
-                    self.findings.append(lines.on_grid(setting, between))
+                    self.findings.append(on_grid(setting, between))
                     self._tell(setting, outputs, first=place == 0)
                 law = sampler.mechanism.law(loss=sampler.loss, grid=sampler.grid)
                 if fitted and law is not None and sampler.is_additive():
@@ -206,7 +207,7 @@ class _Work:
                 fits += [
                     fit.one_sample(piece.label, law.label, law.take(block), law.cdf) for law in piece.laws
                 ]
-            self.findings.append(lines.shared(overspent(probe)))
+            self.findings.append(shared(overspent(probe)))
         alone = first_vector(self.mechanism, self.loss, self.dimension, source=self.source)
         if alone is not None:
             half = alone.sampler.loss
@@ -214,7 +215,7 @@ class _Work:
                 **{name: amount / 2 for name, amount in half.amounts.items()}, neighbours=half.neighbours
             )
             fits += fit_vectors(alone, claimed, self.fit_runs, processes=self.processes, progress=None)
-        self.findings += [lines.fitted(one, fit.ERROR / len(fits)) for one in fits]
+        self.findings += [fitted(one, fit.ERROR / len(fits)) for one in fits]
 
     def _tell(self, setting: Setting, outputs: list[tuple[Any, Any]], *, first: bool) -> None:
         share = self.error / (len(self.settings) * len(setting.pairs))
@@ -223,16 +224,14 @@ class _Work:
             for pair, (ours, theirs) in zip(setting.pairs, outputs, strict=True)
         ]
         for place in range(len(setting.claims)):
-            self.findings.append(
-                lines.bounded(setting, max((t.bounds[place] for t in told), key=lines.excess))
-            )
-        self.findings.append(lines.supported(setting, max((t.support for t in told), key=lines.excess)))
+            self.findings.append(bounded(setting, max((t.bounds[place] for t in told), key=excess)))
+        self.findings.append(supported(setting, max((t.support for t in told), key=excess)))
         if first:
-            self.curves = [t.curve for t in sorted(told, key=lambda t: -lines.excess(t.bounds[0]))]
+            self.curves = [t.curve for t in sorted(told, key=lambda t: -excess(t.bounds[0]))]
 
     def level_3(self, pipeline: Pipeline, schema: Any, fresh: bool) -> None:
         seen = repeats(pipeline, self.mechanism, schema=schema, loss=self.loss, fresh=fresh)
-        self.findings += [lines.repeated(one) for one in seen]
+        self.findings += [repeated(one) for one in seen]
 
     def _progress(self, count: int) -> None:
         self.done += count
@@ -244,3 +243,88 @@ def _cpu() -> float:
     """CPU seconds of this process and of children that have ended."""
     times = os.times()
     return times.user + times.system + times.children_user + times.children_system
+
+
+def replayed(seen: Replay) -> Finding:
+    return Finding(
+        level="L0 replay",
+        what="input of the mechanism, and everything published beside it",
+        found=f"{seen.pairs} pairs" if seen.violation is None else f"pair {seen.pairs}",
+        allowed="declared",
+        failed=seen.violation is not None,
+        detail=seen.violation or "",
+    )
+
+
+def shared(share: Fraction) -> Finding:
+    return Finding(
+        level="L1 fit",
+        what="shares of the budget add up to",
+        found=f"{float(share):g}",
+        allowed="1",
+        failed=share > 1,
+    )
+
+
+def fitted(one: Fit, threshold: float) -> Finding:
+    return Finding(
+        level="L1 fit",
+        what=f"{one.what} ({one.against}, {one.runs:,})",
+        found=f"p ≤ {one.p_value:.2g}",
+        allowed=f"{threshold:.1g}",
+        failed=one.p_value < threshold,
+        detail=f"distribution functions differ by {one.distance:.3g}",
+    )
+
+
+def on_grid(setting: Setting, between: bool) -> Finding:
+    """Anything between the points of the grid carries the rounding of whatever made it."""
+    return Finding(
+        level="L2 tell apart",
+        setting=setting.label,
+        what="support: every value is on the grid",
+        found="no" if between else "all",
+        allowed="all",
+        failed=between,
+        detail="released numbers lie between the points of the grid" if between else "",
+    )
+
+
+def excess(bound: Bound) -> float:
+    return bound.least - bound.claim.allowed
+
+
+def bounded(setting: Setting, bound: Bound) -> Finding:
+    seen = f"{bound.often:,} against {bound.rarely:,} of {bound.trials:,}"
+    return Finding(
+        level="L2 tell apart",
+        setting=setting.label,
+        what=f"{bound.claim.label}, {bound.pair}",
+        found=f"≥ {bound.least:.3g}",
+        allowed=f"{bound.claim.allowed:.3g}",
+        failed=bound.refutes,
+        detail=f"{bound.event} happened {seen} times",
+    )
+
+
+def supported(setting: Setting, bound: Bound) -> Finding:
+    return Finding(
+        level="L2 tell apart",
+        setting=setting.label,
+        what="support: an event seen on one table only",
+        found=f"{bound.often} : {bound.rarely}",
+        allowed=f"{bound.claim.label} {bound.claim.allowed:.3g}",
+        failed=bound.refutes,
+        detail=f"{bound.event}, {bound.pair}: {bound.claim.label} at least {bound.least:.3g}",
+    )
+
+
+def repeated(seen: Repeats) -> Finding:
+    return Finding(
+        level="L3 repeats",
+        what=f"the same noise twice: {seen.where}",
+        found="repeated" if seen.repeated else f"none in {seen.releases}",
+        allowed="none",
+        failed=seen.repeated,
+        detail="two releases of one table are the same" if seen.repeated else "",
+    )

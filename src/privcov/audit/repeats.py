@@ -15,8 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from privcov.audit.parallel import gather
 from privcov.audit.replay import Pipeline
+from privcov.audit.sampling import gather
 from privcov.mechanisms import MECHANISMS
 from privcov.mechanisms.base import Mechanism
 from privcov.privacy import Loss

@@ -1,7 +1,11 @@
-"""Where a result goes and who pays for it: shared by every command that makes something private to keep."""
+"""Where a result goes, who pays for it and who signs it: shared by every command that makes something to keep.
+
+A passphrase comes from a file or the environment, never the command line, which others can see.
+"""
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -9,13 +13,36 @@ from typing import TYPE_CHECKING, Protocol
 
 import click
 
-from privcov.cli.passphrases import passphrase
+from privcov.errors import ParameterError
 from privcov.publish.ending import orderly, say
 from privcov.text import files
 
 if TYPE_CHECKING:
     from privcov.ledger import Ledger
     from privcov.releases.signing import PrivateKey
+
+
+VARIABLE = "PRIVCOV_KEY_PASSPHRASE"
+
+passphrase_option = click.option(
+    "--passphrase-file",
+    help=f"The file with the passphrase of the private key.  [default: {VARIABLE}, else none]",
+)
+
+
+def passphrase(path: str | None) -> bytes | None:
+    """The passphrase in the file, without its line end, else that of the environment, else none."""
+    from privcov.releases.keyfiles import read_secret
+
+    if path is not None:
+        given = read_secret(path).rstrip(b"\r\n")
+    elif VARIABLE in os.environ:
+        given = os.environb[VARIABLE.encode()] if os.supports_bytes_environ else os.environ[VARIABLE].encode()
+    else:
+        return None
+    if not given:
+        raise ParameterError("E213", "the passphrase is empty.", "Give one, or leave it out altogether.")
+    return given
 
 
 PAID = "The release is paid for and will be finished first. (kill -9 would stop it now, and the payment would be lost.)"

@@ -6,10 +6,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from privcov.cli.delivery import Delivery
+from privcov.cli.delivery import Delivery, passphrase_option
 from privcov.cli.ledger import left_words
 from privcov.cli.output import json_option, note, print_json, say
-from privcov.cli.passphrases import passphrase_option
 
 if TYPE_CHECKING:
     pass
@@ -105,7 +104,7 @@ def command(
     from privcov.privacy import ZCDP
     from privcov.schema.names import split_names
     from privcov.unbounded import estimate_gaussian
-    from privcov.unbounded.words import as_text
+    from privcov.unbounded.page import as_text
 
     delivery = Delivery.of(
         output=output,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import click
 
+from privcov.cli.delivery import passphrase, passphrase_option
 from privcov.cli.output import json_option, note, print_json, say
-from privcov.cli.passphrases import passphrase, passphrase_option
 
 
 @click.command(name="keygen")

@@ -7,11 +7,10 @@ from typing import Any
 
 import click
 
-from privcov.cli.delivery import Delivery
+from privcov.cli.delivery import Delivery, passphrase_option
 from privcov.cli.ledger import left_words
 from privcov.cli.orders import as_order, order_options
 from privcov.cli.output import json_option, note, print_json, reading, say, warn
-from privcov.cli.passphrases import passphrase_option
 
 
 @click.command(name="release")

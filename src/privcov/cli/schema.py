@@ -138,7 +138,7 @@ def explain(
 
     Example: privcov schema explain people.toml --epsilon 1 --rows 4000
     """
-    from privcov.planning.costs import column_costs
+    from privcov.planning.signal import column_costs
     from privcov.report.tables import number, table
     from privcov.schema import Schema
     from privcov.text.aligning import cut

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from privcov.cli.delivery import passphrase, passphrase_option
 from privcov.cli.output import json_option, note, print_json, say
-from privcov.cli.passphrases import passphrase, passphrase_option
 from privcov.errors import InputError
 
 if TYPE_CHECKING:
@@ -52,10 +52,9 @@ def command(
     Example: privcov serve --data people.csv --ledger people.ledger
     """
     from privcov.releases import keyfiles
-    from privcov.web.answers import Given
-    from privcov.web.doorway import doorway, open_browser
+    from privcov.web.asking import Given
     from privcov.web.places import Directory
-    from privcov.web.server import serve
+    from privcov.web.server import doorway, open_browser, serve
     from privcov.web.workbench import Workbench
 
     place = Directory.of(directory)

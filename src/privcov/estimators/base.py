@@ -3,6 +3,8 @@
 scikit-learn's validation refuses a NaN or a cell that is not a number, and some of its messages quote the cell.
 In ``fit`` that would be an error that depends on a person, so only shapes and types are checked there, and such a
 cell is missing: it counts as the middle of its column's bounds, as everywhere in privcov.
+
+Constructor arguments into privcov's values: a loss, and columns with public bounds.
 """
 
 from __future__ import annotations
@@ -15,13 +17,12 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from privcov.errors import InputError, ParameterError, without_reasons
-from privcov.estimators.parameters import columns_of, loss_of
 from privcov.linalg.arrays import Floats
 from privcov.mechanisms.base import Mechanism
-from privcov.privacy import Amount, Neighbours
+from privcov.privacy import ZCDP, Amount, ApproxDP, Loss, Neighbours, PureDP
 from privcov.publish.release import release
 from privcov.releases.release import Release
-from privcov.schema import Numeric, Schema
+from privcov.schema import Column, Numeric, Schema
 from privcov.table.frames import object_cells
 
 TARGET = "y"
@@ -150,3 +151,54 @@ def _numbers(table: NDArray[Any], columns: tuple[Any, ...]) -> Floats:
             return np.asarray(table, dtype=np.float64)
         made = [object_cells(column, table[:, place]) for place, column in enumerate(columns)]
     return np.column_stack(made)
+
+
+def loss_of(
+    *,
+    epsilon: Amount | None,
+    delta: Amount | None,
+    rho: Amount | None,
+    neighbours: Neighbours | str | None,
+) -> Loss:
+    """The one loss that the given numbers name: epsilon; epsilon and delta; or rho.
+
+    >>> print(loss_of(epsilon=1, delta=None, rho=None, neighbours="replace-one"))
+    pure differential privacy, epsilon = 1, replace-one
+    """
+    words = Neighbours.parse(neighbours)
+    if rho is not None and epsilon is None and delta is None:
+        return ZCDP(rho=rho, neighbours=words)
+    if epsilon is not None and rho is None:
+        if delta is None:
+            return PureDP(epsilon=epsilon, neighbours=words)
+        return ApproxDP(epsilon=epsilon, delta=delta, neighbours=words)
+    raise ParameterError(
+        "E262",
+        f"epsilon={epsilon}, delta={delta}, rho={rho} do not define a privacy loss.",
+        "Give epsilon, or epsilon and delta, or rho alone. There is no default.",
+    )
+
+
+def columns_of(word: str, bounds: Any, names: list[str]) -> list[Column]:
+    """One numeric column per name from ``(lower, upper)``, each one number or one number per column.
+
+    >>> [(c.name, c.lower, c.upper) for c in columns_of("bounds", (0, [1, 2]), ["x0", "x1"])]
+    [('x0', 0.0, 1.0), ('x1', 0.0, 2.0)]
+    """
+    if bounds is None:
+        raise ParameterError(
+            "E260",
+            f"{word} was not given.",
+            f"Give {word}=(lower, upper) from public knowledge, never from the data.",
+        )
+    try:
+        lower, upper = bounds
+        ends = [np.broadcast_to(np.asarray(end, dtype=np.float64), len(names)) for end in (lower, upper)]
+    except (TypeError, ValueError):
+        raise ParameterError(
+            "E260",
+            f"{word} must be a pair (lower, upper) of numbers, or of lists of {len(names)} numbers.",
+            "A list holds one number per column, in the order of the columns.",
+        ) from None
+    pairs = zip(names, ends[0].tolist(), ends[1].tolist(), strict=True)
+    return [Numeric(name=name, lower=low, upper=high) for name, low, high in pairs]

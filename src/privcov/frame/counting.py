@@ -24,11 +24,11 @@ from privcov.noise.randomness import Randomness
 from privcov.privacy import ZCDP, PureDP
 from privcov.releases.certificate import Round
 from privcov.schema import Numeric, Schema
-from privcov.summing.bounding import Bounding
+from privcov.summing.bounding import Bounding, part_of
 from privcov.summing.engines import AnyFragment, Engine, Progress, Report, Result, gather
-from privcov.summing.sealed import Sealed
+from privcov.summing.gram import Sealed
 from privcov.table import open_table
-from privcov.table.blocks import Block, part_of
+from privcov.table.blocks import Block
 
 _STEP = 8_192
 Counts = NDArray[np.int64]

@@ -18,7 +18,6 @@ from privcov.schema.grid import Grid
 from privcov.summing.bounding import Bounding
 from privcov.summing.engines import AnyFragment, Engine, Local, Report, Result, gather
 from privcov.table import open_table
-from privcov.table.blocks import part_of
 
 CANDIDATES = 12
 _UNIT = 2**20
@@ -80,7 +79,7 @@ def cut_fragment(
     totals, trace, count = [0] * len(options), 0, 0
     for block in fragment.open(schema).blocks():
         for start in range(0, len(block[0]), 4096):
-            rows = bounding.rows(part_of(block, start, start + 4096))
+            rows = bounding.rows(block, start, start + 4096)
             squares = rows * rows  # whole numbers, summed below 2^53: exact in any order
             squared = squares[:, counted].sum(axis=1)
             trace += int(squares.sum())

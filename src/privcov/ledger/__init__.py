@@ -30,8 +30,7 @@ from privcov.ledger.entries import (
     seal,
     texts,
 )
-from privcov.ledger.history import Broken, History, read_entries, underpriced
-from privcov.ledger.rules import Account
+from privcov.ledger.rules import Account, Broken, History, read_entries, underpriced
 from privcov.ledger.store import Session, Store, store_for
 from privcov.noise.randomness import kernel
 from privcov.privacy import Loss

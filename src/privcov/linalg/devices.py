@@ -1,6 +1,6 @@
 """Where large matrices are multiplied and decomposed: NumPy on this processor, or PyTorch on a GPU.
 
-Sums of rows are the same integers on every device (``summing/gpu``). Decompositions and sampled eigenvectors, which
+Sums of rows are the same integers on every device (``summing/gpu.py``). Decompositions and sampled eigenvectors, which
 only post-processing and idealized mechanisms use, agree to rounding. ``using`` sets the device for those of a block of
 code; ``torch`` is PyTorch on this processor: the same code path, for tests and for machines without a GPU.
 """
@@ -21,7 +21,7 @@ import numpy as np
 
 from privcov.errors import ParameterError
 from privcov.linalg.arrays import Floats
-from privcov.linalg.tiles import symmetrized
+from privcov.linalg.triangle import symmetrized
 
 SMALL = 512
 """Below so many columns a matrix is decomposed before a GPU has seen it."""

@@ -19,8 +19,7 @@ from privcov.noise.laws import NoiseLaw
 from privcov.noise.randomness import Randomness
 from privcov.privacy import ZCDP, ApproxDP, Loss, PureDP
 from privcov.schema.grid import Grid
-from privcov.summing.gram import Gram
-from privcov.summing.sealed import Sealed
+from privcov.summing.gram import Gram, Sealed
 
 FAILURE = 0.1
 """β of the bounds that guide the choices; it tunes them and no guarantee."""

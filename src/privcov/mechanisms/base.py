@@ -28,14 +28,13 @@ from numpy.typing import NDArray
 
 from privcov.accounting import pure_to_zcdp
 from privcov.errors import InternalError, ParameterError
-from privcov.linalg.triangle import is_wide, upper_of
+from privcov.linalg.triangle import is_wide
 from privcov.noise.laws import NoiseLaw
 from privcov.noise.randomness import FirstBit, NoBits, Randomness
 from privcov.privacy import ZCDP, Loss, Neighbours, PureDP
 from privcov.releases.sketch import Sketch
 from privcov.schema.grid import Grid
-from privcov.summing.gram import Gram
-from privcov.summing.sealed import Sealed
+from privcov.summing.gram import Gram, Sealed, upper_of
 
 Arithmetic = Literal["exact", "idealized"]
 Upper = NDArray[Any]

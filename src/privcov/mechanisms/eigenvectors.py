@@ -13,7 +13,7 @@ from privcov.mechanisms.base import DataDrivenMechanism, Draw, Upper
 from privcov.mechanisms.budget import Budget
 from privcov.mechanisms.sensitivity import Sensitivity
 from privcov.mechanisms.spectral import SPECTRAL
-from privcov.noise.exact.acceptance import proposals_needed
+from privcov.noise.exact.envelope import proposals_needed
 from privcov.noise.randomness import Randomness
 from privcov.privacy import ApproxDP, Loss
 from privcov.schema.grid import Grid

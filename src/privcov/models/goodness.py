@@ -8,8 +8,7 @@ import numpy as np
 from scipy.special import fdtrc
 
 from privcov.linalg.arrays import Floats
-from privcov.models.bootstrap import Bootstrap
-from privcov.models.inference import Height, Uncertainty, lowest
+from privcov.models.inference import Bootstrap, Height, Uncertainty, lowest
 from privcov.models.moments import Moments
 
 _POINTS = 4001

@@ -8,11 +8,15 @@ S(b) = s²M + Cov(N ζ) with ζ = (−b, 1): sampling, plus the released noise N
   reject. It never inverts M, and where the data cannot say it returns the whole line.
 
 Assumes homoscedastic errors and values within the declared bounds; see docs/explain/regression.md.
+
+The sweep operator: a moment matrix becomes coefficients, an inverse and a residual sum in one pass.
+
+The parametric bootstrap: redraw sampling and privacy noise around the fit, from public facts alone.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -21,9 +25,11 @@ from scipy.linalg import cho_factor, cho_solve
 from scipy.optimize import brentq
 from scipy.special import stdtrit
 
+from privcov.errors import ParameterError
 from privcov.linalg.arrays import Floats
 from privcov.models.moments import Moments
-from privcov.models.sweep import Swept
+from privcov.noise.laws import NoiseLaw
+from privcov.noise.randomness import rehearsal
 
 Height = tuple[float, Floats, Floats]
 """A value, its gradient and its second derivatives."""
@@ -243,3 +249,108 @@ def lowest(value: Callable[[Floats], Height], start: Floats) -> float:
             break
         place, (height, slope, curve) = place + step, reached
     return height
+
+
+_TOLERANCE = 1e-10  # of a column's own sum of squares: what rounding can leave of a pivot that should be zero
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Swept:
+    """Coefficients b = M⁻¹m, the inverse M⁻¹, the residual sum of squares, and each column's pivot."""
+
+    coefficients: Floats
+    inverse: Floats
+    residual: float
+    pivots: Floats
+
+
+def sweep(matrix: Floats, names: Sequence[str]) -> Swept:
+    """Sweep every column but the last, which is the target.
+
+    A pivot is what a column has left after the columns before it. Guarantee: a pivot that is zero up to
+    rounding raises an error that names the column and those it is made of; a negative one, which only noise
+    can make, is swept like any other.
+
+    >>> swept = sweep(np.array([[4.0, 2.0, 6.0], [2.0, 2.0, 4.0], [6.0, 4.0, 11.0]]), ["(Intercept)", "age"])
+    >>> swept.coefficients, swept.residual
+    (array([1., 1.]), 1.0)
+    """
+    work, k = np.array(matrix, dtype=np.float64), len(matrix) - 1
+    original, pivots = np.diag(matrix).copy(), np.empty(k)
+    for j in range(k):
+        pivot = work[j, j]
+        if not abs(pivot) > _TOLERANCE * abs(original[j]):
+            raise _singular(work[:j, j] * np.sqrt(np.abs(original[:j])), j, names, abs(original[j]))
+        pivots[j] = pivot
+        row = work[j] / pivot
+        column = work[:, j].copy()
+        work -= np.outer(column, row)
+        work[j], work[:, j] = row, -column / pivot
+        work[j, j] = 1 / pivot
+    return Swept(
+        coefficients=work[:k, k].copy(),
+        inverse=(work[:k, :k] + work[:k, :k].T) / 2,
+        residual=float(work[k, k]),
+        pivots=pivots,
+    )
+
+
+def _singular(shares: Floats, j: int, names: Sequence[str], size: float) -> ParameterError:
+    """Column j in terms of the columns before it: those with a share worth naming."""
+    others = [name for name, share in zip(names, shares, strict=False) if abs(share) > 1e-6 * np.sqrt(size)]
+    made = f"is made of {', '.join(others)}" if others else "has no values"
+    return ParameterError(
+        "E236", f"the design is singular: column {names[j]} {made}.", f"Leave {names[j]} out of the formula."
+    )
+
+
+_SEED = 20220704
+_MOST_DRAWS, _FEWEST_DRAWS, _WORK = 2000, 400, 2 * 10**8
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Bootstrap:
+    """Deviations b* − b̂ of redrawn working coefficients from the fit, one line per draw."""
+
+    deviations: Floats
+
+    @classmethod
+    def of(cls, uncertainty: Uncertainty, law: NoiseLaw, places: Sequence[int]) -> Bootstrap:
+        """b* = (Q + N*)⁻¹ (Q b̂ + n* + s Q^½ g): Q the design, N* and n* new noise of the same law, g normal.
+
+        Assumes that the design stands clear of the noise; eigenvalues of M below one standard deviation of it
+        are raised to that. The draws come from a fixed seed and never meet data: this is post-processing.
+        """
+        moments, source = uncertainty.moments, rehearsal(_SEED)
+        assert moments.noise is not None, "a law was given, so the moments know their noise"
+        noise, k = moments.noise, moments.size
+        values, vectors = np.linalg.eigh(moments.design)
+        values = np.maximum(values, np.sqrt(noise.variances.max()))
+        design = (vectors * values) @ vectors.T
+        root = (vectors * np.sqrt(values)) @ vectors.T * np.sqrt(uncertainty.residual_variance)
+        centre = design @ uncertainty.swept.coefficients
+        draws = max(_FEWEST_DRAWS, min(_MOST_DRAWS, _WORK // law.dimension**2))
+        shown = noise.variances > 0
+        found = np.empty((draws, k))
+        for i in range(draws):
+            drawn = np.where(shown, law.simulate(source)[np.ix_(places, places)], 0.0)
+            mixed = noise.mixing @ drawn @ noise.mixing.T
+            right = centre + mixed[:k, k] + root @ source.normals(k)
+            found[i] = np.linalg.solve(design + mixed[:k, :k], right)
+        return cls(deviations=found - uncertainty.swept.coefficients)
+
+    def interval(self, functional: Floats, level: float) -> tuple[float, float]:
+        """What to add to the estimate for the basic bootstrap interval of functional·b."""
+        low, high = np.quantile(self.deviations @ functional, [0.5 - level / 2, 0.5 + level / 2])
+        return -float(high), -float(low)
+
+    def tail(self, functional: Floats, distance: float) -> float:
+        """The chance of a deviation as large as ``distance`` either way, counted among the draws."""
+        larger = int((np.abs(self.deviations @ functional) >= abs(distance)).sum())
+        return (1 + larger) / (1 + len(self.deviations))
+
+    def tail_squared(self, precision: Floats, columns: slice, size: float) -> float:
+        """The chance of a squared deviation, weighed by ``precision``, as large as ``size``."""
+        part = self.deviations[:, columns]
+        larger = int((np.einsum("ij,jk,ik->i", part, precision, part) >= size).sum())
+        return (1 + larger) / (1 + len(self.deviations))

@@ -15,12 +15,10 @@ from scipy.special import stdtr
 from privcov.errors import ParameterError
 from privcov.linalg.arrays import Floats
 from privcov.models import goodness
-from privcov.models.bootstrap import Bootstrap
 from privcov.models.formula import Formula
 from privcov.models.goodness import FTest
-from privcov.models.inference import Uncertainty, critical_value, score_interval
+from privcov.models.inference import Bootstrap, Swept, Uncertainty, critical_value, score_interval, sweep
 from privcov.models.moments import Moments
-from privcov.models.sweep import Swept, sweep
 from privcov.releases.release import Release
 from privcov.text.display import Shown
 

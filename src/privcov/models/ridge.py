@@ -19,8 +19,7 @@ import numpy as np
 from privcov.errors import ParameterError
 from privcov.linalg.arrays import Floats
 from privcov.models import perturbation, selection
-from privcov.models.penalty import Choice, choose
-from privcov.models.ridge_problem import Problem
+from privcov.models.ridge_problem import Choice, Problem, choose
 from privcov.models.summary import REHEARSAL
 from privcov.releases.release import Release
 from privcov.text.display import Shown

@@ -19,7 +19,7 @@ import numpy as np
 from privcov.errors import ParameterError
 from privcov.linalg.arrays import Floats
 from privcov.mechanisms.base import Mechanism
-from privcov.mechanisms.simulation import simulated_differences
+from privcov.mechanisms.predicted import simulated_differences
 from privcov.noise.laws import NoiseLaw
 from privcov.noise.randomness import rehearsal
 from privcov.planning.cache import known, remembered

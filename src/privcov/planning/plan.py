@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -259,14 +259,36 @@ def plan(
         one: forecast(one.mechanism, loss=one.loss, grid=grid, rows=rows, spectrum=spectrum, step=step)
         for one in able
     }
+    return plan_of(
+        schema,
+        rows=rows,
+        loss=loss,
+        purpose=wanted,
+        forecasts=made.values(),
+        refusals=refused,
+        choice=made[taken],
+    )
+
+
+def plan_of(
+    schema: Schema,
+    *,
+    rows: int,
+    loss: Loss,
+    purpose: str | Purpose,
+    forecasts: Iterable[Forecast],
+    refusals: Iterable[Refusal],
+    choice: Forecast,
+) -> Plan:
+    """A plan of forecasts in any order, the choice among them: the best first, with the public range of the matrix."""
     return Plan(
         schema=schema,
         rows=rows,
         loss=loss,
-        purpose=wanted,
-        forecasts=tuple(sorted(made.values(), key=lambda one: one.frobenius.mean)),
-        refusals=tuple(refused),
-        choice=made[taken],
+        purpose=Purpose.parse(purpose),
+        forecasts=tuple(sorted(forecasts, key=lambda one: one.frobenius.mean)),
+        refusals=tuple(refusals),
+        choice=choice,
         signal=SignalRange.of(schema),
     )
 

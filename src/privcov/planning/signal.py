@@ -3,6 +3,10 @@
 Rows of squared norm at most R² have ‖Σ zzᵀ‖_F / n of at most R² (all rows along one line) and, if they use that
 norm and spread evenly, of R²/√d. An intercept is known, so the range is that of what is not known: with S what
 the other columns may contribute, from S/√p to √(S² + 2S).
+
+What the bounds of a schema cost: how columns become a row norm, and what each width means in noise.
+
+Public facts only: the noise of a release depends on the schema and the loss, never on the data.
 """
 
 from __future__ import annotations
@@ -11,7 +15,10 @@ import math
 from dataclasses import dataclass
 from typing import Literal
 
-from privcov.schema import Schema
+from privcov.planning.candidates import choose
+from privcov.privacy import Loss
+from privcov.schema import Column, Numeric, Schema
+from privcov.schema.grid import Grid
 
 Verdict = Literal["useful", "marginal", "worse than publishing zeros"]
 
@@ -48,3 +55,64 @@ class SignalRange:
         if error <= self.low / 2:
             return "useful"
         return "marginal" if error < self.middle else "worse than publishing zeros"
+
+
+@dataclass(frozen=True, kw_only=True)
+class ColumnCost:
+    """One declared column: its share of the squared row norm, and what its bounds do to the noise."""
+
+    name: str
+    bounds: str
+    squared_norm: float
+    noise_without: float
+    """What the noise on every entry would fall to without this column, through the row norm alone."""
+    sum_noise: float | None
+    """Standard deviation of the noise on the sum of the column in original units; None without a loss."""
+
+
+def column_costs(schema: Schema, *, loss: Loss | None = None) -> list[ColumnCost]:
+    """The price of every column, in schema order.
+
+    >>> schema = Schema.from_dict({"columns": {"age": {"lower": 0, "upper": 100}, "kids": {"lower": 0, "upper": 10}}})
+    >>> [(c.name, c.squared_norm, round(c.noise_without, 2)) for c in column_costs(schema)]
+    [('age', 1, 0.67), ('kids', 1, 0.67)]
+    """
+    squared = float(schema.squared_norm_bound)
+    entry = None if loss is None else _entry_noise(schema, loss)
+    # With a declared row norm the columns share it, and leaving one out saves nothing by itself.
+    shared = schema.row_norm_bound is not None
+    return [
+        ColumnCost(
+            name=column.name,
+            bounds=_bounds(column),
+            squared_norm=(own := _squared_norm(column)),
+            noise_without=1.0 if shared else (squared - own) / squared,
+            sum_noise=None if entry is None else entry * _unit(column),
+        )
+        for column in schema.columns
+    ]
+
+
+def _bounds(column: Column) -> str:
+    more = " or missing" if column.indicator else ""
+    if isinstance(column, Numeric):
+        return f"[{column.lower:g}, {column.upper:g}]{more}"
+    return f"{len(column.levels)} levels{more}"
+
+
+def _squared_norm(column: Column) -> float:
+    """What it may add to the squared norm of a row."""
+    return column.reach**2 if isinstance(column, Numeric) and column.reach != 1 else 1
+
+
+def _unit(column: Column) -> float:
+    """What one scaled unit is worth in the column's own."""
+    return column.half_width / column.reach if isinstance(column, Numeric) else 1.0
+
+
+def _entry_noise(schema: Schema, loss: Loss) -> float | None:
+    """Standard deviation of the noise between the intercept and a column, in scaled units."""
+    grid = Grid.of(schema)
+    taken = choose(loss=loss, grid=grid)
+    law = taken.mechanism.law(loss=taken.loss, grid=grid)
+    return None if law is None else math.sqrt(law.offdiagonal_variance)

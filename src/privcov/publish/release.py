@@ -186,13 +186,15 @@ def release(
             ),
         )
 
+    def carry_out(bill: Bill, noise: Draw, fitted: Fitted) -> Release:
+        return certify(read(bill, noise, fitted), bill.created)
+
     return guarded(
         ready.order,
         ledger=ledger,
         randomness=source,
         draw=draw,
-        read=read,
-        certify=certify,
+        read=carry_out,
         document=Release.to_dict,
         deliver=deliver,
     )

@@ -35,10 +35,11 @@ def private_row_norm(
     taken = choose(loss=loss, grid=Grid.of(schema))
     choice, source = NormChoice.of(taken.loss, share=share), kernel()
 
-    def read(_: Bill) -> Schema:
-        return choose_row_norm(
+    def read(_: Bill) -> ChosenNorm:
+        picked = choose_row_norm(
             data, schema=schema, choice=choice, mechanism=taken.mechanism, randomness=source
         )
+        return ChosenNorm(schema=picked, price=choice.price, rest=choice.rest)
 
     return guarded(
         partial(order_for_norm, data, schema=schema, choice=choice),
@@ -46,6 +47,5 @@ def private_row_norm(
         randomness=source,
         draw=lambda: (),
         read=read,
-        certify=lambda picked, _: ChosenNorm(schema=picked, price=choice.price, rest=choice.rest),
         document=lambda made: {"squared_row_norm_bound": str(made.schema.squared_norm_bound)},
     )

@@ -18,7 +18,6 @@ from privcov.noise.randomness import Randomness
 from privcov.publish.paying import Bill, pay
 
 Secrets = TypeVarTuple("Secrets")
-Found = TypeVar("Found")
 Made = TypeVar("Made")
 
 
@@ -28,8 +27,7 @@ def guarded(
     ledger: str | Path | Ledger | None,
     randomness: Randomness,
     draw: Callable[[], tuple[*Secrets]],
-    read: Callable[[Bill, *Secrets], Found],
-    certify: Callable[[Found, str], Made],
+    read: Callable[[Bill, *Secrets], Made],
     document: Callable[[Made], Mapping[str, Any]],
     deliver: Callable[[Made], object] | None = None,
 ) -> Made:
@@ -46,9 +44,8 @@ def guarded(
     draw
         Draws what can be drawn before the rows are read. What it returns stands in no frame but ``read``'s.
     read
-        Reads the rows and adds the noise; tells the bill which table it saw. What it returns is private.
-    certify
-        Makes the public result of what was found, and of the time of the order.
+        Reads the rows, adds the noise and certifies: makes the public result, which is all that leaves it. It tells
+        the bill which table it saw, and has the time of the order from it.
     document
         The result as the values of its file; the ledger records their digest.
     deliver
@@ -60,7 +57,7 @@ def guarded(
         The public result.
     """
     bill = pay(ledger, order, randomness=randomness)
-    made = certify(without_reasons(read, bill, *draw()), bill.created)
+    made = without_reasons(read, bill, *draw())
     if deliver is not None:
         deliver(made)
     bill.delivered(lambda: document(made))

@@ -26,8 +26,7 @@ from privcov.releases.documents import to_text
 from privcov.releases.signing import PrivateKey, PublicKey
 from privcov.releases.sketch import Sketch, ridge_of
 from privcov.releases.triangle import Triangle
-from privcov.repair import MOST_REHEARSED, Observed, Structure, repair
-from privcov.repair.lawless import repair_without_law
+from privcov.repair import MOST_REHEARSED, Observed, Structure, repair, repair_without_law
 from privcov.schema import Categorical, Schema
 from privcov.schema.grid import Grid
 from privcov.text import files

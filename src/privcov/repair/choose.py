@@ -20,7 +20,7 @@ from privcov.linalg.arrays import Floats
 from privcov.linalg.devices import eigh
 from privcov.repair import spectra as repairs
 from privcov.repair.facts import PublicFacts
-from privcov.repair.simulation import noise_bank
+from privcov.repair.spectra import noise_bank
 
 CANDIDATES: dict[str, Callable[[Floats, PublicFacts], Floats]] = {
     "believed": repairs.believed,

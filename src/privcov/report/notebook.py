@@ -12,10 +12,9 @@ from privcov.releases.certificate import Certificate, proof_address
 from privcov.releases.release import Release
 from privcov.report import words
 from privcov.report.drawing import Estimate, Line, Markup, coefficients, curves, heat_map, tag
-from privcov.report.page.components import loadings_figure, spectrum_figure, variances
 from privcov.report.page.elements import facts, figure, number, side_by_side, table, warning
 from privcov.report.page.matrix import correlation_figure
-from privcov.report.page.models import model
+from privcov.report.page.models import loadings_figure, model, spectrum_figure, variances
 from privcov.report.page.promise import amounts, misread
 from privcov.report.summary import signal
 from privcov.report.view import View

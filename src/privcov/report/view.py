@@ -2,10 +2,18 @@
 
 A wide release (``releases/triangle.py``) is too large to repair or to draw for the sake of a page, so its page shows a
 corner of it, raw, and says so.
+
+How large the noise is on what people read: means, covariances, correlations; to first order, before repair.
+
+With centred sums C = M − n·μμᵀ of the scaled rows, noise N on the released M moves them by
+N_ij − μ_j N_0i − μ_i N_0j + (μ_i μ_j − C_ij/n) N_00. Variances follow, because entries of the noise are uncorrelated
+but for the diagonal (``EntryNoise``), and entries that the schema fixes carry none. Repair uses the same facts to come
+nearer than this; how much nearer depends on the matrix.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -13,9 +21,10 @@ import numpy as np
 
 from privcov.linalg.arrays import Floats
 from privcov.linalg.triangle import diagonal_places
+from privcov.models.moments import EntryNoise
+from privcov.noise.laws import NoiseLaw
 from privcov.releases.release import Release
 from privcov.releases.triangle import Triangle
-from privcov.report.sizes import NoiseSizes, noise_sizes
 from privcov.schema import Feature
 from privcov.schema.grid import Grid
 
@@ -125,3 +134,98 @@ def _corner(release: Release, upper: Triangle) -> Floats:
     for i, start in enumerate(diagonal_places(d)[:size].tolist()):
         made[i, i:] = [unit * value for value in upper[start : start + size - i]]
     return made + np.triu(made, 1).T
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class NoiseSizes:
+    """Standard deviations that noise alone puts on each number, for every column but the intercept."""
+
+    mean: Floats | None
+    """Original units; None without an intercept."""
+    covariance: Floats
+    """Of covariances; without an intercept, of mean products. In original units, where products have them."""
+    correlation: Floats
+    """NaN where a column has no variance; without an intercept, of correlations about zero."""
+
+
+def noise_sizes(
+    moment: Floats,
+    *,
+    law: NoiseLaw,
+    features: Sequence[Feature],
+    count: float,
+    known: Iterable[Sequence[int]] = (),
+) -> NoiseSizes:
+    """The sizes for a scaled moment matrix of these features; entries in ``known`` are public and carry no noise.
+
+    >>> from privcov.noise.laws import GaussianEnsemble
+    >>> features = [Feature(name="1", kind="intercept"), Feature(name="age", kind="numeric", half_width=50.0)]
+    >>> moment = np.array([[1000.0, 0.0], [0.0, 250.0]])
+    >>> noise_sizes(moment, law=GaussianEnsemble(dimension=2, scale=10.0), features=features, count=1000).mean.round(3)
+    array([0.354])
+    """
+    d, intercept = len(moment), features[0].kind == "intercept"
+    fixed = [(int(i), int(j)) for i, j in known]
+    noise = EntryNoise.of(law, places=list(range(d)), known=fixed, mixing=np.eye(d))
+    columns = features[int(intercept) :]
+    has_units = intercept or not any(feature.middle for feature in columns)
+    widths = np.array([feature.unit if has_units else 1.0 for feature in columns])
+    if intercept:
+        mu = moment[0, 1:] / count
+        centred = moment[1:, 1:] - count * np.outer(mu, mu)
+        edge, corner, inner = noise.variances[0, 1:], float(noise.variances[0, 0]), noise.variances[1:, 1:]
+    else:
+        mu, centred = np.zeros(d), moment
+        edge, corner, inner = np.zeros(d), 0.0, noise.variances
+    parts = _Parts(
+        mu=mu, centred=centred, edge=edge, corner=corner, inner=inner, shared=noise.shared, count=count
+    )
+    return NoiseSizes(
+        mean=np.sqrt(edge + mu**2 * corner) / count * widths if intercept else None,
+        covariance=np.sqrt(parts.covariance()) / count * np.outer(widths, widths),
+        correlation=np.sqrt(parts.correlation()),
+    )
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class _Parts:
+    """Means, centred sums, and the variances of noise on the intercept's row (``edge``), entry and the rest."""
+
+    mu: Floats
+    centred: Floats
+    edge: Floats
+    corner: float
+    inner: Floats
+    shared: float
+    count: float
+
+    def covariance(self) -> Floats:
+        """The variance of noise on each centred sum."""
+        mu, middle = self.mu, np.outer(self.mu, self.mu) - self.centred / self.count
+        cross = np.outer(self.edge, mu**2)
+        variance = self.inner + cross + cross.T + middle**2 * self.corner
+        own = np.diag(self.inner) + 4 * mu**2 * self.edge + np.diag(middle) ** 2 * self.corner
+        own = own + 2 * np.diag(middle) * self.shared * (np.diag(self.inner) > 0) * (self.corner > 0)
+        np.fill_diagonal(variance, own)
+        return np.asarray(np.maximum(variance, 0.0))
+
+    def correlation(self) -> Floats:
+        """The variance of noise on each correlation; zero on the diagonal, which is one whatever the noise."""
+        squares = np.diag(self.centred)
+        fine = squares > 1e-12 * max(1.0, float(squares.max(initial=0.0)))
+        s = np.where(fine, np.sqrt(np.abs(squares)), np.nan)
+        r = np.clip(self.centred / np.outer(s, s), -1.0, 1.0)
+        lean = self.mu / s
+        # How much each entry of the noise moves a correlation: N_ij, N_ii (and N_jj), N_0i (and N_0j), N_00.
+        across = 1 / np.outer(s, s)
+        here = -r / (2 * s**2)[:, None]
+        along = (r * lean[:, None] - lean[None, :]) / s[:, None]
+        base = np.outer(lean, lean) - r / 2 * (lean[:, None] ** 2 + lean[None, :] ** 2)
+        own, noisy = np.diag(self.inner)[:, None], (np.diag(self.inner) > 0)[:, None]
+        variance = across**2 * self.inner + here**2 * own + (here**2 * own).T
+        variance = variance + along**2 * self.edge[:, None] + (along**2 * self.edge[:, None]).T
+        variance = variance + base**2 * self.corner
+        pairs = here * here.T * noisy * noisy.T + (here * noisy + (here * noisy).T) * base * (self.corner > 0)
+        variance = np.maximum(variance + 2 * self.shared * pairs, 0.0)
+        np.fill_diagonal(variance, 0.0)
+        return np.asarray(variance)

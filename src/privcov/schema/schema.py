@@ -25,7 +25,6 @@ from typing import Any, Literal
 
 from privcov.errors import InputError, ParameterError
 from privcov.privacy import decimal_text, exact
-from privcov.schema import numerals
 from privcov.schema.columns import (
     Categorical,
     Code,
@@ -35,6 +34,7 @@ from privcov.schema.columns import (
     Level,
     Numeric,
     missing_codes,
+    number,
 )
 from privcov.schema.dialect import RFC_4180, Dialect
 from privcov.schema.names import INTERCEPT, toml_key, toml_text
@@ -167,7 +167,7 @@ class Schema:
         """Refuse a text that is one number in this schema and another, or none, in the file it describes."""
         levels = column.levels if isinstance(column, Categorical) and column.numbers is not None else ()
         for text in (*levels, *(column.missing_values or ())):
-            if isinstance(text, str) and numerals.number(text) != numerals.number(text, self.file):
+            if isinstance(text, str) and number(text) != number(text, self.file):
                 raise InputError(
                     "E143",
                     f"column {column.name}: {text!r} is not the same number with the marks that [file] declares.",
@@ -391,11 +391,11 @@ class Schema:
             raise InputError("E119", f"cannot read the schema {path}: {reason.strerror}.") from None
         except UnicodeDecodeError:
             raise InputError("E105", f"the schema {path} is not UTF-8 text.") from None
-        for number, line in enumerate(text.splitlines(), 1):
+        for place, line in enumerate(text.splitlines(), 1):
             if blank := _BLANK.match(line):
                 raise ParameterError(
                     "E206",
-                    f"{path}, line {number}: {blank[1]} is still blank.",
+                    f"{path}, line {place}: {blank[1]} is still blank.",
                     "Fill it from public knowledge, never from the data.",
                 )
         try:

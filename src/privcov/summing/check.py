@@ -21,19 +21,20 @@ from privcov.summing.gram import Gram
 
 
 class Check:
-    """Sees the rows that a sum is made of, and then whether the sum is theirs.
+    """Sees the rows that a sum is made of; ``Gram.agrees_with`` then tells whether the sum is theirs.
 
     >>> gram, check = Gram(Grid(dimension=2, exponent=20, squared_norm_bound=2**40)), Check(2)
     >>> rows = np.array([[3.0, 4.0], [0.0, 1.0]])
     >>> gram.add(rows)
     >>> check.saw(rows)
-    >>> check.passes(gram)
+    >>> gram.agrees_with(check.weights, check.expected)
     True
     """
 
     def __init__(self, dimension: int) -> None:
         self.weights: NDArray[np.int32] = kernel().words((dimension + 1) // 2).view(np.int32)[:dimension]
-        self._expected: NDArray[np.int32] = np.zeros(dimension, dtype=np.int32)
+        self.expected: NDArray[np.int32] = np.zeros(dimension, dtype=np.int32)
+        """Σ q(q·v) of the rows seen so far, with the weights as v: what the sum times the weights must be."""
         self._room: NDArray[np.int32] = np.empty(0, dtype=np.int32)
 
     def saw(self, rows: Floats) -> None:
@@ -44,15 +45,11 @@ class Check:
         np.copyto(
             whole, rows.T, casting="unsafe"
         )  # |q| ≤ 2^20; sums and products wrap around, which is meant
-        self._expected += np.einsum("ij,j->i", whole, np.einsum("ij,i->j", whole, self.weights))
+        self.expected += np.einsum("ij,j->i", whole, np.einsum("ij,i->j", whole, self.weights))
 
     def expect(self, expected: NDArray[np.int64]) -> None:
         """Take what another device saw: Σ q(q·v), of which the lower 32 bits count."""
-        self._expected = expected.astype(np.uint32).view(np.int32)
-
-    def passes(self, gram: Gram) -> bool:
-        """Whether the sum can be that of the rows seen."""
-        return gram.agrees_with(self.weights, self._expected)
+        self.expected = expected.astype(np.uint32).view(np.int32)
 
 
 @cache
@@ -63,7 +60,7 @@ def check_arithmetic() -> bool:
     gram, check = Gram(grid), Check(grid.dimension)
     gram.add(rows)
     check.saw(rows)
-    if list(gram.reveal_to_mechanism()) != expected or not check.passes(gram):
+    if list(gram.reveal_to_mechanism()) != expected or not gram.agrees_with(check.weights, check.expected):
         raise InternalError()
     return True
 

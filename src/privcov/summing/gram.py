@@ -3,21 +3,46 @@
 Blocks are multiplied in float64, where every partial sum is a whole number below 2^53 and therefore exact in
 any order; blocks are added in int64, and carried into a second int64 word before that could overflow. The
 sum is the same bits for every order, batching, thread and engine. Proof: docs/proofs/exact-gram.md.
+
+Things that tell about people if they are seen: they never print, copy, compare or become an array.
+
+A debugger, a log line and a service that records the variables of a failed program all ask an object for its text.
+Two kinds are sealed: the exact sum of rows, here, and a mechanism's draw (``mechanisms/base.py``), which
+together with the release is the exact sum. What each of them says is in ``_refusal``.
 """
 
 from __future__ import annotations
 
 import hmac
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, ClassVar, Never
 
 import numpy as np
 from numpy.typing import NDArray
 
 from privcov.linalg.arrays import Floats
-from privcov.linalg.triangle import is_wide, symmetric, upper_of
+from privcov.linalg.triangle import is_wide, symmetric
 from privcov.schema.grid import BLOCK_ROWS, Grid
-from privcov.summing.sealed import Sealed
+
+
+def _refuse(self: Sealed, *_: object, **__: object) -> Never:
+    raise TypeError(self._refusal)
+
+
+class Sealed:
+    """Refuses ``repr``, ``==``, pickle, ``copy`` and NumPy's conversions."""
+
+    __slots__ = ()
+
+    _refusal: ClassVar[str]
+
+    __repr__ = __str__ = __format__ = _refuse
+    __eq__ = __ne__ = __lt__ = __le__ = __gt__ = __ge__ = _refuse
+    __hash__ = _refuse
+    __reduce__ = __reduce_ex__ = __getstate__ = __copy__ = __deepcopy__ = _refuse
+    __array__ = __iter__ = __getitem__ = __len__ = __contains__ = __bool__ = __int__ = __float__ = _refuse
+    __array_ufunc__ = None
+
 
 _LOW_BITS = 32
 WORD = 2**62  # two words of this size still fit one int64
@@ -142,7 +167,7 @@ class Gram(Sealed):
         return bool(np.array_equal(np.einsum("ij,j->i", low, weights), expected))
 
     def words_for_transport(self) -> tuple[NDArray[np.int64], NDArray[np.int64] | None, int]:
-        """The upper triangle in words, and their reach: for ``wire.py``, which sends it to another process."""
+        """The upper triangle in words, and their reach: for ``encode_sensitive_sum`` and another process."""
         return upper_of(self._low), None if self._high is None else upper_of(self._high), self._reach
 
     @classmethod
@@ -179,3 +204,13 @@ class Gram(Sealed):
             self._low &= 2**_LOW_BITS - 1
             self._reach = 2**_LOW_BITS
         self._reach += reach
+
+
+def upper_of(matrix: NDArray[Any]) -> NDArray[Any]:
+    """The upper triangle in the order of ``numpy.triu_indices``, without the indices, which are as large again.
+
+    >>> upper_of(np.arange(9).reshape(3, 3)).tolist()
+    [0, 1, 2, 4, 5, 8]
+    """
+    none = matrix[:0].ravel()  # of a matrix without columns
+    return np.concatenate([none, *(row[place:] for place, row in enumerate(matrix))])

@@ -3,15 +3,24 @@
 One kernel serves every engine: a fragment is read in blocks, a block becomes whole-number rows, rows are added to
 a partial sum, Freivalds' check confirms it, and it travels to the process that merges. Proof:
 docs/proofs/exact-gram.md.
+
+A partial sum on its way from a worker to the process that merges: the one form in which a Gram matrix travels.
+
+The bytes hold exact sums over people, as sensitive as the rows. They go between processes of one cluster, which is
+inside the trust boundary with the files it reads (docs/explain/cluster.md), and nowhere else: nothing writes them
+to a disk, prints them or logs them.
 """
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Callable
 from functools import partial
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from privcov.errors import InternalError
 from privcov.linalg.devices import CPU, Device
@@ -20,11 +29,10 @@ from privcov.schema.grid import BLOCK_ROWS, Grid
 from privcov.summing.bounding import Bounding
 from privcov.summing.check import Check, check_arithmetic
 from privcov.summing.engines import AnyFragment, Engine, Local, Progress, Report, Result, gather
-from privcov.summing.gpu.sum import DeviceSum
+from privcov.summing.gpu import DeviceSum
 from privcov.summing.gram import Gram
-from privcov.summing.wire import decode_sensitive_sum, encode_sensitive_sum
 from privcov.table import Table
-from privcov.table.blocks import Block, part_of
+from privcov.table.blocks import Block
 
 _MOST_ROWS, _MOST_CELLS = BLOCK_ROWS, 2**22
 """Blocks that fit a core's cache for few columns, and stay small in memory for many."""
@@ -110,12 +118,66 @@ class HostSum:
         count = len(block[0])
         step = -(-count // max(1, -(-count // self._most)))
         for start in range(0, count, max(1, step)):
-            rows = self._bounding.rows(part_of(block, start, start + step), room=self._room)
+            rows = self._bounding.rows(block, start, start + step, room=self._room)
             self._gram.add(rows)
             self._check.saw(rows)
 
     def gram(self) -> Gram:
         """The sum, if Freivalds' check confirms it."""
-        if not self._check.passes(self._gram):
+        if not self._gram.agrees_with(self._check.weights, self._check.expected):
             raise InternalError()
         return self._gram
+
+
+_FORMAT = "privcov/summing/wire/1"
+_DIGEST_BYTES = 16
+_WORD = np.dtype("<i8")
+
+
+def encode_sensitive_sum(gram: Gram) -> bytes:
+    """The exact sum as bytes: public facts, upper triangle in one or two words per entry, digest."""
+    low, high, reach = gram.words_for_transport()
+    facts = {
+        "format": _FORMAT,
+        "dimension": gram.grid.dimension,
+        "exponent": gram.grid.exponent,
+        "bound": gram.grid.squared_norm_bound,
+        "rows": gram.rows,
+        "reach": reach,
+        "words": 1 if high is None else 2,
+    }
+    body = json.dumps(facts).encode("ascii") + b"\n" + low.astype(_WORD).tobytes()
+    if high is not None:
+        body += high.astype(_WORD).tobytes()
+    return _digest(body) + body
+
+
+def decode_sensitive_sum(sent: bytes, grid: Grid) -> Gram:
+    """The sum again. Bytes that were damaged on the way, belong to another grid, or are no sum of rows never are."""
+    try:
+        gram = _decoded(sent, grid)
+    except (ValueError, TypeError, LookupError, OverflowError):
+        raise InternalError from None
+    if not gram.is_possible():
+        raise InternalError
+    return gram
+
+
+def _decoded(sent: bytes, grid: Grid) -> Gram:
+    digest, body = sent[:_DIGEST_BYTES], sent[_DIGEST_BYTES:]
+    if digest != _digest(body):
+        raise InternalError()
+    line, _, words = body.partition(b"\n")
+    facts = json.loads(line)
+    expected = (_FORMAT, grid.dimension, grid.exponent, grid.squared_norm_bound)
+    if tuple(facts[name] for name in ("format", "dimension", "exponent", "bound")) != expected:
+        raise InternalError()
+    if not all(type(facts[name]) is int for name in ("rows", "reach", "words")):
+        raise InternalError()
+    entries: NDArray[np.int64] = np.frombuffer(words, _WORD).astype(np.int64).reshape(facts["words"], -1)
+    high = entries[1] if facts["words"] == 2 else None
+    return Gram.from_transport(grid, entries[0], high, rows=facts["rows"], reach=facts["reach"])
+
+
+def _digest(body: bytes) -> bytes:
+    return hashlib.blake2b(body, digest_size=_DIGEST_BYTES).digest()

@@ -13,17 +13,16 @@ import numpy as np
 
 from privcov.errors import InputError, without_frames
 from privcov.schema import Schema
-from privcov.table.arrays import ArrayTable
 from privcov.table.arrow import ArrowTable
 from privcov.table.base import Chain, Table
 from privcov.table.clusters import DaskTable, SparkTable
 from privcov.table.csv import CsvTable
-from privcov.table.files import regular_file
 from privcov.table.fragments import Piece
-from privcov.table.frames import PandasTable
+from privcov.table.frames import ArrayTable, PandasTable
 from privcov.table.lazy import DatasetTable, LazyTable, RelationTable
 from privcov.table.parquet import ParquetTable
-from privcov.table.plans.steps import refuse_stream
+from privcov.table.plans import refuse_stream
+from privcov.table.sources import regular_file
 
 _ENDINGS = re.compile(
     r".*(?:\.(?P<lines>csv|tsv)(\.gz|\.zst)?|\.(?P<parquet>parquet|pq))", re.IGNORECASE | re.DOTALL

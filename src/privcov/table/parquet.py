@@ -17,8 +17,8 @@ from privcov.table.arrow import batch_blocks, check_columns
 from privcov.table.base import Table, block_rows
 from privcov.table.blocks import Block
 from privcov.table.cells import is_number, is_text
-from privcov.table.files import changed, regular_file
 from privcov.table.fragments import Piece
+from privcov.table.sources import changed, regular_file
 
 _MANY_ROWS = 10**8
 _ROWS_PER_BYTE = 100

@@ -21,9 +21,8 @@ from privcov.noise.randomness import Randomness, kernel
 from privcov.privacy import ZCDP, Amount, decimal_text
 from privcov.publish.paying import Bill
 from privcov.publish.sequence import guarded
-from privcov.unbounded.covariance import METHODS, Facts, Found
+from privcov.unbounded.covariance import METHODS, Facts, Found, recursive_mean
 from privcov.unbounded.estimate import GaussianCertificate, GaussianEstimate
-from privcov.unbounded.mean import recursive_mean
 from privcov.unbounded.moments import TIGHT, Spent
 from privcov.unbounded.parameters import positive, probability, whole_rounds, zcdp
 from privcov.unbounded.rows import centred, column_names, fingerprint, open_rows, read_rows
@@ -139,15 +138,12 @@ def estimate_gaussian(
         loss=loss, mechanism=method, options=options, grid={"dimension": len(names)}, rho=loss.rho
     )
 
-    def read(bill: Bill) -> tuple[int, Found, Floats | None, tuple[Spent, ...]]:
+    def read(bill: Bill) -> GaussianEstimate:
         rows = read_rows(table)
         bill.saw(lambda key: fingerprint(rows, names, key))
         _enough(len(rows), paired=mean is None)
         with np.errstate(all="ignore"):  # a warning would tell that a huge value is there
-            return len(rows), *_estimate(rows, mean, radius, method, facts, loss, source)
-
-    def certify(done: tuple[int, Found, Floats | None, tuple[Spent, ...]], created: str) -> GaussianEstimate:
-        count, found, made_mean, spent = done
+            found, made_mean, spent = _estimate(rows, mean, radius, method, facts, loss, source)
         return GaussianEstimate(
             columns=names,
             mean=made_mean,
@@ -157,10 +153,10 @@ def estimate_gaussian(
                 options=options,
                 loss=loss,
                 budget=tuple((share.step, share.rho) for share in spent),
-                rows=count,
+                rows=len(rows),
                 arithmetic="exact",
                 randomness=source.kind,
-                created=created,
+                created=bill.created,
             ),
         )
 
@@ -170,7 +166,6 @@ def estimate_gaussian(
         randomness=source,
         draw=lambda: (),  # each round draws after the last one was read
         read=read,
-        certify=certify,
         document=GaussianEstimate.to_dict,
         deliver=deliver,
     )

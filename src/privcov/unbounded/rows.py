@@ -2,7 +2,7 @@
 
 The readers of ``privcov.table`` do the work. They need a schema for names and types; its bounds are used only
 by ``bounding.py``, which plays no part here. A row that lacks a cell, or holds one that is not finite, is NaN
-throughout and becomes the zero row when it is put on the integer grid (``ball.py``): a rule on that row alone,
+throughout and becomes the zero row when it is put on the integer grid (``moments.py``): a rule on that row alone,
 so that nothing is ever dropped or reported.
 """
 

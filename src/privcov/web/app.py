@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from privcov.errors import ParameterError, PrivcovError
 from privcov.report.drawing import THEME
-from privcov.web.answers import Answer, Download
-from privcov.web.asking import Question, Refused
+from privcov.web.asking import Answer, Download, Question, Refused
 from privcov.web.guard import App, Guard
 from privcov.web.workbench import Workbench
 

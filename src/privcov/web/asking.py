@@ -1,12 +1,19 @@
-"""What the page sends, taken apart: every value is checked to be what it must be, every refusal knows its field."""
+"""What the page sends, taken apart: every value is checked to be what it must be, every refusal knows its field.
+
+The loss that three fields mean: the kind, its amounts as exact decimal text, and who counts as neighbours.
+
+What the workbench is given, and what it gives back.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any
 
 from privcov.errors import BudgetError, ParameterError, PrivcovError
+from privcov.privacy import ZCDP, ApproxDP, Loss, PureDP
 
 Question = Mapping[str, Any]
 
@@ -107,3 +114,61 @@ def whole(given: str, what: str, code: str) -> int:
     if not (plain.isascii() and plain.isdigit() and len(plain) <= 18):
         raise ParameterError(code, f"{what} must be a whole number, got {given!r}.")
     return int(plain)
+
+
+EPSILON_POLICY_CAP = 10
+"""The page does not go beyond what the command line asks ``--i-understand`` for."""
+
+
+def as_loss(given: Question) -> Loss:
+    """The loss; a refusal belongs to the field of the amount that is wrong.
+
+    >>> print(as_loss({"kind": "pure", "epsilon": "0.1", "neighbours": "replace-one"}))
+    pure differential privacy, epsilon = 0.1, replace-one
+    """
+    with at("kind"):
+        kind = text(given, "kind")
+        neighbours = text(given, "neighbours") or None
+        amounts = {word: text(given, word) for word in ("epsilon", "delta", "rho")}
+    if kind == "zcdp":
+        with at("rho"):
+            return ZCDP(rho=amounts["rho"], neighbours=neighbours)  # type: ignore[arg-type]
+    with at("epsilon"):
+        pure = PureDP(epsilon=amounts["epsilon"], neighbours=neighbours)  # type: ignore[arg-type]
+        if pure.epsilon > EPSILON_POLICY_CAP:
+            raise ParameterError(
+                "E202",
+                f"epsilon {amounts['epsilon']} is above {EPSILON_POLICY_CAP} and protects people very little.",
+                "Choose a smaller one; only the command line allows more (--i-understand).",
+            )
+    if kind == "pure":
+        return pure
+    if kind == "approximate":
+        with at("delta"):
+            return ApproxDP(epsilon=pure.epsilon, delta=amounts["delta"], neighbours=pure.neighbours)
+    raise Refused([("kind", ParameterError("E291", "kind must be pure, approximate or zcdp."))])
+
+
+LARGEST_DOWNLOAD = 2**28
+
+
+@dataclass(frozen=True, kw_only=True)
+class Download:
+    """A file that goes to the browser."""
+
+    name: str
+    kind: str
+    content: bytes
+
+
+Answer = dict[str, Any] | Download
+
+
+@dataclass(frozen=True, kw_only=True)
+class Given:
+    """What the command line named: file names below the directory, and a ledger that may be elsewhere."""
+
+    data: str = ""
+    schema: str = ""
+    ledger: str = ""
+    ledger_place: str = ""

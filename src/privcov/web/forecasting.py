@@ -1,25 +1,18 @@
 """The error of every mechanism before anything is spent: at once where a law of noise is known, later where not.
 
-The forecasts are those of ``privcov.planning``. What makes them quick enough for a slider is that the error of
-noise of a known law is proportional to 1 / rows, so that one forecast per mechanism and loss serves every number
-of rows. Everything else is asked of the ``Simulator``, and the page asks again until nothing is pending.
+The plan is that of ``privcov.planning.known``. What no law tells is asked of the ``Simulator``, and the page asks
+again until nothing is pending.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from functools import lru_cache
+from dataclasses import dataclass
 from typing import Any
 
-from privcov.errors import ParameterError
-from privcov.mechanisms import MECHANISMS, find
-from privcov.mechanisms.base import AdditiveMechanism
-from privcov.noise.laws import NoiseLaw
-from privcov.planning.candidates import MOST_REHEARSED, Candidate, Refusal, candidate, choose
-from privcov.planning.forecast import Forecast, forecast, is_known
+from privcov.planning.candidates import Refusal
+from privcov.planning.forecast import Forecast
+from privcov.planning.known import known_forecast, plan_so_far, taken_by_auto
 from privcov.planning.plan import Plan
-from privcov.planning.purpose import Purpose
-from privcov.planning.signal import SignalRange
 from privcov.planning.targets import Target
 from privcov.privacy import Loss
 from privcov.schema import Schema
@@ -27,7 +20,6 @@ from privcov.schema.grid import Grid
 from privcov.web.drafting import Draft
 from privcov.web.simulating import Simulator, Task
 
-_ROWS = 10**6
 _PROMISE = {"pure": "pure", "approximate": "(ε, δ)", "zcdp": "zCDP"}
 
 
@@ -62,43 +54,20 @@ class Partial:
 
 def planned(asked: Asked, simulator: Simulator) -> Partial:
     """What ``privcov.plan`` would say, as far as it is known; what is missing is pending, the choice first."""
-    grid = Grid.of(asked.schema)
-    taken = taken_by_auto(asked.loss, grid, asked.purpose)
-    made: dict[str, Forecast] = {}
-    pending: list[Task] = []
-    refused: list[Refusal] = []
-    for name in dict.fromkeys([taken.mechanism.name, *MECHANISMS]):
-        found = known_forecast(asked, name, asked.loss, grid, simulator)
-        if isinstance(found, Forecast):
-            made[name] = found
-        elif isinstance(found, Refusal):
-            refused.append(found)
-        else:
-            pending.append(found)
-    # A law is simulated once for a dimension and then serves every budget, so it comes before what is not a law.
-    pending.sort(key=lambda task: not has_law(task.mechanism))
-    choice = made.get(taken.mechanism.name)
-    if choice is None:
-        return Partial(plan=None, pending=tuple(pending))
-    plan = Plan(
+    plan, missing = plan_so_far(
         schema=asked.schema,
         rows=asked.rows,
         loss=asked.loss,
-        purpose=Purpose.parse(asked.purpose),
-        forecasts=tuple(sorted(made.values(), key=lambda one: one.frobenius.mean)),
-        refusals=tuple(refused),
-        choice=choice,
-        signal=SignalRange.of(asked.schema),
+        purpose=asked.purpose,
+        simulated=lambda name: simulator.found(asked.task(name, asked.loss)),
     )
-    return Partial(plan=plan, pending=tuple(pending))
+    return Partial(plan=plan, pending=tuple(asked.task(name, asked.loss) for name in missing))
 
 
 def chosen(asked: Asked, simulator: Simulator) -> Forecast | None:
     """The forecast of what ``auto`` takes; None while it is being simulated."""
-    grid = Grid.of(asked.schema)
-    found = known_forecast(
-        asked, taken_by_auto(asked.loss, grid, asked.purpose).mechanism.name, asked.loss, grid, simulator
-    )
+    taken = taken_by_auto(asked.loss, Grid.of(asked.schema), asked.purpose).mechanism.name
+    found = forecast_or_task(asked, taken, asked.loss, simulator)
     return found if isinstance(found, Forecast) else None
 
 
@@ -139,76 +108,11 @@ _VERDICTS = {
 }
 
 
-def known_forecast(
-    asked: Asked, name: str, loss: Loss, grid: Grid, simulator: Simulator
-) -> Forecast | Refusal | Task:
+def forecast_or_task(asked: Asked, name: str, loss: Loss, simulator: Simulator) -> Forecast | Refusal | Task:
     """What is known of one mechanism: its forecast, why it cannot be had, or the task that would tell."""
-    found = _law(name, loss, grid)
-    if isinstance(found, Forecast):
-        return for_rows(found, asked.rows)
-    if isinstance(found, Refusal):
-        return found
     task = asked.task(name, loss)
-    return simulator.found(task) or task
-
-
-def _law(name: str, loss: Loss, grid: Grid) -> Forecast | Refusal | None:
-    """The forecast where its law is known, or why there is none; None where it takes a simulation to tell."""
-    if not has_law(name):
-        return _lawless(name, loss, grid)
-    able = _able(name, loss, grid)
-    if isinstance(able, Refusal):
-        return able
-    return _by_law(name, loss, grid) if is_known(able[1]) else None
-
-
-def has_law(name: str) -> bool:
-    return issubclass(MECHANISMS[name], AdditiveMechanism)
-
-
-def _lawless(name: str, loss: Loss, grid: Grid) -> Refusal | None:
-    """What can be refused at once; the rest is left to the simulation, which draws and so takes longer to refuse."""
-    kinds = MECHANISMS[name].kinds
-    if loss.kind not in kinds and not (loss.kind == "approximate" and kinds == ("pure",)):
-        try:
-            find(name, loss=loss)
-        except ParameterError as error:
-            return Refusal(name=name, reason=error.sentence)
-    if grid.dimension > MOST_REHEARSED:
-        return Refusal(
-            name=name,
-            reason=f"its error has to be simulated, which is done for at most {MOST_REHEARSED} columns.",
-        )
-    return None
-
-
-@lru_cache(maxsize=20_000)
-def _able(name: str, loss: Loss, grid: Grid) -> tuple[Candidate, NoiseLaw] | Refusal:
-    try:
-        able = candidate(name, loss=loss, grid=grid)
-        law = able.mechanism.law(loss=able.loss, grid=grid)
-    except ParameterError as error:
-        return Refusal(name=name, reason=error.sentence)
-    assert law is not None
-    return able, law
-
-
-@lru_cache(maxsize=20_000)
-def _by_law(name: str, loss: Loss, grid: Grid) -> Forecast:
-    able = _able(name, loss, grid)
-    assert not isinstance(able, Refusal)
-    return forecast(able[0].mechanism, loss=able[0].loss, grid=grid, rows=_ROWS)
-
-
-def for_rows(made: Forecast, rows: int) -> Forecast:
-    """A forecast by a law for another number of rows: the noise is the same, and is divided by more or fewer."""
-    spreads = {name: spread * (made.rows / rows) for name, spread in made.errors.items()}
-    return replace(made, rows=rows, **spreads)  # type: ignore[arg-type]
-
-
-@lru_cache(maxsize=2_000)
-def taken_by_auto(loss: Loss, grid: Grid, purpose: str) -> Candidate:
-    return choose(loss=loss, grid=grid, purpose=purpose)
+    known = known_forecast(name, loss=loss, grid=task.grid, rows=asked.rows)
+    return known or simulator.found(task) or task
 
 
 def _line(plan: Plan, made: Forecast, target: Target) -> dict[str, Any]:

@@ -1,15 +1,24 @@
-"""The server itself: a socket on the loopback address, a fresh token, and an address to open."""
+"""The server itself: a socket on the loopback address, a fresh token, and an address to open.
+
+Opening the page without saying its address aloud: what a browser is started with, other accounts can list.
+"""
 
 from __future__ import annotations
 
 import contextlib
+import os
 import socket
-from collections.abc import Callable
+import tempfile
+import webbrowser
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 
 from privcov.errors import OutputError, ParameterError
 from privcov.noise.randomness import kernel
 from privcov.publish.ending import orderly, say
+from privcov.report.drawing import Markup, join, tag
 from privcov.web.app import application
 from privcov.web.workbench import Workbench
 
@@ -96,3 +105,32 @@ def _listening(port: int) -> socket.socket:
 def _token() -> str:
     """256 bits that nobody can guess."""
     return kernel().words(4).tobytes().hex()
+
+
+@contextmanager
+def doorway(url: str) -> Iterator[Path]:
+    """A file that leads to the address, readable for its owner alone, for as long as it is needed."""
+    handle, name = tempfile.mkstemp(prefix="privcov-", suffix=".html")  # made with mode 600
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
+            file.write(_page(url))
+        yield Path(name)
+    finally:
+        Path(name).unlink(missing_ok=True)
+
+
+def open_browser(door: Path) -> bool:
+    """Ask the system to show the file; whether it knew how."""
+    return webbrowser.open(door.as_uri())
+
+
+def _page(url: str) -> str:
+    head = tag(
+        "head",
+        tag("meta", charset="utf-8"),
+        tag("meta", name="referrer", content="no-referrer"),
+        tag("meta", http_equiv="refresh", content=f"0;url={url}"),
+        tag("title", "privcov workbench"),
+    )
+    body = tag("body", tag("p", tag("a", "Open the workbench", href=url)))
+    return join([Markup("<!DOCTYPE html>\n"), tag("html", head, body, lang="en"), Markup("\n")])

@@ -2,6 +2,8 @@
 
 Questions come through ``guard.py``. The table is opened for its header here, and by ``privcov.release``; nothing else
 reads it.
+
+A release as the page shows it: the sections of the report, and models on demand. Post-processing, and free.
 """
 
 from __future__ import annotations
@@ -13,18 +15,34 @@ from typing import Any
 from privcov.errors import BudgetError, OutputError, ParameterError, PrivcovError
 from privcov.ledger import Ledger
 from privcov.mechanisms import MECHANISMS
+from privcov.models.ols import ols
 from privcov.planning.forecast import check_rows
 from privcov.planning.purpose import Purpose
 from privcov.releases.release import Release, load
 from privcov.releases.signing import PrivateKey
+from privcov.report.page import Section, sections
+from privcov.report.page.models import model
 from privcov.text import files
 from privcov.verification.reporting import Verified, beside
 from privcov.version import __version__
-from privcov.web import budgeting, charting, drafting, forecasting, guessing, reading, regressing
-from privcov.web.answers import LARGEST_DOWNLOAD, Answer, Download, Given
-from privcov.web.asking import Question, Refused, all_of, at, flag, part, text, whole, width
+from privcov.web import charting, drafting, forecasting, releasing
+from privcov.web.asking import (
+    LARGEST_DOWNLOAD,
+    Answer,
+    Download,
+    Given,
+    Question,
+    Refused,
+    all_of,
+    as_loss,
+    at,
+    flag,
+    part,
+    text,
+    whole,
+    width,
+)
 from privcov.web.forecasting import Asked
-from privcov.web.losses import as_loss
 from privcov.web.places import Directory
 from privcov.web.releasing import Jobs, Order
 from privcov.web.simulating import Simulator, Task
@@ -114,7 +132,7 @@ class Workbench:
 
     def schema_guess(self, question: Question) -> Answer:
         """Guesses that need no knowledge, for every column."""
-        return {"guesses": guessing.even_guess(self._draft(question).schema)}
+        return {"guesses": drafting.even_guess(self._draft(question).schema)}
 
     def schema_save(self, question: Question) -> Answer:
         """Write the schema file; nothing is replaced."""
@@ -143,7 +161,7 @@ class Workbench:
 
     def regression(self, question: Question) -> Answer:
         """The width of the intervals that a regression would have."""
-        return regressing.expected(
+        return charting.expected(
             self._asked(question),
             text(question, "formula", longest=20_000),
             self.simulator,
@@ -153,7 +171,7 @@ class Workbench:
     def ledger(self, question: Question) -> Answer:
         """Where a ledger stands."""
         with at("ledger"):
-            return budgeting.balance(self._ledger(question))
+            return releasing.balance(self._ledger(question))
 
     def ledger_open(self, question: Question) -> Answer:
         """Open a new ledger; none is ever replaced."""
@@ -161,7 +179,7 @@ class Workbench:
         with at("name"):
             path = self.directory.new(text(question, "name"), ending=".ledger")
             ledger = Ledger.init(path, budget)
-        return {"ledger": path.name, **budgeting.balance(ledger)}
+        return {"ledger": path.name, **releasing.balance(ledger)}
 
     def quote(self, question: Question) -> Answer:
         """What a release would cost, and whether the ledger would refuse it."""
@@ -169,8 +187,8 @@ class Workbench:
         with at("ledger"):
             ledger = self._ledger(question)
             return {
-                **budgeting.quote(draft.schema, loss, ledger, **_choice(question)),
-                "balance": budgeting.balance(ledger),
+                **releasing.quote(draft.schema, loss, ledger, **_choice(question)),
+                "balance": releasing.balance(ledger),
             }
 
     def release(self, question: Question) -> Answer:
@@ -208,13 +226,13 @@ class Workbench:
 
     def result(self, question: Question) -> Answer:
         """A release file in words and charts."""
-        return reading.shown(self._loaded(question))
+        return shown(self._loaded(question))
 
     def fit(self, question: Question) -> Answer:
         """A regression from a release file."""
         made = self._loaded(question)
         with at("formula"):
-            return reading.fitted(made, text(question, "formula", longest=20_000))
+            return fitted(made, text(question, "formula", longest=20_000))
 
     def download(self, question: Question) -> Answer:
         """The release file as it is, or the page on it that ``privcov report`` would make."""
@@ -293,3 +311,34 @@ def _release_name(question: Question) -> str:
             "E297", "the page opens only releases that end in .release.json.", "Pick one from the list."
         )
     return name
+
+
+SHOWN = ("overview", "promise", "matrix", "spectrum", "columns")
+"""The sections of the report that the page shows, in its order; the report has all of them."""
+
+
+def shown(release: Release) -> dict[str, Any]:
+    """The certificate in plain words, the matrix, the spectrum and the columns, as markup."""
+    made = {section.name: section for section in sections(release)}
+    return {
+        "columns": [column.name for column in release.schema.columns],
+        "mechanism": release.certificate.mechanism,
+        "loss": str(release.certificate.loss),
+        "signed": "" if release.signer is None else release.signer.fingerprint,
+        "sections": [_told(made[name]) for name in SHOWN if name in made],
+    }
+
+
+def fitted(release: Release, formula: str) -> dict[str, Any]:
+    """A regression from the release, with intervals that count the noise."""
+    fit = ols(release, formula)
+    return {
+        "formula": str(fit.formula),
+        "method": fit.method,
+        "section": _told(model(fit)),
+        "summary": "" if fit.method == "none" else fit.summary(),
+    }
+
+
+def _told(section: Section) -> dict[str, str]:
+    return {"name": section.name, "heading": section.heading, "body": section.body}

@@ -17,9 +17,8 @@ import privcov as pc
 from privcov.audit import audit, pairs, schema_of
 from privcov.audit.claims import Epsilon
 from privcov.audit.distinguish import tell_apart
-from privcov.audit.parallel import gather
-from privcov.audit.parts import overspent
-from privcov.audit.sampling import Sampler
+from privcov.audit.fit import overspent
+from privcov.audit.sampling import Sampler, gather
 from privcov.mechanisms import MECHANISMS
 from privcov.mechanisms.eigenvectors import Eigenvectors
 from privcov.noise.randomness import kernel, rehearsal

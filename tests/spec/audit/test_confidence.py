@@ -9,7 +9,7 @@ import pytest
 from scipy.stats import binom, norm
 
 from privcov.audit.claims import Delta, Epsilon, Gaussian, Rho
-from privcov.audit.confidence import at_least, at_most
+from privcov.audit.distinguish import at_least, at_most
 
 CLAIMS = [
     Epsilon(allowed=1.0),

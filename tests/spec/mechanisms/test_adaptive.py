@@ -140,7 +140,7 @@ def test_the_published_predictions_are_the_bounds_of_the_code_at_the_paper_s_sca
 
 def test_the_prediction_for_separate_is_of_the_right_size():
     """A guide: between half and twice the rehearsed error over spectra flat and steep."""
-    from privcov.mechanisms.simulation import simulated_error
+    from privcov.mechanisms.predicted import simulated_error
 
     d, loss = 20, zcdp("0.5")
     grid = Grid.of(schema_of(d))

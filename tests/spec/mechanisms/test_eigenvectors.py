@@ -10,7 +10,8 @@ import pytest
 
 import privcov as pc
 from privcov.errors import PrivcovError
-from privcov.mechanisms import MECHANISMS, find, splits
+from privcov.mechanisms import MECHANISMS, find
+from privcov.mechanisms import budget as splits
 from privcov.mechanisms.budget import Budget
 from privcov.mechanisms.eigenvectors import Eigenvectors
 from privcov.mechanisms.kapralov_talwar import KapralovTalwar

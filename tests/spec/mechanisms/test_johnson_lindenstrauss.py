@@ -17,8 +17,7 @@ import privcov as pc
 from privcov.errors import PrivcovError
 from privcov.mechanisms import find
 from privcov.mechanisms.base import SketchDraw, answer
-from privcov.mechanisms.johnson_lindenstrauss import LEAST_RIDGE, JohnsonLindenstrauss
-from privcov.mechanisms.sketch_loss import sketch_delta
+from privcov.mechanisms.johnson_lindenstrauss import LEAST_RIDGE, JohnsonLindenstrauss, sketch_delta
 from privcov.noise.randomness import rehearsal
 from privcov.releases.sketch import estimate, mean_square, ridge_of
 from privcov.schema import Schema

@@ -20,9 +20,8 @@ import privcov as pc
 from privcov.errors import PrivcovError
 from privcov.mechanisms import find, matrix_bingham
 from privcov.mechanisms.budget import EXCESS
-from privcov.mechanisms.matrix_bingham import MatrixBingham
+from privcov.mechanisms.matrix_bingham import OPENED, MatrixBingham
 from privcov.mechanisms.sensitivity import Sensitivity
-from privcov.mechanisms.subspaces import OPENED
 from privcov.noise.exact.chain import exact_chain
 from privcov.noise.exact.subspaces import subspace
 from privcov.noise.idealized import subspaces

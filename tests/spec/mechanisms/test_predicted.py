@@ -16,8 +16,8 @@ import privcov as pc
 from privcov.mechanisms import MECHANISMS
 from privcov.mechanisms.matrix_bingham import MatrixBingham
 from privcov.mechanisms.power_method import PowerMethod
+from privcov.mechanisms.predicted import simulated_error
 from privcov.mechanisms.separate import Separate
-from privcov.mechanisms.simulation import simulated_error
 from privcov.noise.randomness import rehearsal
 from privcov.schema.grid import Grid
 from privcov.summing.gram import Gram

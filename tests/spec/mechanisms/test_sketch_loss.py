@@ -15,7 +15,7 @@ from flint import arb
 from scipy.linalg import eigh
 from scipy.stats import chi2
 
-from privcov.mechanisms.sketch_loss import _lower_tail, _upper_tail, sketch_delta, sketch_ratio
+from privcov.mechanisms.johnson_lindenstrauss import _lower_tail, _upper_tail, sketch_delta, sketch_ratio
 
 ONE, SMALL = Fraction(1), Fraction(1, 10**6)
 

@@ -18,8 +18,7 @@ from scipy.stats import chi2
 
 import privcov as pc
 from privcov.mechanisms import find
-from privcov.mechanisms.wishart import Wishart
-from privcov.mechanisms.wishart_accounting import cheapest_delta, largest_shift, wishart_delta
+from privcov.mechanisms.wishart import Wishart, cheapest_delta, largest_shift, wishart_delta
 from privcov.noise.exact import normals, rounded_normals, wishart
 from privcov.noise.laws import centred_wishart
 from privcov.noise.randomness import kernel, rehearsal

@@ -11,7 +11,7 @@ from scipy import stats
 
 import privcov as pc
 from privcov.errors import ParameterError
-from privcov.models.sweep import sweep
+from privcov.models.inference import sweep
 from privcov.noise.laws import GaussianEnsemble
 
 FORMULAS = [

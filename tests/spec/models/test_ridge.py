@@ -11,7 +11,7 @@ from scipy.stats import binom
 
 import privcov as pc
 from privcov.errors import ParameterError
-from privcov.models import penalty as choosing
+from privcov.models import ridge_problem as choosing
 from privcov.models.ridge_problem import solve
 from privcov.noise.laws import GaussianEnsemble, WishartDifference
 from privcov.noise.randomness import rehearsal

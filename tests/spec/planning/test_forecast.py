@@ -14,13 +14,13 @@ import pytest
 import privcov as pc
 from privcov.errors import ParameterError
 from privcov.mechanisms import MECHANISMS
-from privcov.mechanisms.simulation import simulated_differences
+from privcov.mechanisms.predicted import simulated_differences
 from privcov.noise.randomness import rehearsal
-from privcov.planning.cache import remembered
 from privcov.planning.candidates import candidates
 from privcov.planning.forecast import (
     NORMS,
     forecast,
+    remembered,
     summarize,
     unit_norms,
     worst_spectra,

@@ -19,8 +19,7 @@ from privcov.report.drawing import (
     ranges,
     spectrum,
 )
-from privcov.report.drawing.frame import fitted, text_width
-from privcov.report.drawing.scales import Scale, readable
+from privcov.report.drawing.frame import Scale, fitted, readable, text_width
 from privcov.report.drawing.theme import line_style
 
 INF, NAN = math.inf, math.nan

@@ -214,7 +214,7 @@ def test_a_wide_release_stays_small_and_says_what_is_left_out():
 def test_beyond_all_measure_the_corner_is_shown_and_nothing_is_repaired(monkeypatch):
     monkeypatch.setattr("privcov.linalg.triangle.WIDE", 10)
     monkeypatch.setattr("privcov.report.view.CORNER", 4)
-    monkeypatch.setattr("privcov.report.page.components._UNASKED", 4)
+    monkeypatch.setattr("privcov.report.page.models._UNASKED", 4)
     schema = pc.Schema.from_dict({"columns": {f"m{i}": {"lower": -6, "upper": 6} for i in range(9)}})
     release = pc.release(rows(300, 9), schema=schema, loss=PURE)
     monkeypatch.setattr(

@@ -14,7 +14,7 @@ import pytest
 from privcov.mechanisms.sensitivity import Sensitivity, bounded_sum, changed_bins
 from privcov.privacy import Neighbours
 from privcov.summing.gram import Gram
-from privcov.unbounded.ball import EXPONENT, Ball, integer_blocks, transformed
+from privcov.unbounded.moments import EXPONENT, Ball, integer_blocks, transformed
 
 RADII = (0.3, 1.0, 7.0)
 REPLACE = Neighbours.REPLACE_ONE

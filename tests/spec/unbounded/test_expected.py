@@ -16,8 +16,7 @@ from privcov.errors import ParameterError
 from privcov.mechanisms.gaussian import Gaussian
 from privcov.noise.randomness import rehearsal
 from privcov.unbounded import covariance, expected_error, mahalanobis_error
-from privcov.unbounded.ball import Ball
-from privcov.unbounded.moments import noisy_second_moment
+from privcov.unbounded.moments import Ball, noisy_second_moment
 
 HALF = pc.ZCDP(rho="0.5", neighbours="replace-one")
 SPECTRUM = [1.0, 4.0, 30.0, 200.0]

@@ -17,7 +17,7 @@ from scipy.stats import binom
 import privcov as pc
 from privcov.errors import ParameterError
 from privcov.noise.randomness import rehearsal
-from privcov.unbounded.histogram import Noise, finite_counts, fullest, stable_counts, threshold
+from privcov.unbounded.univariate import Noise, finite_counts, fullest, stable_counts, threshold
 
 NOTHING = None
 

@@ -15,9 +15,8 @@ from scipy.stats import chi2
 
 import privcov as pc
 from privcov.noise.randomness import rehearsal
-from privcov.unbounded import covariance, entry, mean
-from privcov.unbounded.ball import Ball
-from privcov.unbounded.moments import mean_variance, noisy_mean, noisy_second_moment, projected
+from privcov.unbounded import covariance, entry
+from privcov.unbounded.moments import Ball, mean_variance, noisy_mean, noisy_second_moment, projected
 
 RHO = pc.ZCDP(rho="0.3", neighbours="replace-one")
 
@@ -78,7 +77,7 @@ def test_what_the_rounds_really_spend_adds_up_to_rho_exactly(method, rounds, rad
         return recorded
 
     monkeypatch.setattr(covariance, "noisy_second_moment", recording(noisy_second_moment))
-    monkeypatch.setattr(mean, "noisy_mean", recording(noisy_mean))
+    monkeypatch.setattr(covariance, "noisy_mean", recording(noisy_mean))
     rows = np.random.default_rng(1).normal(size=(64, 2))
     made = pc.estimate_gaussian(
         rows,

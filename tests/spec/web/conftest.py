@@ -15,8 +15,8 @@ from patience import until
 pytest.importorskip("starlette", reason="the workbench needs the extra web")
 
 import privcov as pc
-from privcov.web.answers import Given
 from privcov.web.app import application
+from privcov.web.asking import Given
 from privcov.web.places import Directory
 from privcov.web.workbench import Workbench
 

@@ -13,7 +13,7 @@ from privcov.planning.invert import answer
 from privcov.planning.moments import PublicMoments
 from privcov.planning.targets import Target
 from privcov.report.colours import place_of
-from privcov.web import losses
+from privcov.web import asking
 from privcov.web.simulating import Simulator
 
 PURE = {"kind": "pure", "epsilon": "1", "neighbours": "replace-one"}
@@ -133,7 +133,7 @@ def test_bad_fields_do_not_wait_for_each_other(served, draft):
 
 
 def test_the_page_s_cap_is_the_command_line_s():
-    assert losses.EPSILON_POLICY_CAP == EPSILON_POLICY_CAP
+    assert asking.EPSILON_POLICY_CAP == EPSILON_POLICY_CAP
 
 
 def test_planning_opens_no_data(served, draft, plan, monkeypatch):

@@ -16,7 +16,7 @@ from privcov.releases.documents import to_text
 from privcov.releases.signing import keygen
 from privcov.table.fragments import Fragment
 from privcov.text import files
-from privcov.web.answers import Given
+from privcov.web.asking import Given
 from privcov.web.places import Directory
 from privcov.web.simulating import Simulator
 from privcov.web.workbench import Workbench

@@ -23,7 +23,7 @@ from privcov.report.tables import table
 from privcov.schema import Numeric, Schema
 from privcov.schema.grid import BLOCK_ROWS, Grid
 from privcov.summing.bounding import Bounding
-from privcov.summing.gpu.sum import DeviceSum
+from privcov.summing.gpu import DeviceSum
 from privcov.summing.gram import Gram
 
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from privcov.mechanisms.simulation import simulated_differences
+from privcov.mechanisms.predicted import simulated_differences
 from privcov.planning.candidates import candidates
 from privcov.planning.forecast import NORMS, forecast, summarize
 from privcov.privacy import ApproxDP, Loss, PureDP

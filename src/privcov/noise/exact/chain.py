@@ -84,7 +84,7 @@ def exact_chain(
 
     ``upper`` holds the Gram matrix in the order of ``np.triu_indices``. The last vector of a full basis is
     determined by the others, up to a sign that says nothing: it costs no draw and needs no exponent.
-    ``proposals`` fixes the work of every draw; see ``privcov.noise.exact.acceptance`` for what that costs.
+    ``proposals`` fixes the work of every draw; see ``privcov.noise.exact.envelope`` for what that costs.
 
     >>> from privcov.noise.randomness import rehearsal
     >>> basis = exact_chain(

@@ -15,8 +15,17 @@ import numpy as np
 from privcov.linalg.arrays import Floats
 from privcov.linalg.devices import Device
 from privcov.noise.idealized.bingham import log_acceptance, tuned_envelope
-from privcov.noise.idealized.envelopes import Envelope, UnsafeError, make_envelope
-from privcov.noise.idealized.rows import mix, put, room, substitute, taken, through
+from privcov.noise.idealized.envelopes import (
+    Envelope,
+    UnsafeError,
+    make_envelope,
+    mix,
+    put,
+    room,
+    substitute,
+    taken,
+    through,
+)
 from privcov.noise.randomness import Randomness
 
 _CAUTION = 0.15

@@ -12,10 +12,8 @@ from __future__ import annotations
 
 from privcov.releases.release import Release
 from privcov.releases.triangle import Triangle
+from privcov.report.doubts.columns import AtBound, Constant, NothingRead, OneLevel, Same, Uncovered, Unread
 from privcov.report.doubts.evidence import Evidence
-from privcov.report.doubts.levels import OneLevel, Uncovered
-from privcov.report.doubts.numbers import AtBound, Constant, NothingRead, Unread
-from privcov.report.doubts.pairs import Same
 from privcov.report.doubts.question import Doubt, Question
 from privcov.report.doubts.rows import Impossible, LostRows
 

@@ -24,12 +24,9 @@ an element that scrolls. No meaning rests on colour alone: lines differ in dash 
 crossed by a stroke. No chart has an id, so any number of them can share a page.
 """
 
-from privcov.report.drawing.coefficients import Estimate, coefficients
-from privcov.report.drawing.curves import Line, curves
+from privcov.report.drawing.charts import Estimate, Line, Range, coefficients, curves, ranges, spectrum
 from privcov.report.drawing.heat_map import heat_map
 from privcov.report.drawing.markup import Markup, join, tag, text
-from privcov.report.drawing.ranges import Range, ranges
-from privcov.report.drawing.spectrum import spectrum
 from privcov.report.drawing.theme import THEME
 
 __all__ = [

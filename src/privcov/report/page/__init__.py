@@ -15,14 +15,12 @@ from collections.abc import Sequence
 from privcov.models.ols import Fit, ols
 from privcov.releases.release import Release
 from privcov.report.page import using
-from privcov.report.page.columns import columns
-from privcov.report.page.components import components as spectrum
-from privcov.report.page.elements import Section
-from privcov.report.page.matrix import matrix
+from privcov.report.page.elements import PAGE as STYLE
+from privcov.report.page.elements import Section, page
+from privcov.report.page.matrix import columns, matrix
+from privcov.report.page.models import components as spectrum
 from privcov.report.page.models import model
 from privcov.report.page.promise import overview, promise
-from privcov.report.page.shell import page
-from privcov.report.page.style import PAGE as STYLE
 from privcov.report.page.using import Source
 from privcov.report.view import View
 from privcov.report.words import origin

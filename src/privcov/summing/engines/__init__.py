@@ -11,6 +11,7 @@ from privcov.linalg.devices import CPU, Device
 from privcov.summing.engines.base import (
     AnyFragment,
     Engine,
+    Local,
     Progress,
     Report,
     Result,
@@ -20,7 +21,6 @@ from privcov.summing.engines.base import (
     once_each,
 )
 from privcov.summing.engines.dask import Dask
-from privcov.summing.engines.local import Local
 from privcov.summing.engines.spark import Spark
 from privcov.table import Table
 

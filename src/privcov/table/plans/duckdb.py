@@ -11,7 +11,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from privcov.table.plans.steps import Unlisted, walked
+from privcov.table.plans import Unlisted, walked
 
 _WHOLE = {"TINYINT", "SMALLINT", "INTEGER", "BIGINT"}
 _REAL = {"FLOAT", "DOUBLE"}

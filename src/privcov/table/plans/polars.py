@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from privcov.table.plans.steps import Unlisted, walked
+from privcov.table.plans import Unlisted, walked
 
 _COMPARED = {"Eq", "NotEq", "Lt", "LtEq", "Gt", "GtEq", "EqValidity", "NotEqValidity"}
 _LOGICAL = {"And", "Or", "Xor", "LogicalAnd", "LogicalOr"}

@@ -12,7 +12,7 @@ from scipy.stats import chi2, kstest
 
 from privcov.errors import InternalError
 from privcov.noise.exact import normals
-from privcov.noise.exact.gaussian_rows import cholesky, rounded_rows
+from privcov.noise.exact.matrices import cholesky, rounded_rows
 from privcov.noise.randomness import rehearsal
 
 NEARLY_SINGULAR = [[2**60 + (i == j) for j in range(8)] for i in range(8)]

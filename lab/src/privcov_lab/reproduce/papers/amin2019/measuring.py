@@ -7,8 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from privcov.linalg.arrays import Floats
-from privcov.mechanisms.budget import FAILURE
-from privcov.mechanisms.splits import corollary_one
+from privcov.mechanisms.budget import FAILURE, corollary_one
 from privcov.noise.idealized import sample_bingham
 from privcov.noise.randomness import Randomness
 from privcov_lab.experiments.output_perturbation import answer_noise

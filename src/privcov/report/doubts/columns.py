@@ -1,15 +1,23 @@
 """Doubts about numeric columns: cells that were not read, units that differ, values that do not vary.
 
 Values are in units of half the width of the bounds, from the middle: −1 is the lower bound, 1 the upper.
+
+Doubts about categorical columns: levels that nobody has, or that everybody has.
+
+A doubt about two columns: that they are one.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
+import numpy as np
+from numpy.typing import NDArray
+
+from privcov.linalg.arrays import Floats
 from privcov.report.doubts.evidence import Evidence, Form
-from privcov.report.doubts.question import Doubt, OneByOne, measured
+from privcov.report.doubts.question import Doubt, OneByOne, Question, measured, percent, within
 from privcov.report.drawing.numbers import number
 from privcov.schema import Feature
 
@@ -200,3 +208,133 @@ def _measured(feature: Feature, share: float, error: float) -> str:
 def _bounds(feature: Feature) -> str:
     low, high = feature.middle - feature.half_width, feature.middle + feature.half_width
     return f"{low:,.10g} to {high:,.10g}".replace("-", "−")
+
+
+LEAST_COVERED = 0.75
+"""The share of the rows that has one of the declared levels, in a table read as meant: what a column may lack."""
+MOST_ALIKE = 0.995
+"""The share of the rows that one level may have: rare events are often one row in a hundred."""
+_FEW = 0.1
+
+
+class Uncovered(OneByOne[str]):
+    """Rows that have none of the levels. Clean: the levels cover at least three quarters of the rows."""
+
+    kind = "levels uncovered"
+
+    def subjects(self, seen: Evidence) -> Sequence[str]:
+        return list(seen.levels)
+
+    def answer(self, seen: Evidence, subject: str, odds: float) -> Doubt | None:
+        covered = sum((seen.having(place) for place in seen.levels[subject]), start=Form())
+        if not seen.certain(LEAST_COVERED * seen.kept[1] * seen.rows - covered, odds):
+            return None
+        share, error = seen.share(covered)
+        if share < _FEW:
+            cause = (
+                "Likely: the file spells them differently (capitals, blanks, accents, another encoding), has "
+            )
+            cause += "numbers where the schema has texts, or the cells were not read."
+        else:
+            cause = "Likely: a level is not declared, some rows spell one differently, or cells are missing."
+        return Doubt(
+            kind=self.kind,
+            columns=(subject,),
+            sentence=f"The levels of {subject} cover {percent(within(share), error)} of the rows.",
+            cause=cause,
+            figure=share,
+            std_error=error,
+        )
+
+
+class OneLevel(OneByOne[int]):
+    """A level that all rows have. Clean: at least one row in two hundred does not have it."""
+
+    kind = "one level"
+
+    def subjects(self, seen: Evidence) -> Sequence[int]:
+        return [place for places in seen.levels.values() for place in places]
+
+    def answer(self, seen: Evidence, subject: int, odds: float) -> Doubt | None:
+        having, feature = seen.having(subject), seen.features[subject]
+        if not seen.certain(having - MOST_ALIKE * seen.rows, odds):
+            return None
+        share, error = seen.share(having)
+        return Doubt(
+            kind=self.kind,
+            columns=(feature.column,),
+            sentence=f"The level {feature.level} of {feature.column} has {percent(within(share), error)} of the rows.",
+            cause="Likely: the column is the same for everyone in this file, or was filled in with one value.",
+            figure=share,
+            std_error=error,
+        )
+
+
+LEAST_DIFFERENCE = 0.04
+"""The mean squared difference of two columns as a share of the smaller variance: a correlation of 0.98 has so much."""
+Places = NDArray[np.intp]
+
+
+class Same(Question):
+    """Two numeric columns that are equal in units of their bounds, or mirror images; or so two levels of two columns.
+
+    Clean: the mean squared difference of any two is at least 4 % of the smaller variance. Half of the odds are for
+    the differences, half for the variances that they are compared with. All pairs are looked at in one go.
+    """
+
+    kind = "same"
+
+    def count(self, seen: Evidence) -> int:
+        return sum(2 * len(first) for first, _ in _pairs(seen))
+
+    def answers(self, seen: Evidence, odds: float) -> Iterator[Doubt]:
+        pairs, reach = _pairs(seen), seen.law.reach(odds / (2 * self.count(seen)))
+        places = np.unique(np.concatenate([place for pair in pairs for place in pair])).tolist()
+        least = np.zeros(seen.schema.dimension)
+        for place in places:
+            squares, noise, _ = about_mean(seen, place, seen.law.reach(odds / (6 * len(places))))
+            least[place] = squares - noise
+        for first, second in pairs:
+            smaller = np.minimum(least[first], least[second])
+            for sign in (1, -1):
+                apart, errors = _differences(seen, first, second, sign)
+                for at in np.flatnonzero(apart + reach * errors < LEAST_DIFFERENCE * smaller).tolist():
+                    one, other = (seen.features[int(side[at])].name for side in (first, second))
+                    share, error = float(apart[at] / smaller[at]), float(errors[at] / smaller[at])
+                    words = "are the same" if sign > 0 else "are mirror images of each other"
+                    yield Doubt(
+                        kind=self.kind,
+                        columns=(one, other),
+                        sentence=f"{one} and {other} {words} up to the noise (their difference has "
+                        f"{percent(within(share), error)} of the variance).",
+                        cause="Likely: one column was copied, or the file has it twice under two names.",
+                        figure=share,
+                        std_error=error,
+                    )
+
+
+def _pairs(seen: Evidence) -> list[tuple[Places, Places]]:
+    """Pairs of numeric columns, and pairs of levels of different columns; the levels of one exclude each other."""
+    if not seen.schema.intercept:
+        return []
+    numbers = {name: at for at, name in enumerate(dict.fromkeys(f.column for f in seen.features))}
+    column = np.array([numbers[feature.column] for feature in seen.features])
+    made = []
+    for places in (seen.numeric, [place for group in seen.levels.values() for place in group]):
+        first, second = (np.array(places, dtype=np.intp)[side] for side in np.triu_indices(len(places), 1))
+        apart = column[first] != column[second]
+        made.append((first[apart], second[apart]))
+    return [pair for pair in made if len(pair[0])]
+
+
+def _differences(seen: Evidence, first: Places, second: Places, sign: int) -> tuple[Floats, Floats]:
+    """Sums of (x − y)², or of (x + y)² for mirror images, (x + y − 1)² of levels; and the noise on each."""
+    matrix, variances = seen.matrix, seen.noise.variances
+    squares = matrix[first, first] + matrix[second, second] - 2 * sign * matrix[first, second]
+    variance = variances[first, first] + variances[second, second] + 4 * variances[first, second]
+    variance = variance + 2 * seen.noise.shared
+    if sign < 0 and seen.features[int(first[0])].kind == "level":
+        squares = squares + matrix[0, 0] - 2 * (matrix[0, first] + matrix[0, second])
+        variance = variance + variances[0, 0] + 4 * (variances[0, first] + variances[0, second])
+        variance = variance + 4 * seen.noise.shared * (variances[0, 0] > 0)
+    return squares, np.sqrt(np.maximum(variance, 0.0))

@@ -1,1 +1,0 @@
-"""The Gram matrix summed on a GPU: the same integers, through pinned staging buffers."""
