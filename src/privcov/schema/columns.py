@@ -297,8 +297,6 @@ class Feature:
         The most that a cell can be away from the middle, in original units; 1 for what is not numeric.
     reach : float
         The largest scaled value; 1 unless the schema or a frame says otherwise.
-    unit : float
-        One scaled unit in original units: ``half_width / reach``.
 
     Examples
     --------
@@ -318,7 +316,7 @@ class Feature:
 
     @property
     def unit(self) -> float:
-        """One scaled unit, in original units: x = middle + unit · z."""
+        """One scaled unit, in original units. A cell is ``middle + unit * z``."""
         return self.half_width / self.reach
 
 
