@@ -30,7 +30,7 @@ import privcov as pc
 from privcov import errors
 from privcov import ledger as ledger_module
 from privcov.errors import InputError, InternalError, without_frames, without_reasons
-from privcov.frame import choice, walk
+from privcov.frame import choice, counting, walk
 from privcov.ledger import Request
 from privcov.mechanisms import MECHANISMS
 from privcov.mechanisms.adaptive import PrivateTrace
@@ -56,6 +56,8 @@ BRIDGES = (
     "errors.py",
     "choice.py",
     "walk.py",
+    "framing.py",
+    "counting.py",
 )
 """The files whose frames a failure can leave once something secret is known."""
 MARK = (37.28125, 61.40625)
@@ -118,6 +120,8 @@ SPENDERS: dict[str, Callable[..., Any]] = {
     **{name: releasing(name) for name in MECHANISMS},
     "idealized": releasing("gaussian", arithmetic="idealized"),
     "row norm": releasing("gaussian", row_norm="private"),
+    "frame": releasing("gaussian", frame="scales"),
+    "pure frame": releasing("laplace", frame="scales", engine=Elsewhere()),
     "threads": releasing("gaussian", engine=Local(workers=2)),
     "bytes": releasing("gaussian", engine=Elsewhere()),
     "coinpress": estimating(mean_radius=100),
@@ -218,6 +222,14 @@ def secrets(monkeypatch: pytest.MonkeyPatch) -> Secrets:
     watch(moments, "discrete_gaussian", lambda made, *_: noted.sequence("noise", made))
     for where in (choice, walk):
         watch(where, "cut_off", cut)
+    real = counting._Noise.added_to
+
+    def added(self: counting._Noise, counts: list[int]) -> tuple[int, ...]:
+        noted.sequence("counts of rows", counts)
+        noted.sequence("noise", list(self.integers))
+        return real(self, counts)
+
+    monkeypatch.setattr(counting._Noise, "added_to", added)
     return noted
 
 
@@ -323,7 +335,7 @@ def test_a_full_disk_gives_no_secret_away(name: str, table: str, secrets: Secret
     assert seen.leaks(secrets) == []
 
 
-@pytest.mark.parametrize("name", ["row norm", "coinpress"])
+@pytest.mark.parametrize("name", ["row norm", "frame", "coinpress"])
 def test_no_line_of_the_bridges_can_be_left_with_a_secret(name: str, table: str, secrets: Secrets) -> None:
     """In the quick suite one of each kind, and of the lines those that are left with something known."""
     spend = functools.partial(SPENDERS[name], table)

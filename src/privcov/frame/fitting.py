@@ -36,7 +36,7 @@ class Sure(NamedTuple):
     """When a column counts as narrow, whatever noise hides."""
 
     full: float
-    """Standard deviations of noise from which on hardly one of a hundred empty cells is taken for full."""
+    """Standard deviations of noise, or 1 % of the rows: from there on hardly an empty cell is taken for full."""
     outside: float
     """What all other cells may add up to, beside 3 % of the rows, in standard deviations of the noise on them."""
 
@@ -44,7 +44,8 @@ class Sure(NamedTuple):
 NORMAL, LAPLACE = Sure(full=3.0, outside=0.7), Sure(full=4.0, outside=0.3)
 RADII = tuple(accumulate(repeat(1.125, 29), operator.mul, initial=0.5))
 """Radii, in root mean square scaled columns: from a half to 15."""
-_LEAST_WIDTH = 2.0**-800
+_LEAST_WIDTH, _LARGEST = 2.0**-800, 2.0**1020
+"""What bounds and units are within, so that no answer makes an error."""
 Cells = NDArray[np.int64]
 BIAS = 0.08
 """The root mean square bias of correlations over the root of the squared length that a radius cuts off, by row."""
@@ -103,7 +104,7 @@ class Fit:
     def count(self) -> float:
         """The number of rows: public, or the noisy number that the first histograms add up to."""
         if self.rows is not None:
-            return float(self.rows)
+            return max(1.0, float(self.rows))
         return max(1.0, sum(self.rounds[0].answers) / len(numbers_of(self.declared)))
 
     def _plain(self) -> Schema:
@@ -131,7 +132,7 @@ class Fit:
 
         def scaled(column: Numeric) -> Numeric:
             centre, scale = next(about)
-            return replace(column, centre=centre, scale=scale / size)
+            return replace(column, centre=centre, scale=min(scale / size, _LARGEST))
 
         columns = [scaled(c) if isinstance(c, Numeric) else c for c in self.declared.columns]
         return replace(self._plain(), columns=tuple(columns))
@@ -228,10 +229,11 @@ def _narrow(counts: Floats, noise: float, rule: Sure) -> tuple[Cells, Cells]:
     alone has filled.
     """
     bins, place = counts.shape[1], np.arange(counts.shape[1])
-    sure = counts > rule.full * noise
+    total = counts.sum(axis=1)
+    sure = counts > np.maximum(rule.full * noise, 0.01 * total)[:, None]
     first, last = sure.argmax(axis=1), bins - sure[:, ::-1].argmax(axis=1)
     outside = np.where((place < first[:, None]) | (place >= last[:, None]), counts, 0.0).sum(axis=1)
-    allowed = 0.03 * counts.sum(axis=1) + rule.outside * noise * math.sqrt(bins)
+    allowed = 0.03 * total + rule.outside * noise * math.sqrt(bins)
     narrow = sure.any(axis=1) & (last - first <= NARROW) & (outside < allowed)
     return np.where(narrow, first, 0), np.where(narrow, last, bins)
 

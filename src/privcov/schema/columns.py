@@ -127,9 +127,7 @@ class Numeric(_Declared):
                     "E206",
                     f"column {self.name}: the scale {scale:g} is too small or too large for its bounds.",
                 )
-            object.__setattr__(
-                self, "scale", None if centre == middle and scale == self.half_width else scale
-            )
+            object.__setattr__(self, "scale", None if centre == middle and scale == self.furthest else scale)
 
     def _check_fill(self) -> None:
         fill = _finite(self.fill, f"fill of {self.name}")
@@ -169,7 +167,7 @@ class Numeric(_Declared):
         """The largest scaled value that a cell may have: a multiple of 1/1024, so that squares add up exactly."""
         if self.scale is None:
             return 1.0
-        return min(math.ceil(_MOST_REACH * self.furthest / self.scale) / _MOST_REACH, float(_MOST_REACH))
+        return min(math.ceil(_MOST_REACH * (self.furthest / self.scale)) / _MOST_REACH, float(_MOST_REACH))
 
     @property
     def half_width(self) -> float:
