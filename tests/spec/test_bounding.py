@@ -59,7 +59,25 @@ def numeric_indicators(row_norm_bound: float | None = None, **rules: Any) -> Sch
     return Schema.from_dict({"columns": {**columns, "y": {"lower": 0, "upper": 1}}, **more, **rules})
 
 
+def framed(row_norm_bound: float | None = None, **rules: Any) -> Schema:
+    """Columns with a centre off the middle and a unit of their own: some cells are tens of units long."""
+    columns = {
+        "x": {"lower": 0, "upper": 1000, "centre": 37.5, "scale": 11.25},
+        "k": {"levels": ["a", "b"]},
+        "y": {"lower": -5, "upper": 1, "scale": 40, "fill": 0.5},
+        "z": {"lower": 0, "upper": 1e6, "centre": 1, "scale": 3, "missing": "indicator"},
+        "w": {"lower": 0, "upper": 1},
+    }
+    more = {} if row_norm_bound is None else {"row_norm_bound": row_norm_bound}
+    return Schema.from_dict({"columns": columns, **more, **rules})
+
+
 SCHEMAS = {
+    "framed": framed(2.65),
+    "framed, norm 9": framed(9),
+    "framed, no norm": framed(),
+    "framed, norm 1": framed(1),
+    "framed, zero-row": framed(3, missing="zero-row"),
     **{f"{d} numbers, norm {norm}": numeric_schema(d, norm) for d in (1, 2, 7, 60) for norm in NORMS},
     "numbers, default norm": numeric_schema(5),
     "no intercept": numeric_schema(6, 1.5, intercept=False),
@@ -125,8 +143,10 @@ def reference_row(schema: Schema, grid: Grid, cells: Sequence[float]) -> list[in
             return [0] * schema.dimension
         if isinstance(column, Numeric):
             value = (column.middle if column.fill is None else column.fill) if absent else cell
-            scaled = min(1.0, max(-1.0, (float(value) - column.middle) / column.half_width))
-            made.append(round(scaled * one))
+            step = column.half_width / column.reach / one
+            most, ends = math.floor(column.reach * one), (column.lower, column.upper)
+            low, high = (min(most, max(-most, round((end - column.middle) / step))) for end in ends)
+            made.append(round(min(high, max(low, (float(value) - column.middle) / step))))
             shrinkable.append(True)
             fixed += absent and column.missing == "indicator"
         else:

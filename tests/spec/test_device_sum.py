@@ -55,7 +55,15 @@ SCHEMAS = [
     {"row_norm_bound": 1.3},
     {"missing": "zero-row", "row_norm_bound": 2},
     {"intercept": False, "row_norm_bound": 0.9},
+    {"framed": True, "row_norm_bound": 2.8},
+    {"framed": True},
 ]
+FRAMED = {
+    "a": {"centre": 5.5, "scale": 1.5},
+    "d": {"scale": 40},
+    "b": {"centre": -2.9, "scale": 0.01},
+    "c": {"centre": 1e299, "scale": 1e300},
+}
 
 
 def table(rows: int, seed: int = 0) -> np.ndarray:
@@ -81,7 +89,7 @@ def table(rows: int, seed: int = 0) -> np.ndarray:
 @pytest.mark.parametrize("rows", [1, 100, 8192, 20_001])
 def test_the_sum_is_the_same_integers(extra, rows, device):
     extra = dict(extra)
-    own = OWN_RULES if extra.pop("own", False) else {}
+    own = OWN_RULES if extra.pop("own", False) else FRAMED if extra.pop("framed", False) else {}
     columns = {name: {**about, **own.get(name, {})} for name, about in COLUMNS.items()}
     schema = pc.Schema.from_dict({"columns": columns, **extra})
     grid = Grid.of(schema)
