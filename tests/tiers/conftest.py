@@ -10,6 +10,7 @@ import os
 import signal
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,9 @@ import pandas as pd
 import pyarrow.parquet as pq
 import pytest
 
+import privcov as pc
 import privcov.table.csv as csv_module
+from privcov.noise.randomness import rehearsal
 from privcov.schema import Schema
 from privcov.schema.grid import Grid
 from privcov.summing.engines import AnyFragment, Engine, Local, gather
@@ -85,6 +88,17 @@ class Job:
             total.merge(decode_sensitive_sum(sent, GRID))
         assert Path(self.marker).exists()
         return self.exact(total)
+
+    def check_frame(self, data: Any, engine: Engine | str) -> None:
+        """Rounds and matrix of a framed release are the same bits as those of one process."""
+        loss, schema = pc.ZCDP(rho="0.5", neighbours="replace-one"), replace(SCHEMA, row_norm_bound=None)
+        here, there = (
+            pc.release(given, schema=schema, loss=loss, frame="scales", engine=on, randomness=rehearsal(3))
+            for given, on in ((self.frame, "local"), (data, engine))
+        )
+        assert len(here.certificate.rounds) > 1
+        assert there.certificate.rounds == here.certificate.rounds
+        assert there.upper == here.upper
 
     def check_law(self, made: Callable[[pd.DataFrame], Any], engine: Engine) -> None:
         """One row of a frame in a cluster touches one row: neighbours differ in the sum by that row's product alone."""

@@ -108,6 +108,13 @@ def test_a_spark_frame_is_summed_where_it_is(job: Any, session: Any) -> None:
 
 
 @java
+@pytest.mark.parametrize("source", ["parquet", "frame"])
+def test_a_framed_release_is_the_same_on_spark(job: Any, session: Any, source: str) -> None:
+    data = job.parquet if source == "parquet" else session.read.parquet(str(job.folder / "*.parquet"))
+    job.check_frame(data, Spark(session=session))
+
+
+@java
 def test_one_row_of_a_spark_frame_touches_one_row(job: Any, session: Any) -> None:
     def made(frame: Any) -> Any:
         path = str(job.folder / f"neighbour{len(list(job.folder.iterdir()))}.parquet")
