@@ -91,7 +91,8 @@ class Job:
 
     def check_frame(self, data: Any, engine: Engine | str) -> None:
         """Rounds and matrix of a framed release are the same bits as those of one process."""
-        loss, schema = pc.ZCDP(rho="0.5", neighbours="replace-one"), replace(SCHEMA, row_norm_bound=None)
+        # A loss at which an unknown number of rows is looked at as 9,000 are.
+        loss, schema = pc.ZCDP(rho="0.0004", neighbours="replace-one"), replace(SCHEMA, row_norm_bound=None)
         here, there = (
             pc.release(given, schema=schema, loss=loss, frame="scales", engine=on, randomness=rehearsal(3))
             for given, on in ((self.frame, "local"), (data, engine))

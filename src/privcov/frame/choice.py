@@ -55,6 +55,11 @@ class NormChoice:
         word = "private" if self.trace is None else "sparse-vector"
         return {"row_norm": word, "row_norm_share": decimal_text(self.share)}
 
+    def rho_with(self, mechanism: Mechanism) -> Fraction | None:
+        """What the choice and the matrix cost as zCDP; None where that is not known."""
+        rest = mechanism.as_zcdp(self.rest)
+        return None if rest is None else self.rho + rest
+
     @property
     def rho(self) -> Fraction:
         """What the choice costs as zCDP."""

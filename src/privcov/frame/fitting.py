@@ -1,8 +1,8 @@
 """From the answers of paid rounds to a frame: the next question, and at the end centres, units and a radius.
 
 Everything here is public: it sees noisy counts and no row. ``verify`` walks the same way with the counts of a file, and
-must arrive at the same schema. Only additions, products, quotients and roots are used, which every machine rounds in
-the same way. Why these formulas: docs/explain/frame.md.
+must arrive at the same schema, but for the last digits. Nothing that the counts can say makes an error. Why these
+formulas: docs/explain/frame.md.
 """
 
 from __future__ import annotations
@@ -119,8 +119,10 @@ class Fit:
 
         def closer(column: Numeric) -> Numeric:
             lower, upper = next(ends)
-            fill = None if column.fill is None else min(max(column.fill, lower), upper)
-            return replace(column, lower=lower, upper=upper, fill=fill)
+            if column.fill is None or lower <= column.fill <= upper:
+                return replace(column, lower=lower, upper=upper)
+            # A fill that lies elsewhere is not looked at, as a missing cell is not.
+            return replace(column, lower=lower, upper=upper, fill=None, missing="midpoint")
 
         columns = [closer(c) if isinstance(c, Numeric) else c for c in self.declared.columns]
         return replace(self._plain(), columns=tuple(columns))

@@ -14,7 +14,6 @@ from privcov.errors import ParameterError
 from privcov.frame.counting import Look, numbers_of
 from privcov.frame.fitting import CLEAR, Fit, standard_grid
 from privcov.frame.spending import Purse, as_rho
-from privcov.linalg.triangle import is_wide
 from privcov.mechanisms.base import AdditiveMechanism, Mechanism
 from privcov.noise.randomness import Randomness
 from privcov.privacy import ZCDP, Loss, PureDP
@@ -25,6 +24,10 @@ from privcov.summing.engines import Engine
 from privcov.text.grammar import brief
 
 Word = Literal["auto", "declared", "scales"]
+
+
+MOST_COLUMNS = 4_096
+"""Beyond them a grid could be too coarse for what rounds answer."""
 
 
 class Detail(NamedTuple):
@@ -94,10 +97,18 @@ class Framing:
         """What is left for the matrix if all of the rounds are asked."""
         return self.purse.rest(self.prices)
 
-    @property
-    def rho(self) -> Fraction:
-        """What all of the rounds cost as zCDP."""
-        return sum((as_rho(price) for price in self.prices), start=Fraction(0))
+    def rho_with(self, mechanism: Mechanism) -> Fraction | None:
+        """What rounds and matrix cost as zCDP, however many of the rounds are asked; None where that is not known.
+
+        Where ρ adds up it is the whole. Pure parts cost the more as ρ the fewer they are, so each number is reckoned.
+        """
+        if self.purse.unit is ZCDP:
+            return self.purse.total
+        *looks, radius = self.prices
+        paths = [[*looks[:count], radius] for count in range(1, len(looks) + 1)]
+        costs = [(path, mechanism.as_zcdp(self.purse.rest(path))) for path in paths]
+        found = [sum(map(as_rho, path), start=rest) for path, rest in costs if rest is not None]
+        return max(found) if len(found) == len(paths) else None
 
     @property
     def options(self) -> dict[str, str]:
@@ -118,7 +129,7 @@ class Framing:
         if word == "declared":
             return None
         reason = refusal(schema, mechanism)
-        if word == "auto" and (reason or is_wide(schema.dimension)):
+        if word == "auto" and reason:
             return None
         if reason:
             raise ParameterError("E218", f"a private frame needs {reason}.", 'Use frame = "declared".')
@@ -182,6 +193,8 @@ def refusal(schema: Schema, mechanism: Mechanism) -> str:
         return "an intercept, which carries the means"
     if not numbers_of(schema):
         return "a numeric column"
+    if schema.dimension > MOST_COLUMNS:
+        return f"at most {MOST_COLUMNS:,} columns"
     if schema.row_norm_bound is not None or any(
         c.centre is not None or c.scale is not None for c in numbers_of(schema)
     ):

@@ -94,9 +94,7 @@ def order_for(
     grids = [Grid.of(schema)] if choice is None else choice.grids(schema)
     for grid in grids:  # any of them may be chosen
         mechanism.refuse_early(loss=rest, grid=grid)
-    law, rho = mechanism.law(loss=rest, grid=grids[0]), mechanism.as_zcdp(rest)
-    if choice is not None and rho is not None:
-        rho += choice.rho
+    law = mechanism.law(loss=rest, grid=grids[0])
     return Request(
         loss=loss,
         mechanism=mechanism.name,
@@ -104,7 +102,7 @@ def order_for(
         grid=grid_facts(grids[0]),
         noise={} if law is None else {"law": law.name, "scale": repr(law.scale)},
         arithmetic=mechanism.arithmetic,
-        rho=rho,
+        rho=mechanism.as_zcdp(loss) if choice is None else choice.rho_with(mechanism),
     )
 
 

@@ -122,7 +122,7 @@ class Numeric(_Declared):
         object.__setattr__(self, "centre", None if centre == middle else centre)
         if self.scale is not None:
             scale = _finite(self.scale, f"scale of {self.name}")
-            if not 2.0**-20 <= scale / (self.upper - self.lower) <= 2.0**10:
+            if not 2.0**-40 <= scale / (self.upper - self.lower) <= 2.0**10:
                 raise ParameterError(
                     "E206",
                     f"column {self.name}: the scale {scale:g} is too small or too large for its bounds.",

@@ -25,10 +25,16 @@ from privcov.summing.bounding import Bounding
 
 LOSS = pc.ZCDP(rho=1000, neighbours="replace-one")
 TINY = {"neighbours": "replace-one"}
+RULES = ["midpoint", "zero-row"]
 
 
-def schema_of(*bounds, **words):
+def schema_of(*bounds, fill=False, **words):
     columns = {f"c{i}": {"lower": lower, "upper": upper} for i, (lower, upper) in enumerate(bounds)}
+    if fill:  # at one end, with the other ends of cells as codes for missing
+        for column in columns.values():
+            width = column["upper"] - column["lower"]
+            codes = {column["lower"] + width * (i / 16) for i in range(1, 17)} - {column["lower"]}
+            column |= {"fill": column["lower"], "missing_values": sorted(codes)}
     return pc.Schema.from_dict({"columns": columns, **words})
 
 
@@ -163,7 +169,7 @@ BOUNDS = st.sampled_from(
 @given(st.lists(BOUNDS, min_size=1, max_size=3), st.data())
 def test_no_answer_makes_an_error(bounds, data):
     """After payment nothing may fail: any counts, also negative and huge ones, give a schema for rows."""
-    schema = schema_of(*bounds)
+    schema = schema_of(*bounds, fill=data.draw(st.booleans()), missing=data.draw(st.sampled_from(RULES)))
     kind = data.draw(st.sampled_from(["pure", "zcdp"]))
     loss = pc.PureDP(epsilon=1, **TINY) if kind == "pure" else pc.ZCDP(rho=1, **TINY)
     rows = data.draw(st.sampled_from([None, 1, 1000]))

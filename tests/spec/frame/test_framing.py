@@ -136,6 +136,23 @@ def test_a_ledger_of_rho_is_charged_for_rounds_and_matrix(tmp_path):
     assert as_rho(PURE) <= Fraction(1, 2)
 
 
+@pytest.mark.parametrize("epsilon", ["0.2", "1", "5"])
+@pytest.mark.parametrize("rows", [300, 3000])
+def test_a_ledger_of_rho_is_charged_no_less_than_a_pure_frame_costs(epsilon, rows, tmp_path):
+    """Pure parts cost the more as ρ the fewer there are, and how many looks there are is known afterwards."""
+    ledger = pc.Ledger.init(tmp_path / "l", pc.ZCDP(rho=99, neighbours="replace-one"))
+    loss = pc.PureDP(epsilon=epsilon, neighbours="replace-one")
+    asked = {"loss": loss, "frame": "scales", "mechanism": "symmetric-wishart"}
+    for schema in (SCHEMA, _wider(SCHEMA, 50)):
+        before = left(ledger)
+        made = pc.release(ROWS[:rows], schema=schema, ledger=ledger, **asked)
+        rounds = [one.loss for one in made.certificate.rounds]
+        mechanism = MECHANISMS["symmetric-wishart"]()
+        rest = Purse.of(loss, mechanism).rest(rounds)
+        cost = sum(map(as_rho, rounds), start=mechanism.as_zcdp(rest))
+        assert cost <= before - left(ledger) <= mechanism.as_zcdp(loss)
+
+
 # --- neighbours ---------------------------------------------------------------------------------------
 
 
@@ -171,6 +188,14 @@ def test_a_release_without_a_frame_is_written_as_ever():
     made = pc.release(ROWS[:50], schema=SCHEMA, loss=PURE).to_dict()
     assert "rounds" not in made["certificate"]
     assert set(made["certificate"]["bounds"]["columns"][0]) == {"name", "lower", "upper"}
+
+
+@pytest.mark.parametrize("loss", [replace(PURE, epsilon="1e-20"), replace(PURE, epsilon="1e30")], ids=str)
+def test_a_file_of_the_smallest_and_the_largest_loss_can_be_read(loss, tmp_path):
+    made = pc.release(ROWS[:50], schema=SCHEMA, loss=loss, frame="scales", mechanism="laplace")
+    made.save(tmp_path / "r.json")
+    assert pc.load(tmp_path / "r.json") == made
+    assert disagreements(made) == ()
 
 
 def forged(release, **changes):
@@ -261,6 +286,13 @@ def test_the_check_says_what_release_will_do(tmp_path):
     assert prospect.price == {"epsilon": 1, "delta": Fraction(1, 10**6)}
     with pytest.raises(ParameterError, match="E218"):
         pc.check(ROWS, schema=replace(SCHEMA, intercept=False), loss=PURE, frame="scales")
+
+
+def test_more_columns_than_a_frame_takes_are_refused():
+    columns = {"a": {"lower": 0, "upper": 1}, "b": {"levels": list(range(4095))}}
+    schema = pc.Schema.from_dict({"columns": columns})
+    with pytest.raises(ParameterError, match="E218 a private frame needs at most 4,096 columns"):
+        pc.release(np.zeros((9, 2)), schema=schema, loss=APPROXIMATE, frame="scales")
 
 
 # --- degenerate tables --------------------------------------------------------------------------------
