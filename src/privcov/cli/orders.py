@@ -135,6 +135,13 @@ def order_options(command: Callable[..., Any]) -> Callable[..., Any]:
             "fits where that pays.",
         ),
         click.option(
+            "--focus",
+            "emphasis",
+            metavar="NAMES",
+            help="The columns that matter most, as names or as a formula; the others weigh half as much.  "
+            "[default: all alike]",
+        ),
+        click.option(
             "--rows",
             "expect_rows",
             type=click.IntRange(1),
@@ -191,6 +198,7 @@ def as_order(words: dict[str, Any]) -> dict[str, Any]:
                 "row_norm",
                 "row_norm_share",
                 "frame",
+                "emphasis",
                 "expect_rows",
             )
         },

@@ -67,6 +67,8 @@ class Fit:
         The cells of the next histogram of a column.
     most : int, default 3
         How many histograms of the columns may be asked for, each within the cells that the one before found full.
+    emphasis : tuple of str, default ()
+        The columns that matter; other numeric columns weigh half as much in the norm of a row. Empty: all matter.
     """
 
     declared: Schema
@@ -74,6 +76,7 @@ class Fit:
     rounds: tuple[Round, ...] = ()
     bins: int = 16
     most: int = 3
+    emphasis: tuple[str, ...] = ()
 
     def after(self, one: Round, *, rows: int | None) -> Fit:
         """The same with one more round, and the number of rows where it is public."""
@@ -134,21 +137,27 @@ class Fit:
 
         def scaled(column: Numeric) -> Numeric:
             centre, scale = next(about)
-            return replace(column, centre=centre, scale=min(scale / size, _LARGEST))
+            own = size * weight_in(self.emphasis, column)
+            return replace(column, centre=centre, scale=min(scale / own, _LARGEST))
 
         columns = [scaled(c) if isinstance(c, Numeric) else c for c in self.declared.columns]
         return replace(self._plain(), columns=tuple(columns))
 
     @property
+    def _width(self) -> float:
+        """How many columns a row has, each counted with the square of its weight."""
+        return sum(weight_in(self.emphasis, column) ** 2 for column in numbers_of(self.declared))
+
+    @property
     def _edges(self) -> tuple[int, ...]:
-        unit, width = 4 ** Grid.of(self._scaled(1.0)).exponent, len(numbers_of(self.declared))
-        return tuple(math.floor(radius * radius * width * unit) for radius in RADII)
+        unit = 4 ** Grid.of(self._scaled(1.0)).exponent
+        return tuple(math.floor(radius * radius * self._width * unit) for radius in RADII)
 
     def framed(self, law: NoiseLaw) -> Schema:
         """The schema of the release; ``law`` is that of the noise on the matrix, on the ``standard_grid``."""
         weight = weight_of(self.declared)
         radius = self.radius(math.sqrt(law.offdiagonal_variance) / float(weight))
-        size = math.sqrt(float(weight) / len(numbers_of(self.declared))) / radius
+        size = math.sqrt(float(weight) / self._width) / radius
         squared = self.declared.fixed_squared_norm + weight
         bound = Fraction(math.isqrt(int(squared * 4**20)) + 1, 2**20)
         return replace(self._scaled(size), row_norm_bound=bound)
@@ -171,12 +180,12 @@ class Fit:
         # A row counts at the middle of its cell, in squares; the last cell has no end.
         squares = np.array([0.0, *(radius * radius for radius in RADII)])
         inside = np.append((squares[:-1] + squares[1:]) / 2, 1.25 * squares[-1])
-        width, best = len(numbers_of(self.declared)), (math.inf, RADII[-1])
+        best = (math.inf, RADII[-1])
         for radius in RADII:
             square = radius * radius
             kept = max(float(counts @ np.minimum(inside, square)), 0.4 * min(1.0, square))
             cut = max(float(counts @ np.maximum(1.0 - square / inside, 0.0)), 0.0)
-            spread = noise * square * width / (self.count * kept)
+            spread = noise * square * self._width / (self.count * kept)
             best = min(best, (spread * spread + BIAS * BIAS * cut, radius))
         return best[1]
 
@@ -250,6 +259,11 @@ def standard_grid(schema: Schema) -> Grid:
         max_rows_per_person=schema.max_rows_per_person,
         intercept=schema.intercept and not schema.empties_rows,
     )
+
+
+def weight_in(emphasis: tuple[str, ...], column: Numeric) -> float:
+    """1, or a half for a column that is not in an emphasis."""
+    return 1.0 if not emphasis or column.name in emphasis else 0.5
 
 
 def weight_of(schema: Schema) -> Fraction:

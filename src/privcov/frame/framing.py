@@ -20,6 +20,7 @@ from privcov.privacy import ZCDP, Loss, PureDP
 from privcov.releases.certificate import Round
 from privcov.schema import Numeric, Schema
 from privcov.schema.grid import Grid
+from privcov.schema.names import quoted
 from privcov.summing.engines import Engine
 from privcov.text.grammar import brief
 
@@ -82,6 +83,7 @@ class Framing:
     mechanism: Mechanism
     schema: Schema
     detail: Detail
+    emphasis: tuple[str, ...] = ()
 
     @property
     def purse(self) -> Purse:
@@ -113,7 +115,7 @@ class Framing:
     @property
     def options(self) -> dict[str, str]:
         """As they are written on the certificate."""
-        return {"frame": "scales"}
+        return frame_options(self.emphasis)
 
     def grids(self, _: Schema) -> list[Grid]:
         """What the matrix is calibrated to: public, and the same whatever the rounds answer."""
@@ -121,7 +123,14 @@ class Framing:
 
     @classmethod
     def before(
-        cls, mechanism: Mechanism, loss: Loss, *, word: str, schema: Schema, rows: int | None
+        cls,
+        mechanism: Mechanism,
+        loss: Loss,
+        *,
+        word: str,
+        schema: Schema,
+        rows: int | None,
+        emphasis: tuple[str, ...] = (),
     ) -> Framing | None:
         """The frame asked for; None for the declared one, which ``auto`` takes where another would not pay."""
         if word not in get_args(Word):
@@ -133,7 +142,10 @@ class Framing:
             return None
         if reason:
             raise ParameterError("E218", f"a private frame needs {reason}.", 'Use frame = "declared".')
-        made = [cls(loss=loss, mechanism=mechanism, schema=schema, detail=detail) for detail in DETAILS]
+        made = [
+            cls(loss=loss, mechanism=mechanism, schema=schema, detail=detail, emphasis=emphasis)
+            for detail in DETAILS
+        ]
         if rows is None:
             return made[2]
         seen = [one for one in made if one.sees(rows)]
@@ -152,19 +164,34 @@ class Framing:
         """Ask the rounds, and return what the release is made under. Reads the table once for each of them."""
         prices = {"scales": self.prices[0], "radius": self.prices[-1]}
         public = self.loss.neighbours.count_is_public(schema.max_rows_per_person)
-        fit = Fit(declared=schema, bins=self.detail.bins, most=self.detail.most)
+        fit = Fit(declared=schema, bins=self.detail.bins, most=self.detail.most, emphasis=self.emphasis)
         while (look := fit.next_look()) is not None:
             one, rows = look.ask(data, loss=prices[look.name], randomness=randomness, engine=engine)
             fit = fit.after(one, rows=rows if public else None)
         return framed(mechanism, self.loss, fit)
 
 
+def frame_options(emphasis: tuple[str, ...]) -> dict[str, str]:
+    """What the certificate says of a frame beside its rounds."""
+    return {"frame": "scales", **({"emphasis": ", ".join(map(quoted, emphasis))} if emphasis else {})}
+
+
 def replayed(
-    mechanism: Mechanism, loss: Loss, *, schema: Schema, rows: int | None, rounds: tuple[Round, ...]
+    mechanism: Mechanism,
+    loss: Loss,
+    *,
+    schema: Schema,
+    rows: int | None,
+    rounds: tuple[Round, ...],
+    emphasis: tuple[str, ...] = (),
 ) -> Fitted:
     """What the rounds of a release say it was made under; refuses rounds that are none of ours."""
     columns = [replace(c, centre=None, scale=None) if isinstance(c, Numeric) else c for c in schema.columns]
-    fit = Fit(declared=replace(schema, columns=tuple(columns), row_norm_bound=None), most=len(rounds))
+    fit = Fit(
+        declared=replace(schema, columns=tuple(columns), row_norm_bound=None),
+        most=len(rounds),
+        emphasis=emphasis,
+    )
     if reason := refusal(fit.declared, mechanism):
         raise ParameterError("E218", f"a private frame needs {reason}.")
     for one in rounds:

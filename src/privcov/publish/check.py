@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
@@ -14,6 +14,7 @@ from typing import Any, Literal
 
 from privcov.errors import InputError, ParameterError
 from privcov.frame.choice import NormChoice
+from privcov.frame.emphasis import emphasis_of, emphasised
 from privcov.frame.fitting import standard_grid
 from privcov.frame.framing import Fitted, Framing
 from privcov.ledger import Ledger, Request
@@ -107,6 +108,7 @@ def prepare(
     row_norm: Literal["declared", "private"],
     row_norm_share: Amount,
     frame: str,
+    emphasis: str | Sequence[str] | None,
     ledger: str | Path | Ledger | None,
     engine: str | Engine,
     expect_rows: int | None,
@@ -114,6 +116,8 @@ def prepare(
 ) -> Ready:
     """Refuse what public facts refuse, and return what is left to do. See ``privcov.release`` for the arguments."""
     options = {**options, "as_asked": counts_rho(ledger)}
+    first, declared = emphasis_of(emphasis, schema), schema
+    schema = emphasised(schema, first)
     asked = partial(decide, mechanism, **{"loss": loss, "schema": schema, "purpose": purpose, **options})
     decided, table = asked(), open_table(data, schema)
     if expect_rows is not None:
@@ -123,14 +127,19 @@ def prepare(
     choice = NormChoice.before(decided.mechanism, decided.loss, word=row_norm, share=row_norm_share)
     if choice is not None and frame not in ("auto", "declared"):
         raise ParameterError("E218", "a private frame finds a row norm itself.", "Leave row_norm out.")
-    if choice is None and (found := _framed(asked, frame, table=table, schema=schema)):
-        decided, choice = found
+    if choice is None and (found := _framed(asked, frame, first, table=table, schema=declared)):
+        (decided, choice), schema = found, declared
     order = partial(order_for, decided.mechanism, loss=decided.loss, schema=schema, choice=choice)
     return Ready(schema=schema, decided=decided, table=table, engine=runner, choice=choice, order=order)
 
 
 def _framed(
-    asked: Callable[..., Candidate], word: str, *, table: Table, schema: Schema
+    asked: Callable[..., Candidate],
+    word: str,
+    emphasis: tuple[str, ...],
+    *,
+    table: Table,
+    schema: Schema,
 ) -> tuple[Candidate, Framing] | None:
     """The mechanism, chosen for the squared norm that rows have in a frame, and the frame; None as declared."""
     if word == "declared":
@@ -138,7 +147,9 @@ def _framed(
     decided = asked(grid=standard_grid(schema), as_asked=True)
     public = decided.loss.neighbours.count_is_public(schema.max_rows_per_person)
     rows = table.count() if public else None
-    framing = Framing.before(decided.mechanism, decided.loss, word=word, schema=schema, rows=rows)
+    framing = Framing.before(
+        decided.mechanism, decided.loss, word=word, schema=schema, rows=rows, emphasis=emphasis
+    )
     return None if framing is None else (decided, framing)
 
 
@@ -179,6 +190,7 @@ def check(
     row_norm: Literal["declared", "private"] = "declared",
     row_norm_share: Amount = Fraction(1, 10),
     frame: Literal["declared", "scales", "auto"] = "declared",
+    emphasis: str | Sequence[str] | None = None,
     ledger: str | Path | Ledger | None = None,
     engine: str | Engine = "local",
     expect_rows: int | None = None,
@@ -208,6 +220,10 @@ def check(
         The share of the loss, between 0 and 1, that a private row norm costs.
     frame : {"declared", "scales", "auto"}, default "declared"
         What rows are measured from and in: as declared, or fitted to them by paid rounds. See ``release``.
+    emphasis : str or sequence of str, optional
+        The columns that matter most: names, a text of names with commas between them, or a formula such as
+        "income ~ age + educ". Other numeric columns weigh half as much in the norm of a row, which leaves less
+        noise on these and more on the others.
     ledger : str, Path or Ledger, optional
         The budget that would pay. Without one there is no price.
     engine : str or Engine, default "local"
@@ -248,6 +264,7 @@ def check(
         row_norm=row_norm,
         row_norm_share=row_norm_share,
         frame=frame,
+        emphasis=emphasis,
         ledger=ledger,
         engine=engine,
         expect_rows=expect_rows,

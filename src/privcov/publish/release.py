@@ -6,7 +6,7 @@ data-dependent errors.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from fractions import Fraction
 from pathlib import Path
 from typing import Any, Literal
@@ -42,6 +42,7 @@ def release(
     row_norm: Literal["declared", "private"] = "declared",
     row_norm_share: Amount = Fraction(1, 10),
     frame: Literal["declared", "scales", "auto"] = "declared",
+    emphasis: str | Sequence[str] | None = None,
     ledger: str | Path | Ledger | None = None,
     deliver: Callable[[Release], object] | None = None,
     randomness: Randomness | None = None,
@@ -85,6 +86,10 @@ def release(
         rows, and releases the matrix about the centres and in the units found, with long rows shortened: far less
         noise where bounds are wider than the data. The table is read two to four times more. "auto" does that where
         it pays, judged by public facts, and else takes the declared frame.
+    emphasis : str or sequence of str, optional
+        The columns that matter most: names, a text of names with commas between them, or a formula such as
+        "income ~ age + educ". Other numeric columns weigh half as much in the norm of a row, which leaves less
+        noise on these and more on the others.
     ledger : str, Path or Ledger, optional
         The budget to pay from: a path, a ``postgresql://`` address, or an open ledger. It is paid before anything
         random is drawn or any row is read. Without one nothing is accounted for.
@@ -143,6 +148,7 @@ def release(
         row_norm=row_norm,
         row_norm_share=row_norm_share,
         frame=frame,
+        emphasis=emphasis,
         ledger=ledger,
         engine=engine,
         expect_rows=expect_rows,

@@ -42,7 +42,7 @@ class Round:
 
 @dataclass(frozen=True, kw_only=True)
 class Certificate(Shown):
-    """The promise of one release. Every field is public before the data is read.
+    """The promise of one release. Every field is public before the data is read, but for the answers of ``rounds``.
 
     Attributes
     ----------

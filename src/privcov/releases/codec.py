@@ -212,7 +212,7 @@ def _plausible(upper: Upper, *, grid: Grid, rows: int | None, law: NoiseLaw | No
     """Refuse entries that no rows and no noise make: what repairs a matrix need not cope with them."""
     if law is None:
         return
-    most = (rows or _MOST_ROWS) * 4.0**grid.exponent + _TAIL * law.rms_frobenius / float(grid.unit)
+    most = (rows or _MOST_ROWS) * grid.largest_product + _TAIL * law.rms_frobenius / float(grid.unit)
     if max(map(abs, upper)) > most:
         raise ReleaseError("E601", "an entry of the matrix is larger than its rows and its noise allow.")
 

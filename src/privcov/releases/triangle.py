@@ -32,11 +32,12 @@ _TAIL = 8
 def word_bytes(*, grid: Grid, rows: int | None, law: NoiseLaw | None) -> int:
     """The length of a word that surely holds an entry, from public facts: 8 bytes, or 16 where they cannot tell.
 
-    An entry of the sum is at most rows · 4^k. Where the count is private, or the noise has no law, it is 16.
+    An entry of the sum is at most rows · 4^k, or more where cells reach further. Where the count is private, or the
+    noise has no law, it is 16.
     """
     if rows is None or law is None:
         return 16
-    return 8 if rows * 4.0**grid.exponent + _TAIL * law.rms_frobenius / float(grid.unit) < 2.0**62 else 16
+    return 8 if rows * grid.largest_product + _TAIL * law.rms_frobenius / float(grid.unit) < 2.0**62 else 16
 
 
 def kept(

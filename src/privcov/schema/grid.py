@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from privcov.errors import ParameterError
-from privcov.schema import Schema
+from privcov.schema import Numeric, Schema
 
 ROW_BITS = 40
 """The squared integer norm of a row is at most 2^ROW_BITS."""
@@ -30,6 +30,8 @@ class Grid:
     max_rows_per_person: int = 1
     intercept: bool = False
     """Whether column 0 is the integer 2^k in every row, whatever the row says."""
+    longest: float = 1.0
+    """The largest scaled value that a cell may have; at least 1."""
 
     @classmethod
     def of(cls, schema: Schema) -> Grid:
@@ -54,7 +56,14 @@ class Grid:
             max_rows_per_person=schema.max_rows_per_person,
             # Clipping must spare the intercept, and a row with a missing cell must not become zero.
             intercept=schema.intercept and schema.keeps_indicators and not schema.empties_rows,
+            longest=max([1.0, *(column.reach for column in schema.columns if isinstance(column, Numeric))]),
         )
+
+    @property
+    def largest_product(self) -> float:
+        """The most that one row adds to an entry of the Gram matrix, in grid units."""
+        cell = min(self.longest * 2.0**self.exponent, float(self.squared_norm_bound) ** 0.5)
+        return max(4.0**self.exponent, cell * cell)
 
     @property
     def unit(self) -> Fraction:

@@ -6,18 +6,18 @@ One who changes the stated noise to match is not: how much noise is in the matri
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from datetime import datetime
 
 from privcov.errors import ParameterError
 from privcov.frame.choice import NormChoice
-from privcov.frame.framing import replayed
+from privcov.frame.emphasis import emphasis_of
+from privcov.frame.framing import frame_options, replayed
 from privcov.mechanisms import MECHANISMS
 from privcov.mechanisms.base import Mechanism
 from privcov.mechanisms.johnson_lindenstrauss import JohnsonLindenstrauss
 from privcov.noise.laws import NoiseLaw
 from privcov.privacy import SYMBOLS, Loss
-from privcov.releases.certificate import Certificate
 from privcov.releases.release import Release
 from privcov.releases.sketch import ridge_of
 from privcov.schema import Numeric, Schema
@@ -72,7 +72,7 @@ def _disagreements(release: Release) -> Iterator[str]:
     certificate, loss, grid = release.certificate, release.certificate.loss, Grid.of(release.schema)
     stated = {word: text for word, text in certificate.options.items() if word not in _REMARKS}
     norm = {word: stated.pop(word) for word in ("row_norm", "row_norm_share") if word in stated}
-    frame = {"frame": stated.pop("frame")} if "frame" in stated else {}
+    frame: dict[str, str] = {word: stated.pop(word) for word in ("frame", "emphasis") if word in stated}
     if certificate.mechanism not in MECHANISMS:
         yield f"this version has no mechanism {certificate.mechanism!r}"
         return
@@ -92,7 +92,7 @@ def _disagreements(release: Release) -> Iterator[str]:
         mechanism, loss, word=norm.get("row_norm", "declared"), share=norm.get("row_norm_share", "none")
     )
     for what, given, true in (
-        ("options", stated | norm | frame, mechanism.options | _options(choice, certificate)),
+        ("options", stated | norm | frame, mechanism.options | _options(choice, release, frame)),
         ("proof page", certificate.proof, mechanism.proof),
         ("note on timing", certificate.timing, mechanism.timing_note),
     ):
@@ -103,7 +103,12 @@ def _disagreements(release: Release) -> Iterator[str]:
     rest = loss if choice is None else choice.rest
     if certificate.rounds:
         fitted = replayed(
-            mechanism, loss, schema=release.schema, rows=release.rows, rounds=certificate.rounds
+            mechanism,
+            loss,
+            schema=release.schema,
+            rows=release.rows,
+            rounds=certificate.rounds,
+            emphasis=_emphasis(frame, release.schema),
         )
         rest = fitted.rest
         if not _close(release.schema, fitted.schema):
@@ -112,11 +117,15 @@ def _disagreements(release: Release) -> Iterator[str]:
     yield from _sketch(release, mechanism, rest, grid)
 
 
-def _options(choice: NormChoice | None, certificate: Certificate) -> dict[str, str]:
+def _options(choice: NormChoice | None, release: Release, stated: Mapping[str, str]) -> dict[str, str]:
     """What the certificate should say of what was chosen before the matrix."""
-    if certificate.rounds:
-        return {"frame": "scales"}
+    if release.certificate.rounds:
+        return frame_options(_emphasis(stated, release.schema))
     return {} if choice is None else choice.options
+
+
+def _emphasis(stated: Mapping[str, str], schema: Schema) -> tuple[str, ...]:
+    return emphasis_of(stated.get("emphasis"), schema)
 
 
 def _close(stated: Schema, found: Schema) -> bool:
