@@ -8,11 +8,9 @@ the same way. Why these formulas: docs/explain/frame.md.
 from __future__ import annotations
 
 import math
-import operator
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
-from itertools import accumulate, repeat
 from typing import NamedTuple
 
 import numpy as np
@@ -22,7 +20,7 @@ from privcov.frame.counting import Look, numbers_of
 from privcov.linalg.arrays import Floats
 from privcov.noise.laws import NoiseLaw
 from privcov.privacy import PureDP
-from privcov.releases.certificate import Round
+from privcov.releases.certificate import RADII, Round
 from privcov.schema import Numeric, Schema
 from privcov.schema.grid import Grid
 
@@ -42,8 +40,6 @@ class Sure(NamedTuple):
 
 
 NORMAL, LAPLACE = Sure(full=3.0, outside=0.7), Sure(full=4.0, outside=0.3)
-RADII = tuple(accumulate(repeat(1.125, 29), operator.mul, initial=0.5))
-"""Radii, in root mean square scaled columns: from a half to 15."""
 _LEAST_WIDTH = 2.0**-800
 Cells = NDArray[np.int64]
 BIAS = 0.08

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import operator
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from itertools import accumulate, repeat
 from typing import Literal
 
 from privcov.noise.laws import NoiseLaw
 from privcov.privacy import ZCDP, Loss, PureDP
 from privcov.text.display import Shown
 from privcov.version import __version__
+
+
+RADII = tuple(accumulate(repeat(1.125, 29), operator.mul, initial=0.5))
+"""Where the histogram of norms of a round "radius" is cut, in root mean square scaled columns: from a half to 15."""
 
 
 @dataclass(frozen=True, kw_only=True)

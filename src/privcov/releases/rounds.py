@@ -1,0 +1,173 @@
+"""What the rounds of a release in a private frame tell its readers: where the budget went, and how much was cut.
+
+Post-processing of the noisy counts on the certificate. The radius is found again from them, by the formula that chose
+it (``privcov.frame.fitting``, which has seen data and cannot be asked here; a test compares the two).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from privcov.accounting import approx_to_zcdp, gaussian_mu
+from privcov.errors import ParameterError
+from privcov.linalg.arrays import Floats
+from privcov.noise.laws import Normal
+from privcov.privacy import ApproxDP, Neighbours, PureDP
+from privcov.releases.certificate import RADII, Certificate, Round
+from privcov.releases.release import Release
+from privcov.schema import Numeric
+
+BIAS = 0.08
+"""The root mean square bias of correlations over the root of the squared length that a radius cuts off, by row."""
+
+
+def shares(certificate: Certificate) -> dict[str, float]:
+    """The share of the whole loss that each kind of question cost, and what was left for the matrix.
+
+    Pure ε adds up, and so does ρ; an (ε, δ) promise of Gaussian noise is ρ = μ²/2 in the same sense. They add up to 1.
+
+    >>> from privcov.noise.laws import WishartDifference
+    >>> loss, part = PureDP(epsilon=1, neighbours="replace-one"), PureDP(epsilon="0.05", neighbours="replace-one")
+    >>> law = WishartDifference(dimension=2, scale=1.0)
+    >>> rounds = tuple(Round(name=name, loss=part, answers=(9, 1)) for name in ("scales", "scales", "radius"))
+    >>> made = Certificate(mechanism="symmetric-wishart", options={}, loss=loss, law=law, arithmetic="exact",
+    ...                    randomness="kernel", proof="", timing="", rounds=rounds)
+    >>> {name: round(share, 2) for name, share in shares(made).items()}
+    {'matrix': 0.85, 'scales': 0.1, 'radius': 0.05}
+    """
+    total, found = _total(certificate), {"matrix": 1.0}
+    for one in certificate.rounds:
+        share = _amount(one) / total
+        found[one.name] = found.get(one.name, 0.0) + share
+        found["matrix"] -= share
+    return found
+
+
+def share(certificate: Certificate, one: Round) -> float:
+    """The share of the whole loss that one round cost."""
+    return _amount(one) / _total(certificate)
+
+
+def _amount(one: Round) -> float:
+    return float(next(iter(one.loss.amounts.values())))
+
+
+def _total(certificate: Certificate) -> float:
+    """The loss in the unit that its rounds are paid in."""
+    loss = certificate.loss
+    if isinstance(loss, ApproxDP) and not isinstance(certificate.rounds[0].loss, PureDP):
+        if not isinstance(certificate.law, Normal):
+            return float(approx_to_zcdp(loss).rho)
+        return float(gaussian_mu(epsilon=loss.epsilon, delta=loss.delta)) ** 2 / 2
+    return float(next(iter(loss.amounts.values())))
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Norms:
+    """How long rows were before they were shortened, in root mean square deviations of the frame's columns.
+
+    Attributes
+    ----------
+    counts : ndarray of shape (31,)
+        The share of the rows in each cell, with noise: below the first of ``RADII``, between two of them, above the last.
+    noise_std : float
+        The standard deviation of the noise on each of these shares.
+    columns : int
+        The number of numeric columns.
+    weight : float
+        The squared norm that the numeric columns of a row may have, in scaled units.
+    entry_std : float
+        The standard deviation of the noise on an entry of the matrix off the diagonal, in scaled units.
+    rows : float
+        The number of rows: public, or the noisy number that the first round counted.
+    """
+
+    counts: Floats
+    noise_std: float
+    columns: int
+    weight: float
+    entry_std: float
+    rows: float
+
+    @classmethod
+    def of(cls, release: Release) -> Norms:
+        """Read them off a release; refuses one that was made in the declared frame (E210)."""
+        schema, certificate = release.schema, release.certificate
+        columns = sum(isinstance(column, Numeric) for column in schema.columns)
+        if not certificate.rounds or certificate.law is None or not columns:
+            raise ParameterError("E210", "this release has no rounds: it was made in the declared frame.")
+        last = certificate.rounds[-1]
+        rows = release.rows
+        count = max(1.0, sum(certificate.rounds[0].answers) / columns) if rows is None else float(max(1, rows))
+        return cls(
+            counts=np.array(last.answers, dtype=np.float64) / count,
+            noise_std=noise_std(last, rows_per_person=schema.max_rows_per_person) / count,
+            columns=columns,
+            weight=float(schema.squared_norm_bound - schema.fixed_squared_norm),
+            entry_std=math.sqrt(certificate.law.offdiagonal_variance),
+            rows=count,
+        )
+
+    @cached_property
+    def radius(self) -> float:
+        """What rows were shortened to: the radius with the least error of correlations, noise and bias together."""
+        best = math.inf, RADII[-1]
+        for radius in RADII:
+            square = radius * radius
+            kept = max(float(self.counts @ np.minimum(_SQUARES, square)), 0.4 * min(1.0, square))
+            cut = max(float(self.counts @ _cut(square)), 0.0)
+            spread = self.entry_std / self.weight * square * self.columns / (self.rows * kept)
+            best = min(best, (spread * spread + BIAS * BIAS * cut, radius))
+        return best[1]
+
+    @property
+    def spread(self) -> float:
+        """What one standard deviation of a column, as the frame has it, is in scaled units."""
+        return math.sqrt(self.weight / self.columns) / self.radius
+
+    @property
+    def shortened(self) -> tuple[float, float]:
+        """The share of the rows that were shortened, and one standard deviation of the noise on it."""
+        return self._mean((_SQUARES > self.radius**2).astype(np.float64))
+
+    @property
+    def cut(self) -> tuple[float, float]:
+        """The share of its squared length that a row lost, on average over rows; and the noise on it.
+
+        An average over rows, of numbers below 1: so noise on a count does little harm. The share of the whole squared
+        length would rest on the few longest rows, which noise hides.
+        """
+        return self._mean(_cut(self.radius**2))
+
+    def _mean(self, weights: Floats) -> tuple[float, float]:
+        value = float(self.counts @ weights)
+        return min(1.0, max(0.0, value)), self.noise_std * float(np.linalg.norm(weights))
+
+
+def noise_std(one: Round, *, rows_per_person: int = 1) -> float:
+    """The standard deviation of the noise on a count of a round whose rows fall into one histogram.
+
+    As ``privcov.frame.counting`` draws it, which has seen data and cannot be asked here; a test compares the two.
+    """
+    cells = 1 if one.loss.neighbours is Neighbours.ADD_REMOVE else 2
+    if isinstance(one.loss, PureDP):
+        return math.sqrt(2) * math.ceil(cells * rows_per_person / one.loss.epsilon)
+    return rows_per_person * math.sqrt(cells / (2 * float(one.loss.rho)))
+
+
+def _inside() -> Floats:
+    """The squared norm that a row in each cell counts with: in the middle, in squares; the last cell has no end."""
+    squares = np.array([0.0, *(radius * radius for radius in RADII)])
+    return np.append((squares[:-1] + squares[1:]) / 2, 1.25 * squares[-1])
+
+
+def _cut(square: float) -> Floats:
+    """The share of its squared length that a row in each cell loses to a squared radius."""
+    return np.maximum(1.0 - square / _SQUARES, 0.0)
+
+
+_SQUARES = _inside()
