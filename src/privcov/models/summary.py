@@ -235,7 +235,9 @@ def _closing(fit: Fit) -> list[str]:
 def target(fit: Fit) -> str:
     """What estimates are of and intervals cover: a regression on the rows that the release is of."""
     if fit.release.certificate.rounds:
-        return "the regression on the rows as the private frame shortened them; no interval counts what was cut"
+        return (
+            "the regression on the rows as the private frame shortened them; no interval counts what was cut"
+        )
     return "the regression on the rows, clipped to their declared bounds"
 
 

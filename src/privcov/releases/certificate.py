@@ -15,7 +15,6 @@ from privcov.privacy import ZCDP, Loss, PureDP
 from privcov.text.display import Shown
 from privcov.version import __version__
 
-
 RADII = tuple(accumulate(repeat(1.125, 29), operator.mul, initial=0.5))
 """Where the histogram of norms of a round "radius" is cut, in root mean square scaled columns: from a half to 15."""
 

@@ -73,7 +73,7 @@ class Norms:
     Attributes
     ----------
     counts : ndarray of shape (31,)
-        The share of the rows in each cell, with noise: below the first of ``RADII``, between two of them, above the last.
+        The share of the rows in each cell, with noise: below the first of ``RADII``, between two, above the last.
     noise_std : float
         The standard deviation of the noise on each of these shares.
     columns : int
@@ -102,7 +102,9 @@ class Norms:
             raise ParameterError("E210", "this release has no rounds: it was made in the declared frame.")
         last = certificate.rounds[-1]
         rows = release.rows
-        count = max(1.0, sum(certificate.rounds[0].answers) / columns) if rows is None else float(max(1, rows))
+        count = (
+            max(1.0, sum(certificate.rounds[0].answers) / columns) if rows is None else float(max(1, rows))
+        )
         return cls(
             counts=np.array(last.answers, dtype=np.float64) / count,
             noise_std=noise_std(last, rows_per_person=schema.max_rows_per_person) / count,
@@ -115,14 +117,15 @@ class Norms:
     @cached_property
     def radius(self) -> float:
         """What rows were shortened to: the radius with the least error of correlations, noise and bias together."""
-        best = math.inf, RADII[-1]
-        for radius in RADII:
-            square = radius * radius
-            kept = max(float(self.counts @ np.minimum(_SQUARES, square)), 0.4 * min(1.0, square))
-            cut = max(float(self.counts @ _cut(square)), 0.0)
-            spread = self.entry_std / self.weight * square * self.columns / (self.rows * kept)
-            best = min(best, (spread * spread + BIAS * BIAS * cut, radius))
-        return best[1]
+        return min(RADII, key=self.error)
+
+    def error(self, radius: float) -> float:
+        """The error of a correlation that a radius leaves, in root mean square: noise, and the bias of what it cuts."""
+        square = radius * radius
+        kept = max(float(self.counts @ np.minimum(_MIDDLES, square)), 0.4 * min(1.0, square))
+        cut = max(float(self.counts @ _cut(square)), 0.0)
+        noise = self.entry_std / self.weight * square * self.columns / (self.rows * kept)
+        return math.sqrt(noise * noise + BIAS * BIAS * cut)
 
     @property
     def spread(self) -> float:
@@ -132,7 +135,7 @@ class Norms:
     @property
     def shortened(self) -> tuple[float, float]:
         """The share of the rows that were shortened, and one standard deviation of the noise on it."""
-        return self._mean((_SQUARES > self.radius**2).astype(np.float64))
+        return self._mean((self.radius**2 < _MIDDLES).astype(np.float64))
 
     @property
     def cut(self) -> tuple[float, float]:
@@ -167,7 +170,7 @@ def _inside() -> Floats:
 
 def _cut(square: float) -> Floats:
     """The share of its squared length that a row in each cell loses to a squared radius."""
-    return np.maximum(1.0 - square / _SQUARES, 0.0)
+    return np.maximum(1.0 - square / _MIDDLES, 0.0)
 
 
-_SQUARES = _inside()
+_MIDDLES = _inside()

@@ -10,7 +10,8 @@ from privcov.report.doubts.question import percent
 from privcov.schema import Numeric
 
 SHORTENED = (
-    "The release is of shortened rows, so it is not unbiased; frame = declared is. No interval counts what was cut."
+    "The release is of shortened rows, so it is not unbiased (frame = declared is), and no interval counts what was "
+    "cut."
 )
 _ASKED = {"scales": "scales", "radius": "the radius"}
 

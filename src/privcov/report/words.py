@@ -54,7 +54,7 @@ def change(release: Release) -> str:
 
 
 def particulars(release: Release) -> list[str]:
-    """What the promise rests on: rows, rounds before the matrix, mechanism, proof, arithmetic, noise, bounds, timing; a sentence each."""
+    """What the promise rests on: rows, rounds, mechanism, proof, arithmetic, noise, bounds, timing; a sentence each."""
     certificate = release.certificate
     rows = (
         f"The number of rows, {release.rows:,}, is public."

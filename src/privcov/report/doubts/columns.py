@@ -29,7 +29,7 @@ LEAST_SQUARE_ALONE = 0.05
 """The same without an intercept, where the mean is not known and the square must speak for both."""
 OFF_UPPER, OFF_LOWER = 0.03, 0.02
 """The distance of a mean from a bound. Amounts of which most are near 0 are common; few columns are near their top."""
-OFF_FRAMED = 0.002
+OFF_FRAMED = 0.0004
 """The same in a private frame, for which bounds a hundred times too wide are wide enough."""
 LEAST_FRAMED = 1 / 5
 """In a private frame, the root mean square distance from its centre that a column has, in deviations of the frame."""
@@ -157,7 +157,7 @@ class Unread(OneByOne[int]):
 class AtBound(OneByOne[tuple[int, int]]):
     """A column whose values all lie at one of its bounds.
 
-    Clean: its mean is off the lower by 1 % of the range, and off the upper by 1.5 %; in a private frame by 0.1 %.
+    Clean: its mean is off the lower by 1 % of the range, and off the upper by 1.5 %; in a private frame by 0.02 %.
     """
 
     kind = "at bound"
@@ -253,7 +253,9 @@ def about_mean(seen: Evidence, place: int, reach: float) -> tuple[float, float, 
     furthest = min(longest, abs(centre) + off)
     squares = seen.value(products) - rows * centre**2
     noise = reach * (own + 2 * furthest * along + furthest**2 * count)
-    unit = float(seen.scaling[1][place]) ** 2  # whatever they are measured from, squares about the mean are the same
+    unit = (
+        float(seen.scaling[1][place]) ** 2
+    )  # whatever they are measured from, squares about the mean are the same
     return unit * squares, unit * noise, unit * rows * off**2
 
 

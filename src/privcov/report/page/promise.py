@@ -29,7 +29,9 @@ def overview(release: Release) -> Section:
     if release.certificate.randomness == "rehearsal":
         body.insert(0, warning(words.REHEARSAL))
     if release.certificate.rounds:
-        body.append(tag("p", f"{rounds.budget(release.certificate)} {rounds.SHORTENED} {rounds.cut(release)}"))
+        body.append(
+            tag("p", f"{rounds.budget(release.certificate)} {rounds.SHORTENED} {rounds.cut(release)}")
+        )
     if release.sketch is not None:
         body += [tag("p", _sketch(release))]
     return Section(
