@@ -48,8 +48,8 @@ class Framed:
     def __str__(self) -> str:
         return (
             "With --frame auto, which fits a private frame first, a correlation would be off by about "
-            f"±{self.private:.2g}, or twice that where bounds are far too wide; as declared by ±{self.even:.2g} where "
-            f"columns fill their bounds, and by ±{self.narrow:.2g} where they fill a fifth of them."
+            f"±{self.private:.2g} (more where rows are few and bounds far too wide); as declared by ±{self.even:.2g} "
+            f"where columns fill their bounds, and by ±{self.narrow:.2g} where they fill a fifth of them."
         )
 
 
