@@ -301,7 +301,7 @@ def test_estimators_pass_a_frame_on(kind):
 def test_an_estimator_in_a_frame_is_accurate_in_wide_bounds():
     """Bounds a hundred times too wide, errors over the larger variance; the noise is the kernel's.
 
-    Of 25 fits in a frame the worst was off by 0.037, and of 25 in the declared frame the median by 15 and the best tenth
+    Of 25 fits in a frame the worst was off by 0.037, and of 25 in the declared frame the median by 15, the best tenth
     by 0.27. So 0.2 is hardly ever missed with a frame, and three times in a row hardly ever met without one.
     """
     rows = skewed(20_000)[:, [2, 3]]
