@@ -113,7 +113,7 @@ def _(result: RidgeFit) -> str:
     picture = coefficients(
         [Estimate(name=name, value=value) for name, value in slopes[:_LISTED]],
         title=f"Slopes of ridge regression for {result.target}",
-        x_label="slope between columns scaled to [−1, 1]",
+        x_label="slope between scaled columns",
     )
     rows = [[name, number(value)] for name, value in result.coefficients.items()]
     more = len(rows) - _LISTED
@@ -146,7 +146,7 @@ def _(result: RidgePath) -> str:
         lines,
         title=f"Ridge path for {result.fits[0].target}",
         x_label="penalty",
-        y_label="slope between columns scaled to [−1, 1]",
+        y_label="slope between scaled columns",
         log_y=False,
     )
     more = (

@@ -69,8 +69,8 @@ def test_intervals_cover_the_regression_on_shortened_rows(name, epsilon):
     """A hundred runs; each slope's 95 % interval must cover at least 87 times, and not all 200 may.
 
     At 95 % one slope falls below 87 once in 2,000, and both cover 200 times once in 20,000: about 1 in 170 over all
-    six tests, were the seeds not fixed. A coverage of 80 % is found 19 times in 20. At ε = 4 on counts, 200 runs covered
-    0.96; with errors whose variance grows with a count 0.84, and least squares without noise covers 0.75 then.
+    six tests, were the seeds not fixed. A coverage of 80 % is found 19 times in 20. On counts at ε = 4, 200 runs
+    covered 0.96; with errors whose variance grows with a count 0.84, and least squares without noise covers 0.75 then.
     """
     draw, bounds = DESIGNS[name]
     ends = [{"lower": low, "upper": high} for low, high in bounds]
