@@ -187,7 +187,8 @@ def explain(
     if chosen is None:
         say(
             "A share of the budget can choose a row-norm bound that fits the data: --data FILE, or release "
-            "--row-norm private."
+            "--row-norm private.\n"
+            "Or it can fit centres and scales too, so that wide bounds cost little: release --frame auto."
         )
         return
     say(

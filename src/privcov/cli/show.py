@@ -31,7 +31,7 @@ def command(path: str, what: str, repair: str, scaled: bool, as_json: bool) -> N
     """Show what a release says and what it promises.
 
     PATH is the release file. The matrix shown is repaired (a valid moment matrix) unless raw is asked for; the
-    file always keeps the raw, unbiased one.
+    file always keeps the raw one, unbiased but for rows that a private frame shortened.
 
     Example: privcov show people.release.json --matrix covariance
     """

@@ -9,7 +9,7 @@ Constructor arguments into privcov's values: a loss, and columns with public bou
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -51,6 +51,7 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
         mechanism: str | Mechanism = "auto",
         row_norm_bound: Amount | None = None,
         max_rows_per_person: int = 1,
+        frame: Literal["declared", "scales", "auto"] = "declared",
         ledger: Any = None,
     ) -> None:
         self.bounds = bounds
@@ -61,6 +62,7 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
         self.mechanism = mechanism
         self.row_norm_bound = row_norm_bound
         self.max_rows_per_person = max_rows_per_person
+        self.frame = frame
         self.ledger = ledger
 
     def __sklearn_tags__(self) -> Any:
@@ -96,7 +98,12 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
         )
         numbers = without_reasons(lambda: _numbers(table, schema.columns))
         self.release_ = release(
-            numbers, schema=schema, loss=loss, mechanism=self.mechanism, ledger=self.ledger
+            numbers,
+            schema=schema,
+            loss=loss,
+            mechanism=self.mechanism,
+            frame=self.frame,
+            ledger=self.ledger,
         )
         return self.release_
 
@@ -104,7 +111,7 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
         """Refuse a shape that no release could serve, before anything is spent; rows is None where private."""
 
     def _new_rows(self, rows: Any) -> Floats:
-        """Rows to predict or transform, with the middle of the bounds where a cell is missing."""
+        """Rows to predict or transform, with the middle of the bounds, or the centre found, for a missing cell."""
         check_is_fitted(self)
         columns = self.release_.schema.columns[: self.n_features_in_]
         found = _numbers(self._table(rows, reset=False, fewest=1), columns)

@@ -27,8 +27,8 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PrivateEstim
     n_components : int or "auto", optional
         How many components to keep. "auto" keeps those above the noise, which may be none. By default all.
     scaled : bool, default False
-        Whether to divide columns by half the width of their bounds first: the way to equal scales that looks
-        at no data.
+        Whether to divide columns by half the width of their bounds first (by their scale in a private ``frame``):
+        the way to equal scales that looks at no data but what was paid for.
     bounds : pair of float or of sequences, optional
         ``(lower, upper)`` in original units, each one number for all columns or one number per column. From
         public knowledge, never from the data. Required by ``fit``.
@@ -47,6 +47,10 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PrivateEstim
         can have.
     max_rows_per_person : int, default 1
         The most rows that one person has. It multiplies the noise.
+    frame : {"declared", "scales", "auto"}, default "declared"
+        What rows are measured from and in: the middle and half the width of their bounds, or centres and scales that
+        paid rounds fit to them. In such a private frame bounds may be far too wide, rows are shortened, and a
+        missing cell counts as the centre found. See ``privcov.release``.
     ledger : str, Path or Ledger, optional
         The budget that every ``fit`` pays from first, so that a search that fits again and again is stopped.
 
@@ -105,6 +109,7 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PrivateEstim
         mechanism: str | Mechanism = "auto",
         row_norm_bound: Amount | None = None,
         max_rows_per_person: int = 1,
+        frame: Literal["declared", "scales", "auto"] = "declared",
         ledger: Any = None,
     ) -> None:
         super().__init__(
@@ -116,6 +121,7 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PrivateEstim
             mechanism=mechanism,
             row_norm_bound=row_norm_bound,
             max_rows_per_person=max_rows_per_person,
+            frame=frame,
             ledger=ledger,
         )
         self.n_components = n_components

@@ -90,6 +90,10 @@ class PrivateLinearRegression(_PrivateRegressor):
         can have.
     max_rows_per_person : int, default 1
         The most rows that one person has. It multiplies the noise.
+    frame : {"declared", "scales", "auto"}, default "declared"
+        What rows are measured from and in: the middle and half the width of their bounds, or centres and scales that
+        paid rounds fit to them. In such a private frame bounds may be far too wide, rows are shortened, and a
+        missing cell counts as the centre found. See ``privcov.release``.
     ledger : str, Path or Ledger, optional
         The budget that every ``fit`` pays from first, so that a search that fits again and again is stopped.
 
@@ -128,6 +132,7 @@ class PrivateLinearRegression(_PrivateRegressor):
         mechanism: str | Mechanism = "auto",
         row_norm_bound: Amount | None = None,
         max_rows_per_person: int = 1,
+        frame: Literal["declared", "scales", "auto"] = "declared",
         ledger: Any = None,
     ) -> None:
         super().__init__(
@@ -139,6 +144,7 @@ class PrivateLinearRegression(_PrivateRegressor):
             mechanism=mechanism,
             row_norm_bound=row_norm_bound,
             max_rows_per_person=max_rows_per_person,
+            frame=frame,
             ledger=ledger,
         )
         self.target_bounds = target_bounds
@@ -193,8 +199,8 @@ class PrivateRidge(_PrivateRegressor):
         The weight of the penalty, from 0, for a sum over rows. With ``scaled=False`` it is the ``alpha`` of
         scikit-learn's ``Ridge``. "auto" chooses it from the release.
     scaled : bool, default True
-        Whether the penalty weighs coefficients of columns scaled to [-1, 1]; with False, of columns in
-        original units.
+        Whether the penalty weighs coefficients of columns scaled to [-1, 1], or as a private ``frame`` scales
+        them; with False, of columns in original units.
     bounds : pair of float or of sequences, optional
         ``(lower, upper)`` in original units, each one number for all columns or one number per column. From
         public knowledge, never from the data. Required by ``fit``.
@@ -215,6 +221,10 @@ class PrivateRidge(_PrivateRegressor):
         can have.
     max_rows_per_person : int, default 1
         The most rows that one person has. It multiplies the noise.
+    frame : {"declared", "scales", "auto"}, default "declared"
+        What rows are measured from and in: the middle and half the width of their bounds, or centres and scales that
+        paid rounds fit to them. In such a private frame bounds may be far too wide, rows are shortened, and a
+        missing cell counts as the centre found. See ``privcov.release``.
     ledger : str, Path or Ledger, optional
         The budget that every ``fit`` pays from first, so that a search that fits again and again is stopped.
 
@@ -259,6 +269,7 @@ class PrivateRidge(_PrivateRegressor):
         mechanism: str | Mechanism = "auto",
         row_norm_bound: Amount | None = None,
         max_rows_per_person: int = 1,
+        frame: Literal["declared", "scales", "auto"] = "declared",
         ledger: Any = None,
     ) -> None:
         super().__init__(
@@ -270,6 +281,7 @@ class PrivateRidge(_PrivateRegressor):
             mechanism=mechanism,
             row_norm_bound=row_norm_bound,
             max_rows_per_person=max_rows_per_person,
+            frame=frame,
             ledger=ledger,
         )
         self.penalty = penalty

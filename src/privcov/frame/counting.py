@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privcov.errors import InternalError, without_reasons
+from privcov.linalg.arrays import Floats
 from privcov.mechanisms.sensitivity import counts_l1, counts_l2, sqrt_up
 from privcov.noise.exact import discrete_laplace, rounded_normals
 from privcov.noise.randomness import Randomness
@@ -89,22 +90,30 @@ class Look:
         answers, rows = without_reasons(
             partial(_answer, data, self, engine, progress), _Noise.draw(self, loss, randomness)
         )
-        return Round(name=self.name, loss=loss, answers=answers), rows
+        return Round(name=self.name, loss=loss, std=self.std(loss), answers=answers), rows
 
-    def counts(self, bounding: Bounding, block: Block) -> Counts:
-        """How many rows of a block fall into each cell."""
-        by_feature = bounding.rows(block).T
+    def counts(self, bounding: Bounding, block: Block, *, room: Floats | None = None) -> Counts:
+        """How many rows of a block fall into each cell; ``room`` is memory to work in."""
+        by_feature = bounding.rows(block, room=room).T
         numeric = [place for place, feature in enumerate(self.schema.features) if feature.kind == "numeric"]
         if self.name == "radius":
             part = by_feature[numeric]
             squared = np.einsum("ij,ij->j", part, part)  # whole numbers below 2^53: exact in any order
             return np.bincount(np.searchsorted(self.edges, squared, side="right"), minlength=self.cells)
         # A cell q of [-2^k, 2^k] is in bin ⌊(q + 2^k)·bins/2^(k+1)⌋, where dividing by a power of two is exact.
-        bins = (by_feature[numeric] + bounding.one) * (self.bins / (2 * bounding.one))
-        places = (
-            np.minimum(bins, self.bins - 1).astype(np.int64) + self.bins * np.arange(len(numeric))[:, None]
-        )
-        return np.bincount(places[_present(bounding, block)], minlength=self.cells)
+        bins = by_feature[numeric[0] : numeric[-1] + 1] if _adjacent(numeric) else by_feature[numeric]
+        bins += bounding.one  # in place: these rows are needed for nothing else
+        bins *= self.bins / (2 * bounding.one)
+        np.minimum(bins, self.bins - 1, out=bins)
+        places = bins.astype(np.int64)
+        places += self.bins * np.arange(len(numeric))[:, None]
+        present = _present(bounding, block)
+        counted = places.reshape(-1) if present.all() else places[present]
+        return np.bincount(counted, minlength=self.cells)
+
+
+def _adjacent(places: list[int]) -> bool:
+    return places == list(range(places[0], places[-1] + 1))
 
 
 def numbers_of(schema: Schema) -> list[Numeric]:
@@ -132,10 +141,11 @@ def count_fragment(fragment: AnyFragment, *, look: Look, report: Report | None =
     """The counts of one fragment, where it is read: sensitive bytes, which are added and never stored."""
     bounding, table = Bounding.of(look.schema), fragment.open(look.schema)
     totals, rows = np.zeros(look.cells, dtype=np.int64), 0
+    room = np.empty(_STEP * look.schema.dimension)
     for block in table.blocks():
         for start in range(0, len(block[0]), _STEP):
             part = part_of(block, start, start + _STEP)
-            totals += look.counts(bounding, part)
+            totals += look.counts(bounding, part, room=room)
             rows += len(part[0])
         if report is not None:
             report(fragment.place, table.rows, table.bytes_done)

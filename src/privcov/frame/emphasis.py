@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from privcov.errors import ParameterError
-from privcov.frame.fitting import weight_in
 from privcov.models.formula import Formula
+from privcov.releases.rounds import weight_in
 from privcov.schema import Numeric, Schema
 from privcov.schema.names import quoted, split_names
 from privcov.text.grammar import brief

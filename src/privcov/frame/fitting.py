@@ -8,11 +8,9 @@ formulas: docs/explain/frame.md.
 from __future__ import annotations
 
 import math
-import operator
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
-from itertools import accumulate, repeat
 from typing import NamedTuple
 
 import numpy as np
@@ -21,34 +19,37 @@ from numpy.typing import NDArray
 from privcov.frame.counting import Look, numbers_of
 from privcov.linalg.arrays import Floats
 from privcov.noise.laws import NoiseLaw
-from privcov.privacy import PureDP
-from privcov.releases.certificate import Round
+from privcov.privacy import ZCDP, PureDP
+from privcov.releases.certificate import RADII, Round
+from privcov.releases.rounds import Norms, weight_in, width_of
 from privcov.schema import Numeric, Schema
-from privcov.schema.grid import Grid
+from privcov.schema.grid import Grid, framed_weight
 
-CLEAR = 2.0
-"""Standard deviations of noise from which on a cell counts as full."""
 NARROW = 2
 """A column that fills at most so many cells of its histogram is looked at again, closer."""
 
 
-class Sure(NamedTuple):
-    """When a column counts as narrow, whatever noise hides."""
+class Rule(NamedTuple):
+    """What noise hides, for one law of noise: in standard deviations of the noise on a count."""
 
-    full: float
-    """Standard deviations of noise, or 1 % of the rows: from there on hardly an empty cell is taken for full."""
+    clear: float
+    """From there on a cell counts as full, for the centre and the spread of its column."""
+    sure: float
+    """From there on, and from 1 % of the rows, hardly an empty cell of all columns is taken for full."""
     outside: float
-    """What all other cells may add up to, beside 3 % of the rows, in standard deviations of the noise on them."""
+    """What all cells that are not surely full may add up to, beside 3 % of the rows, in a narrow column."""
+
+    @classmethod
+    def of(cls, loss: PureDP | ZCDP) -> Rule:
+        """The one for the noise that a round of this loss has."""
+        if isinstance(loss, PureDP):  # Laplace noise, with longer tails
+            return cls(clear=3.0, sure=4.0, outside=0.3)
+        return cls(clear=2.0, sure=3.0, outside=0.7)
 
 
-NORMAL, LAPLACE = Sure(full=3.0, outside=0.7), Sure(full=4.0, outside=0.3)
-RADII = tuple(accumulate(repeat(1.125, 29), operator.mul, initial=0.5))
-"""Radii, in root mean square scaled columns: from a half to 15."""
 _LEAST_WIDTH, _LARGEST = 2.0**-800, 2.0**1020
 """What bounds and units are within, so that no answer makes an error."""
 Cells = NDArray[np.int64]
-BIAS = 0.08
-"""The root mean square bias of correlations over the root of the squared length that a radius cuts off, by row."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -144,20 +145,15 @@ class Fit:
         return replace(self._plain(), columns=tuple(columns))
 
     @property
-    def _width(self) -> float:
-        """How many columns a row has, each counted with the square of its weight."""
-        return sum(weight_in(self.emphasis, column) ** 2 for column in numbers_of(self.declared))
-
-    @property
     def _edges(self) -> tuple[int, ...]:
-        unit = 4 ** Grid.of(self._scaled(1.0)).exponent
-        return tuple(math.floor(radius * radius * self._width * unit) for radius in RADII)
+        unit, width = 4 ** Grid.of(self._scaled(1.0)).exponent, width_of(self.declared, self.emphasis)
+        return tuple(math.floor(radius * radius * width * unit) for radius in RADII)
 
     def framed(self, law: NoiseLaw) -> Schema:
-        """The schema of the release; ``law`` is that of the noise on the matrix, on the ``standard_grid``."""
-        weight = weight_of(self.declared)
+        """The schema of the release; ``law`` is that of the noise on the matrix, on the ``framed_grid``."""
+        weight, width = framed_weight(self.declared), width_of(self.declared, self.emphasis)
         radius = self.radius(math.sqrt(law.offdiagonal_variance) / float(weight))
-        size = math.sqrt(float(weight) / self._width) / radius
+        size = math.sqrt(float(weight) / width) / radius
         squared = self.declared.fixed_squared_norm + weight
         bound = Fraction(math.isqrt(int(squared * 4**20)) + 1, 2**20)
         return replace(self._scaled(size), row_norm_bound=bound)
@@ -169,25 +165,15 @@ class Fit:
         ----------
         noise : float
             The standard deviation of the noise on an entry, for rows of squared norm 1.
-
-        Notes
-        -----
-        A radius c leaves noise·c²·d/(n·kept) on a correlation, with kept = mean min(u², c²) for u = |z|/√d, and a bias
-        of about ``BIAS``·√g, g = mean (1 − c²/u²)₊. Both means are sums of noisy counts with weights of at most c² and
-        1, so that noise on a count does little harm.
         """
-        counts = np.array(self.rounds[-1].answers, dtype=np.float64) / self.count
-        # A row counts at the middle of its cell, in squares; the last cell has no end.
-        squares = np.array([0.0, *(radius * radius for radius in RADII)])
-        inside = np.append((squares[:-1] + squares[1:]) / 2, 1.25 * squares[-1])
-        best = (math.inf, RADII[-1])
-        for radius in RADII:
-            square = radius * radius
-            kept = max(float(counts @ np.minimum(inside, square)), 0.4 * min(1.0, square))
-            cut = max(float(counts @ np.maximum(1.0 - square / inside, 0.0)), 0.0)
-            spread = noise * square * self._width / (self.count * kept)
-            best = min(best, (spread * spread + BIAS * BIAS * cut, radius))
-        return best[1]
+        return Norms(
+            counts=np.array(self.rounds[-1].answers, dtype=np.float64) / self.count,
+            noise_std=self.rounds[-1].std / self.count,
+            width=width_of(self.declared, self.emphasis),
+            weight=1.0,
+            entry_std=noise,
+            rows=self.count,
+        ).radius
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -208,13 +194,21 @@ class _Scales:
         upper = np.array([column.upper for column in columns])
         counts = np.array(one.answers, dtype=np.float64).reshape(len(columns), bins)
         # In shares of the bounds, so that no bound is too large or too small to be squared.
-        full = np.where(counts > CLEAR * noise, counts, 0.0)
+        rule = Rule.of(one.loss)
+        full = np.where(counts > rule.clear * noise, counts, 0.0)
         known = full.any(axis=1)
-        total = np.where(known, full.sum(axis=1), 1.0)
+        seen = np.where(known, full.sum(axis=1), 1.0)
         middles = (np.arange(bins) + 0.5) / bins
-        centre = (full * middles).sum(axis=1) / total
-        spread = (full * (middles - centre[:, None]) ** 2).sum(axis=1) / total + 1 / (12 * bins * bins)
-        first, last = _narrow(counts, noise, LAPLACE if isinstance(one.loss, PureDP) else NORMAL)
+        centre = (full * middles).sum(axis=1) / seen
+        squares = (middles - centre[:, None]) ** 2
+        # Rows in cells that noise hides: as many as their sum surely has, nearer cells the fuller ones.
+        hidden = full == 0
+        unseen = np.where(hidden, counts, 0.0).sum(axis=1) - noise * np.sqrt(hidden.sum(axis=1))
+        unseen = np.maximum(unseen, 0.0)
+        nearer = np.where(hidden, 1 / (1 / bins + np.sqrt(squares)), 0.0)
+        far = (nearer * squares).sum(axis=1) / np.maximum(nearer.sum(axis=1), 1e-9)
+        spread = ((full * squares).sum(axis=1) + unseen * far) / (seen + unseen) + 1 / (12 * bins * bins)
+        first, last = _narrow(counts, noise, rule)
         width = upper - lower
         closer = lower + width * (first / bins), lower + width * (last / bins)
         # Bounds so close that floats cannot tell cells apart stay as they are.
@@ -233,7 +227,7 @@ class _Scales:
         )
 
 
-def _narrow(counts: Floats, noise: float, rule: Sure) -> tuple[Cells, Cells]:
+def _narrow(counts: Floats, noise: float, rule: Rule) -> tuple[Cells, Cells]:
     """The first cell of every column's histogram that a closer look would begin at, and the one it would end before.
 
     All of them for a column that is not narrow: nothing much may be overlooked, and no cell taken for full that noise
@@ -241,36 +235,9 @@ def _narrow(counts: Floats, noise: float, rule: Sure) -> tuple[Cells, Cells]:
     """
     bins, place = counts.shape[1], np.arange(counts.shape[1])
     total = counts.sum(axis=1)
-    sure = counts > np.maximum(rule.full * noise, 0.01 * total)[:, None]
+    sure = counts > np.maximum(rule.sure * noise, 0.01 * total)[:, None]
     first, last = sure.argmax(axis=1), bins - sure[:, ::-1].argmax(axis=1)
     outside = np.where((place < first[:, None]) | (place >= last[:, None]), counts, 0.0).sum(axis=1)
     allowed = 0.03 * total + rule.outside * noise * math.sqrt(bins)
     narrow = sure.any(axis=1) & (last - first <= NARROW) & (outside < allowed)
     return np.where(narrow, first, 0), np.where(narrow, last, bins)
-
-
-def standard_grid(schema: Schema) -> Grid:
-    """A grid with the squared norm that every framed release of this schema has: laws of noise follow from it."""
-    exponent, squared = 16, schema.fixed_squared_norm + weight_of(schema)
-    return Grid(
-        dimension=schema.dimension,
-        exponent=exponent,
-        squared_norm_bound=int(squared * 4**exponent),
-        max_rows_per_person=schema.max_rows_per_person,
-        intercept=schema.intercept and not schema.empties_rows,
-    )
-
-
-def weight_in(emphasis: tuple[str, ...], column: Numeric) -> float:
-    """1, or a half for a column that is not in an emphasis."""
-    return 1.0 if not emphasis or column.name in emphasis else 0.5
-
-
-def weight_of(schema: Schema) -> Fraction:
-    """The squared norm that the numeric columns of a row may have, beside 1 for the intercept and each indicator.
-
-    The noise on an entry grows with the whole squared norm F + W; seen from standardised numeric columns it is smaller
-    by W for two of them, and by √W for one. W = 4 is near the best for means and correlations of numeric columns alone;
-    with categorical columns W = F balances both kinds: docs/explain/frame.md.
-    """
-    return Fraction(max(4, schema.fixed_squared_norm))

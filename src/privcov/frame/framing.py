@@ -12,14 +12,14 @@ from typing import Any, Literal, NamedTuple, get_args
 
 from privcov.errors import ParameterError
 from privcov.frame.counting import Look, numbers_of
-from privcov.frame.fitting import CLEAR, Fit, standard_grid
+from privcov.frame.fitting import Fit, Rule
 from privcov.frame.spending import Purse, as_rho
 from privcov.mechanisms.base import AdditiveMechanism, Mechanism
 from privcov.noise.randomness import Randomness
 from privcov.privacy import ZCDP, Loss, PureDP
 from privcov.releases.certificate import Round
 from privcov.schema import Numeric, Schema
-from privcov.schema.grid import Grid
+from privcov.schema.grid import Grid, framed_grid
 from privcov.schema.names import quoted
 from privcov.summing.engines import Engine
 from privcov.text.grammar import brief
@@ -119,7 +119,7 @@ class Framing:
 
     def grids(self, _: Schema) -> list[Grid]:
         """What the matrix is calibrated to: public, and the same whatever the rounds answer."""
-        return [standard_grid(self.schema)]
+        return [framed_grid(self.schema)]
 
     @classmethod
     def before(
@@ -156,7 +156,8 @@ class Framing:
     def sees(self, rows: int) -> bool:
         """Whether a column that is spread evenly over its bounds stands clear of the noise on its histogram."""
         look = Look(name="scales", schema=self.schema, bins=self.detail.bins)
-        return self.detail.margin * CLEAR * look.std(self.prices[0]) <= rows / look.bins
+        clear = Rule.of(self.prices[0]).clear * look.std(self.prices[0])
+        return self.detail.margin * clear <= rows / look.bins
 
     def fit(
         self, data: Any, *, schema: Schema, mechanism: Mechanism, randomness: Randomness, engine: Engine
@@ -200,6 +201,8 @@ def replayed(
             look = replace(fit, most=0).next_look() if fit.rounds else None
         if look is None or look.name != one.name or look.cells != len(one.answers):
             raise ParameterError("E218", "the rounds of the certificate are not those of a frame.")
+        if abs(one.std - look.std(one.loss)) > 2.0**-40 * one.std:
+            raise ParameterError("E218", "the noise of a round is not the one that its price calls for.")
         fit = fit.after(one, rows=rows)
     if not rounds or rounds[-1].name != "radius":
         raise ParameterError("E218", "the rounds of the certificate end without a radius.")
@@ -209,7 +212,7 @@ def replayed(
 def framed(mechanism: Mechanism, loss: Loss, fit: Fit) -> Fitted:
     """What follows from the answers of all rounds: public, so that ``verify`` can ask it again."""
     rest = Purse.of(loss, mechanism).rest([one.loss for one in fit.rounds])
-    law = mechanism.law(loss=rest, grid=standard_grid(fit.declared))
+    law = mechanism.law(loss=rest, grid=framed_grid(fit.declared))
     assert law is not None
     return Fitted(schema=fit.framed(law), mechanism=mechanism, rest=rest, rounds=fit.rounds)
 

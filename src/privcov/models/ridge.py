@@ -287,8 +287,10 @@ class RidgeFit(Shown):
         moved = float(np.linalg.norm(residual)) + column + operator * float(np.linalg.norm(solution))
         floor = self.penalty * float(problem.weights.min())
         lowest = raw[:-1, :-1] - operator * np.eye(len(solution))
-        # Scaled means are within [-1, 1], where no row can lose part of its intercept.
-        mean_norm = math.sqrt(len(problem.features)) if release.schema.keeps_indicators else math.inf
+        # Scaled means are within what columns reach and rows may have, where no row can lose part of its intercept.
+        reaches = [release.schema.features[place].reach for place in problem.features]
+        longest = min(math.hypot(*reaches), math.sqrt(float(release.schema.squared_norm_bound)))
+        mean_norm = longest if release.schema.keeps_indicators else math.inf
         if lowest[0, 0] > 0:
             least = perturbation.centred(lowest) + self.penalty * np.diag(problem.weights)
             floor = max(floor, float(np.linalg.eigvalsh(least)[0]))

@@ -65,6 +65,7 @@ def as_values(fit: Fit, level: float = 0.95) -> dict[str, Any]:
         "level": level,
         "rows": fit.moments.rows,
         "rows_public": fit.moments.rows_public,
+        "target": target(fit),
         "coefficients": [
             {word: _finite(value) if isinstance(value, float) else value for word, value in row.items()}
             for row in _rows(fit, level)
@@ -224,10 +225,20 @@ def _closing(fit: Fit) -> list[str]:
         else f"About {moments.rows:,.0f} rows (a noisy count; the standard errors include its noise)."
     )
     return [
+        *([f"Target: {target(fit)}."] if certificate.rounds else []),
         f"Intervals: {_METHODS[fit.method]}.",
         rows,
         f"Promise: {certificate.loss}, by {certificate.mechanism}. This costs no further privacy.",
     ]
+
+
+def target(fit: Fit) -> str:
+    """What estimates are of and intervals cover: a regression on the rows that the release is of."""
+    if fit.release.certificate.rounds:
+        return (
+            "the regression on the rows as the private frame shortened them; no interval counts what was cut"
+        )
+    return "the regression on the rows, clipped to their declared bounds"
 
 
 def _refusal(fit: Fit) -> str:

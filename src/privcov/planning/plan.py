@@ -8,6 +8,7 @@ from typing import Any
 
 from privcov.planning.candidates import Candidate, Refusal, candidate, candidates, choose
 from privcov.planning.forecast import Forecast, Spread, Step, check_rows, forecast, steps
+from privcov.planning.framed import framed
 from privcov.planning.invert import loss_values, pick
 from privcov.planning.moments import PublicMoments
 from privcov.planning.purpose import Purpose
@@ -166,6 +167,7 @@ class Plan:
                 }
                 for made in self.forecasts
             ],
+            "correlations": None if (other := framed(self)) is None else vars(other),
             "refused": [{"mechanism": no.name, "reason": no.reason} for no in self.refusals],
         }
 

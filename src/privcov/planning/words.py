@@ -6,6 +6,7 @@ from textwrap import fill
 from typing import TYPE_CHECKING
 
 from privcov.planning.forecast import Forecast
+from privcov.planning.framed import framed
 from privcov.privacy import display
 from privcov.report.tables import table
 from privcov.text.aligning import cut
@@ -87,6 +88,8 @@ def _notes(plan: Plan) -> list[str]:
         "Errors are expected values; under 95 %, the value that the error stays below 95 times in 100. They are for "
         "the matrix before repair, divided by the number of rows, in scaled units. Repair makes large errors smaller.",
     ]
+    if (other := framed(plan)) is not None:
+        notes.append(str(other))
     if any(made.basis == "worst case" for made in plan.forecasts):
         notes.append(
             "≤ The error depends on the table; this is the worst among tables with the longest rows allowed."

@@ -15,7 +15,6 @@ from typing import Any, Literal
 from privcov.errors import InputError, ParameterError
 from privcov.frame.choice import NormChoice
 from privcov.frame.emphasis import emphasis_of, emphasised
-from privcov.frame.fitting import standard_grid
 from privcov.frame.framing import Fitted, Framing
 from privcov.ledger import Ledger, Request
 from privcov.mechanisms.base import Mechanism
@@ -24,6 +23,7 @@ from privcov.planning.candidates import Candidate, decide
 from privcov.privacy import Amount, Loss
 from privcov.publish.paying import counts_rho, order_for
 from privcov.schema import Schema
+from privcov.schema.grid import framed_grid
 from privcov.summing.engines import Engine, engine_for
 from privcov.table import Table, open_table
 
@@ -144,7 +144,7 @@ def _framed(
     """The mechanism, chosen for the squared norm that rows have in a frame, and the frame; None as declared."""
     if word == "declared":
         return None
-    decided = asked(grid=standard_grid(schema), as_asked=True)
+    decided = asked(grid=framed_grid(schema), as_asked=True)
     public = decided.loss.neighbours.count_is_public(schema.max_rows_per_person)
     rows = table.count() if public else None
     framing = Framing.before(

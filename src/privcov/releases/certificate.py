@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import operator
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from itertools import accumulate, repeat
 from typing import Literal
 
 from privcov.noise.laws import NoiseLaw
 from privcov.privacy import ZCDP, Loss, PureDP
 from privcov.text.display import Shown
 from privcov.version import __version__
+
+RADII = tuple(accumulate(repeat(1.125, 29), operator.mul, initial=0.5))
+"""Where the histogram of norms of a round "radius" is cut, in root mean square scaled columns: from a half to 15."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -24,6 +29,8 @@ class Round:
         What was asked: a histogram of every numeric column, or one of the norms of rows.
     loss : PureDP or ZCDP
         What it cost. With an (ε, δ) promise and Gaussian noise: the ρ = μ²/2 of its Gaussian.
+    std : float
+        The standard deviation of the noise on a count.
     answers : tuple of int
         The noisy counts.
 
@@ -31,12 +38,14 @@ class Round:
     --------
     >>> from privcov.privacy import PureDP
     >>> from privcov.releases.certificate import Round
-    >>> Round(name="radius", loss=PureDP(epsilon="0.05", neighbours="replace-one"), answers=(912, 88)).name
+    >>> paid = PureDP(epsilon="0.05", neighbours="replace-one")
+    >>> Round(name="radius", loss=paid, std=56.6, answers=(912, 88)).name
     'radius'
     """
 
     name: str
     loss: PureDP | ZCDP
+    std: float
     answers: tuple[int, ...]
 
 

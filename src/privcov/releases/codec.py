@@ -169,12 +169,13 @@ def read(path: str | Path, *, signed_by: PublicKey | None = None) -> tuple[Parts
 
 def _round(one: Round) -> dict[str, Any]:
     ((word, amount),) = one.loss.amounts.items()
-    return {"name": one.name, word: decimal_text(amount), "answers": [str(count) for count in one.answers]}
+    answers = [str(count) for count in one.answers]
+    return {"name": one.name, word: decimal_text(amount), "std": repr(one.std), "answers": answers}
 
 
 def _read_round(given: object, loss: Loss) -> Round:
     word = "rho" if isinstance(given, dict) and "rho" in given else "epsilon"
-    one = FORM.fields(given, f"name {word} answers")
+    one = FORM.fields(given, f"name {word} std answers")
     paid: ZCDP | PureDP
     if word == "rho":
         paid = ZCDP(rho=exact(one["rho"]), neighbours=loss.neighbours)
@@ -184,7 +185,7 @@ def _read_round(given: object, loss: Loss) -> Round:
     if not all(type(text) is str and INTEGER.fullmatch(text) for text in answers):
         raise ReleaseError("E601", "a round holds something that is not a count.")
     name = FORM.text(one["name"], most=64)
-    return Round(name=name, loss=paid, answers=tuple(int(text) for text in answers))
+    return Round(name=name, loss=paid, std=_scale(one["std"]), answers=tuple(int(text) for text in answers))
 
 
 def _listed(given: object, most: int) -> list[Any]:

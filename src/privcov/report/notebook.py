@@ -10,7 +10,7 @@ from privcov.models.pca import PCAFit
 from privcov.models.ridge import RidgeFit, RidgePath
 from privcov.releases.certificate import Certificate, proof_address
 from privcov.releases.release import Release
-from privcov.report import words
+from privcov.report import rounds, words
 from privcov.report.drawing import Estimate, Line, Markup, coefficients, curves, heat_map, tag
 from privcov.report.page.elements import facts, figure, number, side_by_side, table, warning
 from privcov.report.page.matrix import correlation_figure
@@ -60,6 +60,8 @@ def _(result: Release) -> str:
         ]
     )
     parts = [_rehearsal(result.certificate.randomness == "rehearsal"), known, misread(result)]
+    if result.certificate.rounds:
+        parts.append(tag("p", f"{rounds.budget(result.certificate)} {rounds.SHORTENED} {rounds.cut(result)}"))
     if count <= _DRAWN:
         view = View.of(result)
         parts += [correlation_figure(view) if count > 1 else None]
@@ -80,6 +82,7 @@ def _(result: Certificate) -> str:
             if result.law is None
             else f"{result.law.name}, scale {result.law.scale:.4g}",
         ),
+        *([("Budget", rounds.budget(result))] if result.rounds else []),
         ("Arithmetic", result.arithmetic),
         ("Proof", proof_address(result.proof, result.version)),
         ("Made", f"{result.created}, privcov {result.version}"),
@@ -110,7 +113,7 @@ def _(result: RidgeFit) -> str:
     picture = coefficients(
         [Estimate(name=name, value=value) for name, value in slopes[:_LISTED]],
         title=f"Slopes of ridge regression for {result.target}",
-        x_label="slope between columns scaled to [−1, 1]",
+        x_label="slope between scaled columns",
     )
     rows = [[name, number(value)] for name, value in result.coefficients.items()]
     more = len(rows) - _LISTED
@@ -143,7 +146,7 @@ def _(result: RidgePath) -> str:
         lines,
         title=f"Ridge path for {result.fits[0].target}",
         x_label="penalty",
-        y_label="slope between columns scaled to [−1, 1]",
+        y_label="slope between scaled columns",
         log_y=False,
     )
     more = (

@@ -8,6 +8,7 @@ from textwrap import fill
 from privcov.privacy import Neighbours, display
 from privcov.releases.certificate import proof_address
 from privcov.releases.release import Release
+from privcov.report import rounds
 from privcov.report.doubts import ODDS, doubts
 from privcov.schema import Numeric
 from privcov.schema.names import quoted
@@ -53,7 +54,7 @@ def change(release: Release) -> str:
 
 
 def particulars(release: Release) -> list[str]:
-    """What the promise rests on: rows, mechanism, proof, arithmetic, noise, bounds, timing; a sentence each."""
+    """What the promise rests on: rows, rounds, mechanism, proof, arithmetic, noise, bounds, timing; a sentence each."""
     certificate = release.certificate
     rows = (
         f"The number of rows, {release.rows:,}, is public."
@@ -68,6 +69,7 @@ def particulars(release: Release) -> list[str]:
     }[certificate.arithmetic]
     return [
         rows,
+        *rounds.told(release),
         f"Mechanism: {certificate.mechanism}.",
         f"Proof: {proof_address(certificate.proof, certificate.version)}.",
         exact,
@@ -150,6 +152,6 @@ def _bounds(release: Release) -> str:
     ]
     shown = ", ".join(parts[:8]) + (f", and {len(parts) - 8} more columns" if len(parts) > 8 else "")
     norm = math.sqrt(float(release.schema.squared_norm_bound))
-    return (
-        f"{shown}; row norm at most {norm:.4g} in scaled units; missing cells: {release.schema.missing_words}"
-    )
+    # In a frame the norm is no declaration: it follows from the schema, and the rounds found what it is measured in.
+    norms = "" if release.certificate.rounds else f"; row norm at most {norm:.4g} in scaled units"
+    return f"{shown}{norms}; missing cells: {release.schema.missing_words}"

@@ -295,13 +295,17 @@ class Feature:
         The most that a cell can be away from the middle, in original units; 1 for what is not numeric.
     reach : float
         The largest scaled value; 1 unless the schema or a frame says otherwise.
+    lower : float
+        The lower bound, in original units; 0 for what is not numeric.
+    upper : float
+        The upper bound, in original units; 1 for what is not numeric.
 
     Examples
     --------
     >>> import privcov as pc
     >>> age = pc.Schema.from_dict({"columns": {"age": {"lower": 0, "upper": 100}}}).features[1]
-    >>> age.name, age.kind, age.middle, age.half_width, age.unit
-    ('age', 'numeric', 50.0, 50.0, 50.0)
+    >>> age.name, age.kind, age.middle, age.half_width, age.unit, age.lower, age.upper
+    ('age', 'numeric', 50.0, 50.0, 50.0, 0.0, 100.0)
     """
 
     name: str
@@ -311,6 +315,8 @@ class Feature:
     middle: float = 0.0
     half_width: float = 1.0
     reach: float = 1.0
+    lower: float = 0.0
+    upper: float = 1.0
 
     @property
     def unit(self) -> float:

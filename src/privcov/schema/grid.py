@@ -69,3 +69,26 @@ class Grid:
     def unit(self) -> Fraction:
         """One grid step of the Gram matrix, in scaled units: 4^-k."""
         return Fraction(1, 4**self.exponent)
+
+
+def framed_weight(schema: Schema) -> Fraction:
+    """The squared norm that the numeric columns of a row may have in a private frame, in scaled units.
+
+    Beside 1 for the intercept and each indicator, F in all. The noise on an entry grows with F + W; seen from
+    standardised numeric columns it is smaller by W for two of them, and by √W for one. W = 4 is near the best for means
+    and correlations of numeric columns alone; with categorical columns W = F balances both kinds:
+    docs/explain/frame.md.
+    """
+    return Fraction(max(4, schema.fixed_squared_norm))
+
+
+def framed_grid(schema: Schema) -> Grid:
+    """A grid with the squared norm that every framed release of a schema has: laws of noise follow from it."""
+    exponent, squared = 16, schema.fixed_squared_norm + framed_weight(schema)
+    return Grid(
+        dimension=schema.dimension,
+        exponent=exponent,
+        squared_norm_bound=int(squared * 4**exponent),
+        max_rows_per_person=schema.max_rows_per_person,
+        intercept=schema.intercept and not schema.empties_rows,
+    )

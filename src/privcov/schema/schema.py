@@ -201,6 +201,8 @@ class Schema:
                         middle=column.middle,
                         half_width=column.half_width,
                         reach=column.reach,
+                        lower=column.lower,
+                        upper=column.upper,
                     )
                 )
             else:

@@ -15,6 +15,7 @@ from privcov.privacy import display
 from privcov.releases import codec, documents
 from privcov.releases.release import Release, assembled
 from privcov.releases.signing import PublicKey
+from privcov.report.rounds import budget
 from privcov.unbounded import codec as estimates
 from privcov.unbounded.estimate import GaussianEstimate
 from privcov.verification.consistency import confirmed, disagreements
@@ -189,8 +190,14 @@ def _about_release(release: Release) -> Iterator[Check]:
     if against:
         words = f"The certificate contradicts itself: {'; '.join(against)}."
     else:
-        words = f"The certificate is consistent: {confirmed(release)}."
+        words = " ".join([f"The certificate is consistent: {confirmed(release)}.", *_frame(release)])
     yield Check(name="certificate", holds=not against, words=words)
+
+
+def _frame(release: Release) -> Iterator[str]:
+    """Where the budget of a framed release went, once its rounds are known to give its frame."""
+    if release.certificate.rounds:
+        yield f"The frame follows from its {len(release.certificate.rounds)} rounds; {budget(release.certificate)}"
 
 
 def _about_estimate(estimate: GaussianEstimate) -> Iterator[Check]:

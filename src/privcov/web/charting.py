@@ -138,11 +138,7 @@ def expected(asked: Asked, formula: str, simulator: Simulator, *, width: float =
         return {"ready": False, "columns": used}
     fit = _fit(choice, moments, formula)
     widths = {name: (high - low) / 2 for name, (low, high) in fit.conf_int().items()}
-    spans = {
-        f.name: 2 * f.half_width if f.kind == "numeric" else 1.0
-        for f in asked.schema.features
-        if f.kind != "intercept"
-    }
+    spans = {f.name: f.upper - f.lower for f in asked.schema.features if f.kind != "intercept"}
     shown = [
         Estimate(name=name, value=s * value, low=s * (value - widths[name]), high=s * (value + widths[name]))
         for name, value in fit.params.items()

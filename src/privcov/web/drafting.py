@@ -286,8 +286,9 @@ def even_guess(schema: Schema) -> list[dict[str, str]]:
             share = plain(10_000 // len(column.levels) / 10_000)  # rounded down: shares add up to at most 1
             found.append({"name": column.name, "shares": ", ".join([share] * len(column.levels))})
             continue
-        std = column.half_width / math.sqrt(3)
-        found.append({"name": column.name, "mean": f"{column.middle:.4g}", "std": f"{std:.4g}"})
+        half = (column.upper - column.lower) / 2
+        std = half / math.sqrt(3)
+        found.append({"name": column.name, "mean": f"{column.lower + half:.4g}", "std": f"{std:.4g}"})
     return found
 
 

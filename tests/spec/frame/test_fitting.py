@@ -14,13 +14,13 @@ from hypothesis import strategies as st
 
 import privcov as pc
 from privcov.frame.counting import Look, numbers_of
-from privcov.frame.fitting import RADII, Fit, standard_grid, weight_of
+from privcov.frame.fitting import Fit
 from privcov.frame.framing import framed
 from privcov.mechanisms import MECHANISMS
 from privcov.noise.laws import GaussianEnsemble
 from privcov.privacy import Loss
-from privcov.releases.certificate import Round
-from privcov.schema.grid import Grid
+from privcov.releases.certificate import RADII, Round
+from privcov.schema.grid import Grid, framed_grid, framed_weight
 from privcov.summing.bounding import Bounding
 
 LOSS = pc.ZCDP(rho=1000, neighbours="replace-one")
@@ -43,7 +43,9 @@ def asked(schema, rows, *, loss=LOSS, bins=16, most=3):
     fit = Fit(declared=schema, bins=bins, most=most)
     while (look := fit.next_look()) is not None:
         counts = look.counts(Bounding.of(look.schema), list(rows.T))
-        fit = fit.after(Round(name=look.name, loss=loss, answers=tuple(counts.tolist())), rows=len(rows))
+        fit = fit.after(
+            Round(name=look.name, loss=loss, std=1.0, answers=tuple(counts.tolist())), rows=len(rows)
+        )
     return fit
 
 
@@ -82,7 +84,7 @@ def test_the_bounds_of_cells_stay_as_declared():
     schema = schema_of((0, 100), (-1, 1))
     found = asked(schema, np.random.default_rng(3).normal(30, 1, (500, 2))).framed(law_of(schema))
     assert [(c.lower, c.upper) for c in found.columns] == [(0, 100), (-1, 1)]
-    assert found.squared_norm_bound >= found.fixed_squared_norm + weight_of(schema)
+    assert found.squared_norm_bound >= found.fixed_squared_norm + framed_weight(schema)
 
 
 @pytest.mark.parametrize(
@@ -104,8 +106,8 @@ def test_the_bounds_of_cells_stay_as_declared():
     ],
 )
 def test_the_weight_of_numbers_is_a_public_formula(schema, weight):
-    assert weight_of(schema) == weight
-    grid = standard_grid(schema)
+    assert framed_weight(schema) == weight
+    grid = framed_grid(schema)
     assert Fraction(grid.squared_norm_bound, 4**grid.exponent) == schema.fixed_squared_norm + weight
 
 
@@ -117,7 +119,7 @@ def test_a_framed_schema_has_the_noise_that_was_reckoned_with():
     for name in ("gaussian", "symmetric-wishart", "laplace"):
         mechanism = MECHANISMS[name]()
         loss: Loss = LOSS if name == "gaussian" else pc.PureDP(epsilon=1, **TINY)
-        before = mechanism.law(loss=loss, grid=standard_grid(schema))
+        before = mechanism.law(loss=loss, grid=framed_grid(schema))
         after = mechanism.law(loss=loss, grid=Grid.of(found))
         assert after.scale == pytest.approx(before.scale, rel=1e-4)
 
@@ -181,7 +183,7 @@ def test_no_answer_makes_an_error(bounds, data):
             break
         some = data.draw(st.dictionaries(st.integers(0, look.cells - 1), number, max_size=6))
         answers = tuple(some.get(i, 0) for i in range(look.cells))
-        fit = fit.after(Round(name=look.name, loss=loss, answers=answers), rows=rows)
+        fit = fit.after(Round(name=look.name, loss=loss, std=1.0, answers=answers), rows=rows)
     assert fit.next_look() is None
     found = framed(
         MECHANISMS["gaussian"](), pc.ZCDP(rho=100, **TINY), replace(fit, rounds=_as_rho(fit.rounds))
@@ -193,13 +195,15 @@ def test_no_answer_makes_an_error(bounds, data):
 
 
 def _as_rho(rounds):
-    return tuple(Round(name=one.name, loss=pc.ZCDP(rho=1, **TINY), answers=one.answers) for one in rounds)
+    return tuple(
+        Round(name=one.name, loss=pc.ZCDP(rho=1, **TINY), std=1.0, answers=one.answers) for one in rounds
+    )
 
 
 def test_where_noise_hides_a_column_it_counts_as_spread_over_its_bounds():
     schema = schema_of((0, 10))
     look = Look(name="scales", schema=schema)
-    quiet = Round(name="scales", loss=pc.ZCDP(rho="1e-6", **TINY), answers=(3,) * look.cells)
+    quiet = Round(name="scales", loss=pc.ZCDP(rho="1e-6", **TINY), std=1.0, answers=(3,) * look.cells)
     fit = Fit(declared=schema).after(quiet, rows=48)
     assert fit.next_look().name == "radius"
     (column,) = fit.next_look().schema.columns
@@ -210,5 +214,5 @@ def test_where_noise_hides_a_column_it_counts_as_spread_over_its_bounds():
 def test_the_number_of_rows_is_noisy_where_it_is_private():
     schema = schema_of((0, 10), (0, 1))
     answers = tuple([40, *[0] * 14, 60, *[0] * 8, 104, *[0] * 7])
-    fit = Fit(declared=schema).after(Round(name="scales", loss=LOSS, answers=answers), rows=None)
+    fit = Fit(declared=schema).after(Round(name="scales", loss=LOSS, std=1.0, answers=answers), rows=None)
     assert fit.count == 102

@@ -221,7 +221,7 @@ def test_a_forged_frame_is_found(kind):
         "no radius": forged(release, rounds=rounds[:-1]),
         "a round too many": forged(release, rounds=(*rounds, rounds[-1])),
         "an unknown round": forged(
-            release, rounds=(Round(name="shape", loss=first.loss, answers=(1,)), *rounds)
+            release, rounds=(Round(name="shape", loss=first.loss, std=1.0, answers=(1,)), *rounds)
         ),
         "no rounds": forged(release, rounds=()),
         "another centre": replace(release, schema=replace(release.schema, columns=(moved, *columns[1:]))),

@@ -80,7 +80,7 @@ def check(release, people_schema, people_columns, fit):
     predicted = intercept + x @ slopes
     original = frame(people_schema, people_columns, places, scaled=False)
     assert np.abs(fit.predict(original) - predicted).max() < 1e-8 * np.abs(y).max()
-    widths = fit.problem.half_widths
+    widths = fit.problem.units
     assert np.abs(np.array(list(fit.coefficients.values())) * widths - slopes).max() < 1e-8 * np.abs(y).max()
 
 
@@ -93,7 +93,7 @@ def test_it_equals_scikit_learn(release, people_schema, people_columns, scaled):
     assert fit.columns == ("educ", "sex[F]", "sex[M]", "age")
     x = frame(people_schema, people_columns, fit.problem.features, scaled=scaled)
     peer = linear.Ridge(alpha=12.5).fit(x, people_columns["income"])
-    unit = fit.problem.half_widths if scaled else 1.0
+    unit = fit.problem.units if scaled else 1.0
     ours = np.array(list(fit.coefficients.values())) * unit
     assert np.abs(ours - peer.coef_).max() < 1e-8 * np.abs(peer.coef_).max()
     original = frame(people_schema, people_columns, fit.problem.features, scaled=False)

@@ -29,15 +29,30 @@ LEAST_SQUARE_ALONE = 0.05
 """The same without an intercept, where the mean is not known and the square must speak for both."""
 OFF_UPPER, OFF_LOWER = 0.03, 0.02
 """The distance of a mean from a bound. Amounts of which most are near 0 are common; few columns are near their top."""
+OFF_FRAMED = 0.0004
+"""The same in a private frame, for which bounds a hundred times too wide are wide enough."""
+LEAST_FRAMED = 1 / 5
+"""In a private frame, the root mean square distance from its centre that a column has, in deviations of the frame."""
 LEAST_VARIATION = 0.02
 """The standard deviation of a column that varies: a third of what it has in bounds that are ten times too wide."""
+
+
+_CUT_WRONGLY = (
+    "Likely: the records are cut in the wrong places (line breaks in quoted cells, another separator), so that every "
+    "cell counts as missing."
+)
+_NOT_NUMBERS = (
+    "Likely: they cannot be read as numbers (decimal comma, thousands marks, units, line breaks in quoted cells) and "
+    "count as missing."
+)
 
 
 class NothingRead(OneByOne[list[int]]):
     """All numeric columns together, at the middle of their bounds: their squares stand out where no single one does.
 
     Clean: the mean of one of them is off the middle by 2 % of its half width, or the root mean square distance of all
-    values from the middle is a seventh of it. Each is tested at the full odds, since a doubt needs all to fail.
+    values from the middle is a seventh of it. Each is tested at the full odds, since a doubt needs all to fail. In a
+    private frame: see ``Unread``.
     """
 
     kind = "nothing read"
@@ -47,6 +62,8 @@ class NothingRead(OneByOne[list[int]]):
 
     def answer(self, seen: Evidence, subject: list[int], odds: float) -> Doubt | None:
         count = len(subject)
+        if seen.spread is not None:
+            return self._framed(seen, subject, odds)
         squares = (1 / count) * sum((seen.square(place) for place in subject), start=Form())
         if not seen.certain(LEAST_SPREAD**2 * seen.kept[0] * seen.rows - squares, odds):
             return None
@@ -59,8 +76,21 @@ class NothingRead(OneByOne[list[int]]):
             columns=tuple(seen.features[place].name for place in subject),
             sentence=f"The {count} numeric columns lie at the middle of their bounds, within about "
             f"{100 * most:.0f} % of the way to a bound: were their cells read?",
-            cause="Likely: the records are cut in the wrong places (line breaks in quoted cells, another separator), "
-            "so that every cell counts as missing.",
+            cause=_CUT_WRONGLY,
+            figure=share,
+            std_error=error,
+        )
+
+    def _framed(self, seen: Evidence, subject: list[int], odds: float) -> Doubt | None:
+        squares = (1 / len(subject)) * sum((seen.about_centre(place) for place in subject), start=Form())
+        if not seen.certain(LEAST_FRAMED**2 * seen.rows - squares, odds):
+            return None
+        share, error = seen.share(squares)
+        return Doubt(
+            kind=self.kind,
+            columns=tuple(seen.features[place].name for place in subject),
+            sentence=f"The {len(subject)} numeric columns do not vary at all: were their cells read?",
+            cause=_CUT_WRONGLY,
             figure=share,
             std_error=error,
         )
@@ -72,6 +102,9 @@ class Unread(OneByOne[int]):
     Clean: its mean is off the middle by 2 % of the half width, or the root mean square distance of its values from
     the middle is a seventh of it (a twentieth, and the mean unknown, without an intercept). Each is tested at the full
     odds, since a doubt needs both to fail.
+
+    In a private frame a missing cell counts as the centre found, wherever that is. Clean: the root mean square distance
+    of its values, as shortened, from that centre is a fifth of the deviation found. Bounds may be far too wide.
     """
 
     kind = "unread"
@@ -80,34 +113,51 @@ class Unread(OneByOne[int]):
         return seen.numeric
 
     def answer(self, seen: Evidence, subject: int, odds: float) -> Doubt | None:
+        if seen.spread is not None:
+            return self._framed(seen, subject, odds)
         rows, square, kept = seen.rows, seen.square(subject), seen.kept[0]
         least = LEAST_SPREAD if seen.schema.intercept else LEAST_SQUARE_ALONE
         if not seen.certain(least**2 * kept * rows - square, odds):
             return None
         feature = seen.features[subject]
-        most = feature.half_width * math.sqrt(max(0.0, seen.upper(square, odds) / seen.counted))
+        middle, half = _units(seen, subject)
+        most = half * math.sqrt(max(0.0, seen.upper(square, odds) / seen.counted))
         said = f"{feature.name} is at the middle of its bounds"
         share = error = 0.0
         if seen.schema.intercept:
             if not _at_middle(seen, subject, odds):
                 return None
             share, error = seen.share(seen.total(subject))
-            said += f" (mean {_measured(feature, share, error)} in {_bounds(feature)})"
+            said += f" (mean {_measured(seen, subject, share, error)} in {_bounds(feature)})"
         return Doubt(
             kind=self.kind,
             columns=(feature.name,),
             sentence=f"{said} with almost no spread (at most {number(most, 2)}): were its cells read?",
-            cause="Likely: they cannot be read as numbers (decimal comma, thousands marks, units, line breaks "
-            "in quoted cells) and count as missing. If they were read, the bounds are far too wide.",
-            figure=feature.middle + feature.half_width * share,
-            std_error=feature.half_width * error,
+            cause=f"{_NOT_NUMBERS} If they were read, the bounds are far too wide.",
+            figure=middle + half * share,
+            std_error=half * error,
+        )
+
+    def _framed(self, seen: Evidence, subject: int, odds: float) -> Doubt | None:
+        if not _at_centre(seen, subject, odds):
+            return None
+        feature, (middle, half) = seen.features[subject], _units(seen, subject)
+        share, error = seen.share(seen.total(subject))
+        mean = f"mean {_measured(seen, subject, share, error)} in {_bounds(feature)}"
+        return Doubt(
+            kind=self.kind,
+            columns=(feature.name,),
+            sentence=f"{feature.name} does not vary ({mean}): were its cells read?",
+            cause=f"{_NOT_NUMBERS} If they were read, they are the same for everyone.",
+            figure=middle + half * share,
+            std_error=half * error,
         )
 
 
 class AtBound(OneByOne[tuple[int, int]]):
     """A column whose values all lie at one of its bounds.
 
-    Clean: its mean is off the lower by 1 % of the range, and off the upper by 1.5 %.
+    Clean: its mean is off the lower by 1 % of the range, and off the upper by 1.5 %; in a private frame by 0.02 %.
     """
 
     kind = "at bound"
@@ -118,9 +168,10 @@ class AtBound(OneByOne[tuple[int, int]]):
     def answer(self, seen: Evidence, subject: tuple[int, int], odds: float) -> Doubt | None:
         place, side = subject
         total, off = seen.total(place), OFF_UPPER if side > 0 else OFF_LOWER
+        off = off if seen.spread is None else OFF_FRAMED
         if not seen.certain(side * total - (1 - off) * seen.rows, odds):
             return None
-        feature = seen.features[place]
+        feature, (middle, half) = seen.features[place], _units(seen, place)
         share, error = seen.share(total)
         if side > 0:
             word, cause = "upper", "(1 against 1,000), or they are too narrow."
@@ -132,11 +183,11 @@ class AtBound(OneByOne[tuple[int, int]]):
         return Doubt(
             kind=self.kind,
             columns=(feature.name,),
-            sentence=f"{feature.name} is at its {word} bound (mean {_measured(feature, share, error)} in "
+            sentence=f"{feature.name} is at its {word} bound (mean {_measured(seen, place, share, error)} in "
             f"{_bounds(feature)}).",
             cause=f"Likely: the file uses another unit than the bounds {cause}",
-            figure=feature.middle + feature.half_width * share,
-            std_error=feature.half_width * error,
+            figure=middle + half * share,
+            std_error=half * error,
         )
 
 
@@ -144,32 +195,41 @@ class Constant(OneByOne[int]):
     """A column that does not vary, somewhere between its middle and its bounds, where the others have a say.
 
     Clean: its standard deviation is at least 2 % of the half width. Not asked where rows are clipped to a norm, which
-    can take a column's variation.
+    can take a column's variation; but in a private frame, of the shortened rows, where a fifth of the deviation found
+    is enough, and a column at the centre is another question (``Unread``).
     """
 
     kind = "constant"
 
     def subjects(self, seen: Evidence) -> Sequence[int]:
-        return seen.numeric if seen.schema.intercept and seen.schema.row_norm_bound is None else []
+        asked = seen.schema.row_norm_bound is None or seen.spread is not None
+        return seen.numeric if seen.schema.intercept and asked else []
 
     def answer(self, seen: Evidence, subject: int, odds: float) -> Doubt | None:
         mean, error = seen.share(seen.total(subject))
-        if not OFF_MIDDLE < abs(mean) < 1 - OFF_LOWER:
+        variance, least = most_variance(seen, subject, odds), LEAST_VARIATION
+        if seen.spread is None:
+            asked = OFF_MIDDLE < abs(mean) < 1 - OFF_LOWER
+        else:
+            asked = abs(mean) < 1 - OFF_FRAMED and not _at_centre(seen, subject, odds)
+            least = min(least, LEAST_FRAMED * seen.spread * float(seen.scaling[1][subject]))
+        if not asked or not variance < least**2:
             return None
-        variance = most_variance(seen, subject, odds)
-        if not variance < LEAST_VARIATION**2:
-            return None
-        feature = seen.features[subject]
-        most = feature.half_width * math.sqrt(max(0.0, variance))
+        feature, (middle, half) = seen.features[subject], _units(seen, subject)
+        most = half * math.sqrt(max(0.0, variance))
         return Doubt(
             kind=self.kind,
             columns=(feature.name,),
-            sentence=f"{feature.name} hardly varies (mean {_measured(feature, mean, error)}, standard deviation "
+            sentence=f"{feature.name} hardly varies (mean {_measured(seen, subject, mean, error)}, standard deviation "
             f"at most {number(most, 2)}, in {_bounds(feature)}).",
             cause="Likely: one value was filled in for everyone, or the bounds are far too wide.",
-            figure=feature.middle + feature.half_width * mean,
-            std_error=feature.half_width * error,
+            figure=middle + half * mean,
+            std_error=half * error,
         )
+
+
+def _at_centre(seen: Evidence, place: int, odds: float) -> bool:
+    return seen.certain(LEAST_FRAMED**2 * seen.rows - seen.about_centre(place), odds)
 
 
 def _at_middle(seen: Evidence, place: int, odds: float) -> bool:
@@ -184,13 +244,19 @@ def about_mean(seen: Evidence, place: int, reach: float) -> tuple[float, float, 
     noisy Q is least at the noisy mean c, and Q(m) = Q(c) + M_00·(m − c)² there, where |m − c| is what noise on
     M_0j − m·M_00, which is 0 in the table, can make of it. Standard deviations are added, not their squares.
     """
-    along, own = seen.std(seen.total(place)), seen.std(seen.square(place))
+    sums, products = Form({(0, place): 1.0}), Form({(place, place): 1.0})
+    along, own = seen.std(sums), seen.std(products)
     rows, count = seen.counted, seen.std(seen.rows)
-    centre = seen.value(seen.total(place)) / rows
-    off = reach * (along + count) / rows
-    furthest = min(1.0, abs(centre) + off)
-    squares = seen.value(seen.square(place)) - rows * centre**2
-    return squares, reach * (own + 2 * furthest * along + furthest**2 * count), rows * off**2
+    longest = min(seen.features[place].reach, math.sqrt(float(seen.schema.squared_norm_bound)))
+    centre = seen.value(sums) / rows
+    off = reach * (along + longest * count) / rows
+    furthest = min(longest, abs(centre) + off)
+    squares = seen.value(products) - rows * centre**2
+    noise = reach * (own + 2 * furthest * along + furthest**2 * count)
+    unit = (
+        float(seen.scaling[1][place]) ** 2
+    )  # whatever they are measured from, squares about the mean are the same
+    return unit * squares, unit * noise, unit * rows * off**2
 
 
 def most_variance(seen: Evidence, place: int, odds: float) -> float:
@@ -200,14 +266,19 @@ def most_variance(seen: Evidence, place: int, odds: float) -> float:
     return (squares + noise + between) / fewest if fewest > 0 else math.inf
 
 
-def _measured(feature: Feature, share: float, error: float) -> str:
+def _units(seen: Evidence, place: int) -> tuple[float, float]:
+    middles, halves = seen.units
+    return float(middles[place]), float(halves[place])
+
+
+def _measured(seen: Evidence, place: int, share: float, error: float) -> str:
     share = min(1.0, max(-1.0, share))  # noise takes a mean beyond its bounds
-    return measured(feature.middle + feature.half_width * share, feature.half_width * error)
+    middle, half = _units(seen, place)
+    return measured(middle + half * share, half * error)
 
 
 def _bounds(feature: Feature) -> str:
-    low, high = feature.middle - feature.half_width, feature.middle + feature.half_width
-    return f"{low:,.10g} to {high:,.10g}".replace("-", "−")
+    return f"{feature.lower:,.10g} to {feature.upper:,.10g}".replace("-", "−")
 
 
 LEAST_COVERED = 0.75
@@ -329,12 +400,18 @@ def _pairs(seen: Evidence) -> list[tuple[Places, Places]]:
 
 def _differences(seen: Evidence, first: Places, second: Places, sign: int) -> tuple[Floats, Floats]:
     """Sums of (x − y)², or of (x + y)² for mirror images, (x + y − 1)² of levels; and the noise on each."""
-    matrix, variances = seen.matrix, seen.noise.variances
-    squares = matrix[first, first] + matrix[second, second] - 2 * sign * matrix[first, second]
-    variance = variances[first, first] + variances[second, second] + 4 * variances[first, second]
-    variance = variance + 2 * seen.noise.shared
+    matrix, variances, (shifts, factors) = seen.matrix, seen.noise.variances, seen.scaling
+    one, other = factors[first], -sign * factors[second]
+    base = shifts[first] - sign * shifts[second]
     if sign < 0 and seen.features[int(first[0])].kind == "level":
-        squares = squares + matrix[0, 0] - 2 * (matrix[0, first] + matrix[0, second])
-        variance = variance + variances[0, 0] + 4 * (variances[0, first] + variances[0, second])
-        variance = variance + 4 * seen.noise.shared * (variances[0, 0] > 0)
+        base = base - 1.0
+    # The squares of base + one·z + other·z′, entry by entry, and what noise on each entry adds.
+    squares = one**2 * matrix[first, first] + other**2 * matrix[second, second]
+    squares = squares + 2 * one * other * matrix[first, second] + base**2 * matrix[0, 0]
+    squares = squares + 2 * base * (one * matrix[0, first] + other * matrix[0, second])
+    variance = one**4 * variances[first, first] + other**4 * variances[second, second]
+    variance = variance + 4 * (one * other) ** 2 * variances[first, second] + base**4 * variances[0, 0]
+    variance = variance + 4 * base**2 * (one**2 * variances[0, first] + other**2 * variances[0, second])
+    along = base**2 * (one**2 + other**2) * (variances[0, 0] > 0)
+    variance = variance + 2 * seen.noise.shared * ((one * other) ** 2 + along)
     return squares, np.sqrt(np.maximum(variance, 0.0))

@@ -20,6 +20,7 @@ from privcov.models.moments import EntryNoise
 from privcov.models.perturbation import known_law
 from privcov.noise.laws import NoiseLaw
 from privcov.releases.release import Release
+from privcov.releases.rounds import Norms
 from privcov.schema import Categorical, Feature, Numeric, Schema
 from privcov.schema.grid import Grid
 
@@ -61,6 +62,8 @@ class Evidence:
     rows: Form
     """The number of rows: public, or the entry of the intercept with itself."""
     public_rows: int | None
+    spread: float | None = None
+    """In a private frame: what one standard deviation of a column, as the frame has it, is in scaled units."""
 
     @classmethod
     def of(cls, release: Release) -> Evidence:
@@ -72,7 +75,15 @@ class Evidence:
             matrix[0, 0], known = float(release.rows), [(0, 0)]
         noise = EntryNoise.of(law, places=places, known=known, mixing=np.eye(schema.dimension))
         rows = Form({(0, 0): 1.0}) if schema.intercept else Form({}, float(release.rows or 0))
-        return cls(schema=schema, matrix=matrix, law=law, noise=noise, rows=rows, public_rows=release.rows)
+        return cls(
+            schema=schema,
+            matrix=matrix,
+            law=law,
+            noise=noise,
+            rows=rows,
+            public_rows=release.rows,
+            spread=Norms.of(release).spread if release.certificate.rounds else None,
+        )
 
     @cached_property
     def features(self) -> tuple[Feature, ...]:
@@ -107,13 +118,45 @@ class Evidence:
         share = 1.0 if schema.intercept else bound / float(schema.largest_squared_norm)
         return share, share
 
+    @cached_property
+    def units(self) -> tuple[Floats, Floats]:
+        """What numeric columns are told from and in: the middle and half the width of the bounds of each.
+
+        Without an intercept nothing can be told from elsewhere than the centre: then the centre, and what is furthest
+        from it. 0 and 1 for what is not numeric.
+        """
+        made = [(feature.middle, feature.half_width) for feature in self.features]
+        if self.schema.intercept:
+            for place in self.numeric:
+                feature = self.features[place]
+                half = (feature.upper - feature.lower) / 2
+                made[place] = feature.lower + half, half
+        middles, halves = zip(*made, strict=True)
+        return np.array(middles), np.array(halves)
+
+    @cached_property
+    def scaling(self) -> tuple[Floats, Floats]:
+        """In these units, where a scaled zero of each column is, and how long a scaled one."""
+        middles, halves = self.units
+        centres = np.array([feature.middle for feature in self.features])
+        return (centres - middles) / halves, np.array([feature.unit for feature in self.features]) / halves
+
     def total(self, place: int) -> Form:
         """The sum of a column, with 1 for its upper bound and -1 for its lower; needs an intercept."""
-        return Form({(0, place): 1.0 / self.features[place].reach})
+        shift, factor = (float(one[place]) for one in self.scaling)
+        return shift * self.rows + Form({(0, place): factor})
 
     def square(self, place: int) -> Form:
         """The sum of a column's squares, about the middle of its bounds, in the same unit."""
-        return Form({(place, place): self.features[place].reach ** -2.0})
+        shift, factor = (float(one[place]) for one in self.scaling)
+        own = Form({(place, place): factor**2})
+        if not shift:
+            return own
+        return own + Form({(0, place): 2 * shift * factor}) + shift**2 * self.rows
+
+    def about_centre(self, place: int) -> Form:
+        """The sum of a column's squares about what the frame took for its centre, in the frame's own deviations."""
+        return Form({(place, place): 1.0 if self.spread is None else self.spread**-2.0})
 
     def having(self, place: int) -> Form:
         """The number of rows that have a level: its sum is its sum of squares, so the two are averaged."""

@@ -165,8 +165,8 @@ def means_figure(view: View) -> Markup:
     tracks = [
         Range(
             name=feature.name,
-            low=_low(feature),
-            high=_high(feature),
+            low=feature.lower,
+            high=feature.upper,
             value=float(means[place]),
             spread=float(spreads[place]),
             noise=None if noise is None else float(noise[place]),
@@ -187,8 +187,8 @@ def means_figure(view: View) -> Markup:
 
 
 def declared(feature: Feature) -> str:
-    """The bounds of a column; a level is 0 or 1."""
-    return f"{_low(feature):,.10g} to {_high(feature):,.10g}".replace("-", "−")
+    """The bounds of a column; an indicator is 0 or 1."""
+    return f"{feature.lower:,.10g} to {feature.upper:,.10g}".replace("-", "−")
 
 
 def _listed(heads: list[str], rows: list[list[str]], view: View) -> Markup:
@@ -203,11 +203,3 @@ def _listed(heads: list[str], rows: list[list[str]], view: View) -> Markup:
         f"; the other {more:,} are in the release file" if more else ""
     )
     return tag("div", first, folded(words, table(heads, rows[_LISTED:])))
-
-
-def _low(feature: Feature) -> float:
-    return 0.0 if feature.kind == "level" else feature.middle - feature.half_width
-
-
-def _high(feature: Feature) -> float:
-    return 1.0 if feature.kind == "level" else feature.middle + feature.half_width

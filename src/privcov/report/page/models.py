@@ -43,6 +43,8 @@ def model(fit: Fit, *, place: int = 1, level: float = 0.95) -> Section:
     picture = coefficient_figure(fit, values)
     body.append(side_by_side(*([picture] if picture else []), overall(values)))
     body.append(coefficient_table(values))
+    if fit.release.certificate.rounds:
+        body.append(tag("p", f"Estimates and intervals are of {values['target']}.", class_="note"))
     return Section(name=f"model-{place}", heading=values["formula"], body=join(body))
 
 
@@ -50,7 +52,7 @@ def coefficient_figure(fit: Fit, values: dict[str, Any]) -> Markup | None:
     """Every slope as what it does over the whole declared range of its column, so that one axis serves all."""
     schema = fit.release.schema
     widths = {
-        feature.name: 2 * feature.half_width if feature.kind == "numeric" else 1.0
+        feature.name: feature.upper - feature.lower
         for feature in schema.features
         if feature.kind != "intercept"
     }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from privcov.privacy import SYMBOLS, Loss, display
 from privcov.releases.release import Release
-from privcov.report import words
+from privcov.report import rounds, words
 from privcov.report.doubts import doubts
 from privcov.report.drawing import Markup, join, tag
 from privcov.report.page.elements import Section, facts, listed, paragraphs, side_by_side, warning
@@ -28,6 +28,10 @@ def overview(release: Release) -> Section:
     body = [facts(known), misread(release)]
     if release.certificate.randomness == "rehearsal":
         body.insert(0, warning(words.REHEARSAL))
+    if release.certificate.rounds:
+        body.append(
+            tag("p", f"{rounds.budget(release.certificate)} {rounds.SHORTENED} {rounds.cut(release)}")
+        )
     if release.sketch is not None:
         body += [tag("p", _sketch(release))]
     return Section(

@@ -1,0 +1,182 @@
+"""What the rounds of a release in a private frame tell its readers: where the budget went, and how much was cut.
+
+Post-processing of the noisy counts on the certificate. The radius is found again from them, by the formula that chose
+it: ``privcov.frame.fitting`` asks here.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from privcov.accounting import approx_to_zcdp, gaussian_mu
+from privcov.errors import ParameterError
+from privcov.linalg.arrays import Floats
+from privcov.noise.laws import Normal
+from privcov.privacy import ApproxDP, PureDP
+from privcov.releases.certificate import RADII, Certificate, Round
+from privcov.releases.release import Release
+from privcov.schema import Numeric, Schema
+from privcov.schema.names import split_names
+
+BIAS = 0.08
+"""The root mean square bias of correlations over the root of the squared length that a radius cuts off, by row."""
+
+
+def shares(certificate: Certificate) -> dict[str, float]:
+    """The share of the whole loss that each kind of question cost, and what was left for the matrix.
+
+    Pure ε adds up, and so does ρ; an (ε, δ) promise of Gaussian noise is ρ = μ²/2 in the same sense. They add up to 1.
+
+    >>> from privcov.noise.laws import WishartDifference
+    >>> loss, part = PureDP(epsilon=1, neighbours="replace-one"), PureDP(epsilon="0.05", neighbours="replace-one")
+    >>> law = WishartDifference(dimension=2, scale=1.0)
+    >>> rounds = tuple(Round(name=name, loss=part, std=1.0, answers=(9, 1)) for name in ("scales", "scales", "radius"))
+    >>> made = Certificate(mechanism="symmetric-wishart", options={}, loss=loss, law=law, arithmetic="exact",
+    ...                    randomness="kernel", proof="", timing="", rounds=rounds)
+    >>> {name: round(share, 2) for name, share in shares(made).items()}
+    {'matrix': 0.85, 'scales': 0.1, 'radius': 0.05}
+    """
+    total, found = _total(certificate), {"matrix": 1.0}
+    for one in certificate.rounds:
+        share = _amount(one) / total
+        found[one.name] = found.get(one.name, 0.0) + share
+        found["matrix"] -= share
+    return found
+
+
+def share(certificate: Certificate, one: Round) -> float:
+    """The share of the whole loss that one round cost."""
+    return _amount(one) / _total(certificate)
+
+
+def _amount(one: Round) -> float:
+    return float(next(iter(one.loss.amounts.values())))
+
+
+def _total(certificate: Certificate) -> float:
+    """The loss in the unit that its rounds are paid in."""
+    loss = certificate.loss
+    if isinstance(loss, ApproxDP) and not isinstance(certificate.rounds[0].loss, PureDP):
+        if not isinstance(certificate.law, Normal):
+            return float(approx_to_zcdp(loss).rho)
+        return float(gaussian_mu(epsilon=loss.epsilon, delta=loss.delta)) ** 2 / 2
+    return float(next(iter(loss.amounts.values())))
+
+
+def weight_in(emphasis: tuple[str, ...], column: Numeric) -> float:
+    """What a column weighs in the norm of a row: 1, or a half where it is not in an emphasis."""
+    return 1.0 if not emphasis or column.name in emphasis else 0.5
+
+
+def width_of(schema: Schema, emphasis: tuple[str, ...]) -> float:
+    """The number of numeric columns, each counted with the square of its weight."""
+    return sum(weight_in(emphasis, column) ** 2 for column in schema.columns if isinstance(column, Numeric))
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Norms:
+    """How long rows were before they were shortened, in root mean square deviations of the frame's columns.
+
+    Attributes
+    ----------
+    counts : ndarray of shape (31,)
+        The share of the rows in each cell, with noise: below the first of ``RADII``, between two, above the last.
+    noise_std : float
+        The standard deviation of the noise on each of these shares.
+    width : float
+        The number of numeric columns, each counted with the square of its weight.
+    weight : float
+        The squared norm that the numeric columns of a row may have, in scaled units.
+    entry_std : float
+        The standard deviation of the noise on an entry of the matrix off the diagonal, in scaled units.
+    rows : float
+        The number of rows: public, or the noisy number that the first round counted.
+    """
+
+    counts: Floats
+    noise_std: float
+    width: float
+    weight: float
+    entry_std: float
+    rows: float
+
+    @classmethod
+    def of(cls, release: Release) -> Norms:
+        """Read them off a release; refuses one that was made in the declared frame (E210)."""
+        schema, certificate = release.schema, release.certificate
+        columns = sum(isinstance(column, Numeric) for column in schema.columns)
+        if not certificate.rounds or certificate.law is None or not columns:
+            raise ParameterError("E210", "this release has no rounds: it was made in the declared frame.")
+        last, stated = certificate.rounds[-1], certificate.options.get("emphasis")
+        emphasis = () if stated is None else tuple(split_names(stated))
+        rows = release.rows
+        count = (
+            max(1.0, sum(certificate.rounds[0].answers) / columns) if rows is None else float(max(1, rows))
+        )
+        return cls(
+            counts=np.array(last.answers, dtype=np.float64) / count,
+            noise_std=last.std / count,
+            width=width_of(schema, emphasis),
+            weight=float(schema.squared_norm_bound - schema.fixed_squared_norm),
+            entry_std=math.sqrt(certificate.law.offdiagonal_variance),
+            rows=count,
+        )
+
+    @cached_property
+    def radius(self) -> float:
+        """What rows were shortened to: the radius with the least error of correlations, noise and bias together."""
+        return min(RADII, key=self.error)
+
+    def error(self, radius: float) -> float:
+        """The error of a correlation that a radius leaves, in root mean square: noise, and the bias of what it cuts.
+
+        A radius c leaves noise·c²·d/(n·kept) on a correlation, with kept = mean min(u², c²) for u = |z|/√d, and a bias
+        of about ``BIAS``·√g, g = mean (1 − c²/u²)₊. Both means are sums of noisy counts with weights of at most c² and
+        1, so that noise on a count does little harm.
+        """
+        square = radius * radius
+        kept = max(float(self.counts @ np.minimum(_MIDDLES, square)), 0.4 * min(1.0, square))
+        cut = max(float(self.counts @ _cut(square)), 0.0)
+        noise = self.entry_std / self.weight * square * self.width / (self.rows * kept)
+        return math.sqrt(noise * noise + BIAS * BIAS * cut)
+
+    @property
+    def spread(self) -> float:
+        """What one standard deviation of a column, as the frame has it, is in scaled units."""
+        return math.sqrt(self.weight / self.width) / self.radius
+
+    @property
+    def shortened(self) -> tuple[float, float]:
+        """The share of the rows that were shortened, and one standard deviation of the noise on it."""
+        return self._mean((self.radius**2 < _MIDDLES).astype(np.float64))
+
+    @property
+    def cut(self) -> tuple[float, float]:
+        """The share of its squared length that a row lost, on average over rows; and the noise on it.
+
+        An average over rows, of numbers below 1: so noise on a count does little harm. The share of the whole squared
+        length would rest on the few longest rows, which noise hides.
+        """
+        return self._mean(_cut(self.radius**2))
+
+    def _mean(self, weights: Floats) -> tuple[float, float]:
+        value = float(self.counts @ weights)
+        return min(1.0, max(0.0, value)), self.noise_std * float(np.linalg.norm(weights))
+
+
+def _inside() -> Floats:
+    """The squared norm that a row in each cell counts with: in the middle, in squares; the last cell has no end."""
+    squares = np.array([0.0, *(radius * radius for radius in RADII)])
+    return np.append((squares[:-1] + squares[1:]) / 2, 1.25 * squares[-1])
+
+
+def _cut(square: float) -> Floats:
+    """The share of its squared length that a row in each cell loses to a squared radius."""
+    return np.maximum(1.0 - square / _MIDDLES, 0.0)
+
+
+_MIDDLES = _inside()

@@ -1,0 +1,68 @@
+"""What was asked and paid for before the matrix of a framed release, in plain words."""
+
+from __future__ import annotations
+
+from privcov.privacy import SYMBOLS, display
+from privcov.releases.certificate import Certificate, Round
+from privcov.releases.release import Release
+from privcov.releases.rounds import Norms, share, shares
+from privcov.report.doubts.question import percent
+from privcov.schema import Numeric
+
+SHORTENED = (
+    "The release is of shortened rows, so it is not unbiased (frame = declared is), and no interval counts what was "
+    "cut."
+)
+_ASKED = {"scales": "scales", "radius": "the radius"}
+
+
+def budget(certificate: Certificate) -> str:
+    """Where the loss went, as a sentence; empty for a release in the declared frame."""
+    if not certificate.rounds:
+        return ""
+    found = shares(certificate)
+    others = [f"{part(found[name])} into {words}" for name, words in _ASKED.items() if name in found]
+    return f"{part(found['matrix'])} of the budget went into the matrix, {' and '.join(others)}."
+
+
+def told(release: Release) -> list[str]:
+    """What a reader should know of a frame: each question and its price, where the loss went, what was cut."""
+    certificate = release.certificate
+    if not certificate.rounds:
+        return []
+    lines = [
+        f"Round {place}: {_question(release, one)}, for {_price(one)} ({part(share(certificate, one))} of the loss)."
+        for place, one in enumerate(certificate.rounds, 1)
+    ]
+    return [*lines, budget(certificate), f"{SHORTENED} {cut(release)}"]
+
+
+def cut(release: Release) -> str:
+    """How many rows of a framed release were shortened and by how much, estimated from its histogram of norms."""
+    norms = Norms.of(release)
+    (rows, of_rows), (length, of_length) = norms.shortened, norms.cut
+    return (
+        f"About {percent(rows, of_rows)} of the rows were shortened, and {percent(length, of_length)} of the squared "
+        "length of a row was cut, on average; columns with long tails lose more than others."
+    )
+
+
+def part(value: float) -> str:
+    """A share in per cents, whole where it is not small.
+
+    >>> [part(value) for value in (0.9312, 0.0204, 0.0049)]
+    ['93 %', '2 %', '0.49 %']
+    """
+    return f"{100 * value:.0f} %" if value >= 0.0095 else f"{100 * value:.2g} %"
+
+
+def _question(release: Release, one: Round) -> str:
+    if one.name == "radius":
+        return f"a histogram of the norms of rows ({len(one.answers)} cells)"
+    columns = sum(isinstance(column, Numeric) for column in release.schema.columns)
+    many = f"each of {columns} numeric columns" if columns > 1 else "the numeric column"
+    return f"a histogram of {many} ({len(one.answers) // columns} cells)"
+
+
+def _price(one: Round) -> str:
+    return ", ".join(f"{SYMBOLS[word]} = {display(value)}" for word, value in one.loss.amounts.items())
