@@ -35,7 +35,7 @@ from privcov_lab.bench.gram import in_child, least, schema_of, write_parquet
 PARTS = ("points", "wide", "means", "cost")
 EPSILONS = ("0.2", "1", "4")
 DELTA = "0.000001"
-WAYS: dict[str, dict[str, str]] = {
+WAYS: dict[str, dict[str, Any]] = {
     "declared": {},
     "private norm": {"row_norm": "private"},
     "scales": {"frame": "scales"},
@@ -97,12 +97,16 @@ class _Place:
         expanded = case.expanded
         self.mean, self.std = expanded.mean(axis=0), expanded.std(axis=0, ddof=1)
         self.varies = self.std > 0
-        self.correlation = np.corrcoef(expanded[:, self.varies].T)
+        self.correlation: Floats = np.atleast_2d(np.corrcoef(expanded[:, self.varies].T))
         self.regressors = np.array([not first for first in case.first_levels])[self.varies]
 
     @property
     def told(self) -> dict[str, Any]:
-        return {"table": self.case.name, "rows": len(self.case.rows), "columns": len(self.case.schema.columns)}
+        return {
+            "table": self.case.name,
+            "rows": len(self.case.rows),
+            "columns": len(self.case.schema.columns),
+        }
 
     @cached_property
     def best_residuals(self) -> Floats:
@@ -146,7 +150,9 @@ class _Place:
         width, numbers = self.case.numeric, self.case.schema.columns[: self.case.numeric]
         halves = np.array([column.half_width for column in numbers if isinstance(column, Numeric)])
         assert isinstance(loss, PureDP | ApproxDP)
-        noise = math.sqrt(2) * 2 * width / float(loss.epsilon)  # one row moves a sum by at most 2 in scaled units
+        noise = (
+            math.sqrt(2) * 2 * width / float(loss.epsilon)
+        )  # one row moves a sum by at most 2 in scaled units
         if isinstance(loss, ApproxDP):
             gaussian = 2 * math.sqrt(width) / float(gaussian_mu(epsilon=loss.epsilon, delta=loss.delta))
             noise = min(noise, gaussian)
@@ -273,7 +279,7 @@ def _cost(rows: int, columns: int = 20) -> dict[str, Any]:
 
 
 def _timed(folder: str, rows: int, columns: int, rounds: int) -> dict[str, Any]:
-    """CPU seconds from a Parquet file to a release: as declared, framed, and framed with bounds a hundred times too wide."""
+    """CPU seconds from a Parquet file to a release: as declared, framed, and framed with far too wide bounds."""
     path = Path(folder, "numbers.parquet")
     write_parquet(path, rows, columns)
     plain = replace(schema_of(columns, 1.0), row_norm_bound=None)

@@ -44,7 +44,9 @@ def render(result: dict[str, Any]) -> str:
         "means": _means,
         "cost": _cost,
     }
-    lines = [f"{result['runs']} runs a point; idealized noise from a fixed seed; replace-one; δ = 1e-6 or none"]
+    lines = [
+        f"{result['runs']} runs a point; idealized noise from a fixed seed; replace-one; δ = 1e-6 or none"
+    ]
     for part, words in ways.items():
         if result.get(part):
             lines += ["", *words(result[part])]
@@ -92,9 +94,11 @@ def _points(points: list[Point]) -> Iterable[str]:
     for other in others:
         told = [point for point in points if other in point["errors"]["auto"]]
         gained = [_ratio(point, other, "declared", "auto") for point in told if point["rows"] >= FEW_ROWS]
-        yield f"no target: {other}: declared / auto" + (
-            f", n ≥ {FEW_ROWS:,}, geometric mean {_mean(gained)}; " if gained else " "
-        ) + f"auto / declared at most {_worst(told, other, 'auto', 'declared')}"
+        yield (
+            f"no target: {other}: declared / auto"
+            + (f", n ≥ {FEW_ROWS:,}, geometric mean {_mean(gained)}; " if gained else " ")
+            + f"auto / declared at most {_worst(told, other, 'auto', 'declared')}"
+        )
 
 
 def _wide(points: list[Point]) -> Iterable[str]:
@@ -117,7 +121,7 @@ def _wide(points: list[Point]) -> Iterable[str]:
     for factor, most in zip(FACTORS[1:], (1.4, 2.5), strict=True):
         if counted:
             worst = _worst(counted, kind, f"auto ×{factor}", "auto ×1")
-            words = f"bounds ×{factor}, n ≥ {MANY_ROWS:,}, ε ≥ 1, error anywhere ≤ {most:g} × that of the bounds as written"
+            words = f"bounds ×{factor}, n ≥ {MANY_ROWS:,}, ε ≥ 1, error anywhere ≤ {most:g} × that of ×1"
             yield _target(words, worst, below=most)
 
 

@@ -177,7 +177,11 @@ def choice(directory: str, quick: bool, as_json: bool) -> None:
 @click.option("--table", "tables", multiple=True, help="Only this table; may be repeated.  [default: all]")
 @click.option("--runs", default=30, show_default=True, type=click.IntRange(1), help="Releases at each point.")
 @click.option(
-    "--rows", default=5_000_000, show_default=True, type=click.IntRange(1000), help="Rows read for --part cost."
+    "--rows",
+    default=5_000_000,
+    show_default=True,
+    type=click.IntRange(1000),
+    help="Rows read for --part cost.",
 )
 @click.option("--quick", is_flag=True, help="Wine and airfoil, 3 runs; 200,000 rows for --part cost.")
 @json_option
