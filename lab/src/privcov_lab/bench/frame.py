@@ -13,7 +13,7 @@ import math
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property, partial
 from pathlib import Path
@@ -70,9 +70,10 @@ def run(
         "wide": _Place.wide,
         "means": _Place.means,
     }
+    places = [_Place(case) for case in found]
     for part in [part for part in measured if part in parts]:
         result[part] = []
-        for place in map(_Place, found):
+        for place in places:
             for loss in _losses(epsilons):
                 told = {"epsilon": float(loss.epsilon), "promise": loss.kind}
                 result[part].append(place.told | told | measured[part](place, loss, runs))
@@ -89,11 +90,21 @@ def _losses(epsilons: Sequence[str]) -> Iterator[PureDP | ApproxDP]:
         yield ApproxDP(epsilon=epsilon, delta=DELTA, neighbours="replace-one")
 
 
+@dataclass(frozen=True, kw_only=True, eq=False)
+class _Measured:
+    """The first release of one way at one point, the errors of all, and their radius."""
+
+    first: Release
+    errors: dict[str, dict[str, float]]
+    radius: float | None
+
+
 class _Place:
     """One table and the truth about it, in true standard deviations."""
 
     def __init__(self, case: Case) -> None:
         self.case = case
+        self.known: dict[tuple[Loss, int, int], dict[str, _Measured]] = {}
         expanded = case.expanded
         self.mean, self.std = expanded.mean(axis=0), expanded.std(axis=0, ddof=1)
         self.varies = self.std > 0
@@ -115,35 +126,45 @@ class _Place:
 
     def point(self, loss: Loss, runs: int) -> dict[str, Any]:
         """The errors of every way and of the best in hindsight, and the radii of both."""
-        errors: dict[str, dict[str, Any]] = {}
-        made: dict[str, list[Release]] = {}
-        for name, options in WAYS.items():
-            made[name] = [self._release(loss, 0, **options)]
-            same = next((other for other in errors if _same(made[name][0], made[other][0])), None)
-            if same is not None:  # auto is one of the others
-                errors[name], made[name] = errors[same], made[same]
-                continue
-            made[name] += [self._release(loss, seed, **options) for seed in range(1, runs)]
-            errors[name] = _told([self.errors(one) for one in made[name]])
-        errors["hindsight"], radius = self._hindsight(loss, runs)
-        return {"errors": errors, "radius": {"auto": self._radius(made["auto"]), "hindsight": radius}}
+        made = {way: self._measured(way, loss, runs) for way in WAYS}
+        best, radius = self._hindsight(loss, runs)
+        errors = {way: one.errors for way, one in made.items()}
+        return {
+            "errors": errors | {"hindsight": best},
+            "radius": {"auto": made["auto"].radius, "hindsight": radius},
+        }
 
     def wide(self, loss: Loss, runs: int) -> dict[str, Any]:
         """The errors with bounds as declared, ten and a hundred times as wide."""
-        made: dict[str, Any] = {}
-        for factor in FACTORS:
-            schema = self.case.widened(factor)
-            for way in ("declared", "auto"):
-                releases = (self._release(loss, seed, schema=schema, **WAYS[way]) for seed in range(runs))
-                made[f"{way} ×{factor}"] = _told([self.errors(one) for one in releases])
+        made = {
+            f"{way} ×{factor}": self._measured(way, loss, runs, factor).errors
+            for way in ("declared", "auto")
+            for factor in FACTORS
+        }
         return {"errors": made}
 
     def means(self, loss: Loss, runs: int) -> dict[str, Any]:
         """The error of means from one release, and of noise on the sums of the numeric columns alone."""
-        made: dict[str, Any] = {}
-        for way in ("declared", "auto"):
-            made[way] = _told([self.errors(self._release(loss, seed, **WAYS[way])) for seed in range(runs)])
+        made = {way: self._measured(way, loss, runs).errors for way in ("declared", "auto")}
         return {"errors": made, "dedicated": self._dedicated(loss)}
+
+    def _measured(self, way: str, loss: Loss, runs: int, factor: int = 1) -> _Measured:
+        """What the releases of one way are like; kept, so that no two parts make the same ones."""
+        known = self.known.setdefault((loss, runs, factor), {})
+        if way not in known:
+            schema = self.case.widened(factor)
+
+            def make(seed: int) -> Release:
+                return self._release(loss, seed, schema=schema, **WAYS[way])
+
+            first = make(0)
+            # Auto is one of the others: the same seed tells which.
+            same = next((one for one in known.values() if _same(one.first, first)), None)
+            made = [first] if same else [first, *map(make, range(1, runs))]
+            known[way] = same or _Measured(
+                first=first, errors=_told([self.errors(one) for one in made]), radius=self._radius(made)
+            )
+        return known[way]
 
     def _dedicated(self, loss: Loss) -> float:
         """The error of means where the whole loss buys Laplace or Gaussian noise on the sums, whichever is less."""
