@@ -278,17 +278,19 @@ def _error(told: Mapping[float, Mapping[str, Any]], kind: str, radius: float) ->
 
 
 def _told(errors: Errors) -> dict[str, dict[str, float]]:
-    """Over runs: the root mean square of each error with its standard error, and the median excess of regressions."""
+    """Over runs: the root mean square of each error, and the median excess of regressions, with standard errors."""
     found = {}
     for kind in errors[0]:
         values = np.array([one[kind] for one in errors])
-        if kind == "regressions":
-            middle = float(np.median(values))
-            found[kind] = {"error": middle, "std_error": 1.25 * float(values.std()) / math.sqrt(len(values))}
+        if (
+            kind == "regressions"
+        ):  # by the median distance from the median: a single run may be off by thousands
+            error = float(np.median(values))
+            spread = 1.25 * 1.48 * float(np.median(np.abs(values - error)))
         else:
             error = _rms(values)
-            spread = float((values**2).std(ddof=min(1, len(values) - 1))) / math.sqrt(len(values))
-            found[kind] = {"error": error, "std_error": spread / (2 * error) if error else 0.0}
+            spread = float((values**2).std(ddof=min(1, len(values) - 1))) / (2 * error) if error else 0.0
+        found[kind] = {"error": error, "std_error": spread / math.sqrt(len(values))}
     return found
 
 
