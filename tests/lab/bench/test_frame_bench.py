@@ -80,6 +80,7 @@ def test_the_point_has_every_way_and_auto_shares_the_runs_of_the_way_it_takes(pl
     assert list(errors) == [*frame.WAYS, "hindsight"]
     assert errors["auto"] == errors["scales"] != errors["declared"]
     assert found["radius"]["auto"] > 0.25
+    assert found["zero"] == pytest.approx(abs(place.correlation[0, 1]))
     assert found["radius"]["hindsight"] in frame.HINDSIGHT
     assert errors["auto"]["correlations"]["error"] < errors["declared"]["correlations"]["error"]
 
@@ -184,7 +185,7 @@ def test_every_target_says_reached_or_missed(auto, rows, words):
     point = {
         "table": "made up", "rows": rows, "columns": 3, "epsilon": 1.0, "promise": "approximate",
         "errors": {way: _errors(error) for way, error in errors.items()},
-        "radius": {"auto": None, "hindsight": 1.0},
+        "radius": {"auto": None, "hindsight": 1.0}, "zero": 0.3,
     }  # fmt: skip
     out = render({"bench": "frame", "runs": 1, "points": [point], "skipped": []})
     assert words in out

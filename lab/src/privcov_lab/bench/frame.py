@@ -132,6 +132,7 @@ class _Place:
         return {
             "errors": errors | {"hindsight": best},
             "radius": {"auto": made["auto"].radius, "hindsight": radius},
+            "zero": _rms(self.correlation[np.triu_indices(self.case.numeric, 1)]),
         }
 
     def wide(self, loss: Loss, runs: int) -> dict[str, Any]:

@@ -70,12 +70,14 @@ def _points(points: list[Point]) -> Iterable[str]:
             for point in told
         ]
         if kind == "correlations":
-            headings += ["c", "c hindsight"]
+            headings += ["c", "c hindsight", "zero"]
             for row, point in zip(rows, told, strict=True):
                 row += [_radius(point["radius"][way]) for way in ("auto", "hindsight")]
+                row.append(_short(point["zero"]))
         yield from (f"{words}:", table(headings, rows), "")
     kind = "correlations"
     yield "c: the radius in root mean square columns, in true standard deviations; – as declared"
+    yield "zero: the error of saying that no two columns are correlated"
     for promise, most in (("approximate", 5.0), ("pure", 3.5)):
         gained = [
             _ratio(point, kind, "declared", "auto")
