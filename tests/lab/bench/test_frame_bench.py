@@ -64,6 +64,7 @@ def test_each_error_is_the_distance_from_the_truth(place, monkeypatch):
 
 
 def test_a_regression_that_ignores_the_others_loses_what_they_explain(place):
+    assert place.regressors.tolist() == [True, True, False, True, True]  # the first level is left out
     explained = place._excess(np.eye(5))
     ols = np.linalg.lstsq(
         np.column_stack([np.ones(4000), place.case.expanded[:, [1, 3, 4]]]), place.case.rows[:, 0], rcond=None
@@ -78,7 +79,8 @@ def test_the_point_has_every_way_and_auto_shares_the_runs_of_the_way_it_takes(pl
     found = place.point(LOSS, 3)
     errors = found["errors"]
     assert list(errors) == [*frame.WAYS, "hindsight"]
-    assert errors["auto"] == errors["scales"] != errors["declared"]
+    assert errors["auto"] is errors["scales"]
+    assert errors["auto"] != errors["declared"]
     assert found["radius"]["auto"] > 0.25
     assert found["zero"] == pytest.approx(abs(place.correlation[0, 1]))
     assert found["radius"]["hindsight"] in frame.HINDSIGHT

@@ -172,9 +172,8 @@ class _Place:
         width, numbers = self.case.numeric, self.case.schema.columns[: self.case.numeric]
         halves = np.array([column.half_width for column in numbers if isinstance(column, Numeric)])
         assert isinstance(loss, PureDP | ApproxDP)
-        noise = (
-            math.sqrt(2) * 2 * width / float(loss.epsilon)
-        )  # one row moves a sum by at most 2 in scaled units
+        # One row moves a sum by at most 2 in scaled units.
+        noise = math.sqrt(2) * 2 * width / float(loss.epsilon)
         if isinstance(loss, ApproxDP):
             gaussian = 2 * math.sqrt(width) / float(gaussian_mu(epsilon=loss.epsilon, delta=loss.delta))
             noise = min(noise, gaussian)
