@@ -165,6 +165,56 @@ def choice(directory: str, quick: bool, as_json: bool) -> None:
     print_json(result) if as_json else say(bench.render(result))
 
 
+@command.command(name="frame")
+@click.option(
+    "--data", "directory", required=True, help="Directory with adult, pums, airfoil, wine and covtype."
+)
+@click.option(
+    "--part", "parts", multiple=True, default=("points",), show_default=True,
+    type=click.Choice(["points", "wide", "means", "cost", "all"]),
+    help="What to measure; may be repeated.",
+)  # fmt: skip
+@click.option("--table", "tables", multiple=True, help="Only this table; may be repeated.  [default: all]")
+@click.option("--runs", default=30, show_default=True, type=click.IntRange(1), help="Releases at each point.")
+@click.option(
+    "--rows",
+    default=5_000_000,
+    show_default=True,
+    type=click.IntRange(1000),
+    help="Rows read for --part cost.",
+)
+@click.option("--quick", is_flag=True, help="Wine and airfoil, 3 runs; 200,000 rows for --part cost.")
+@json_option
+def frame(
+    directory: str,
+    parts: tuple[str, ...],
+    tables: tuple[str, ...],
+    runs: int,
+    rows: int,
+    quick: bool,
+    as_json: bool,
+) -> None:
+    """Errors of releases on real tables with guessed bounds: as declared, with a private frame, and in hindsight.
+
+    With --part wide the bounds are ten and a hundred times as wide; means sets means beside noise on sums alone;
+    cost is the CPU time of a framed release over a declared one.
+
+    Example: privcov bench frame --data ../shared/data --quick --part points --part means
+    """
+    from privcov_lab.bench import frame as bench
+    from privcov_lab.bench.bounds import RECIPES
+    from privcov_lab.bench.frame_words import render
+
+    if unknown := set(tables) - set(RECIPES):
+        raise click.BadParameter(f"there is no table {min(unknown)}; there are {', '.join(RECIPES)}.")
+    chosen = bench.PARTS if "all" in parts else parts
+    taken = tables or (("wine", "airfoil") if quick else tuple(RECIPES))
+    runs, rows = (min(runs, 3), min(rows, 200_000)) if quick else (runs, rows)
+    with counting(6 * len(taken) * len({*chosen} - {"cost"}) + ("cost" in chosen), "releasing") as step:
+        result = bench.run(directory, parts=chosen, tables=taken, runs=runs, rows=rows, step=step)
+    print_json(result) if as_json else say(render(result))
+
+
 @command.command(name="forecast")
 @click.option("--quick", is_flag=True, help="Small dimensions and few runs.")
 @json_option

@@ -1,0 +1,322 @@
+"""What a private frame gains on real tables whose bounds are guesses, and what it costs to read them more often.
+
+Every release is repaired as a user would see it, with idealized and seeded noise: nothing here is a release to keep.
+The tables and what is declared of them: ``bounds.py``. The best in hindsight knows the true means and standard
+deviations, pays for no round, and takes the best of a list of radii for each kind of error: nobody can have it. Of
+means it says nothing: it was given them.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import sys
+import tempfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import cached_property, partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from privcov.accounting import gaussian_mu
+from privcov.frame.fitting import RADII, weight_of
+from privcov.linalg.arrays import Floats
+from privcov.noise.randomness import rehearsal
+from privcov.privacy import ApproxDP, Loss, PureDP
+from privcov.publish.release import release
+from privcov.releases.release import Release
+from privcov.schema import Numeric, Schema
+from privcov_lab.bench.bounds import Case, cases
+from privcov_lab.bench.gram import in_child, least, schema_of, write_parquet
+
+PARTS = ("points", "wide", "means", "cost")
+EPSILONS = ("0.2", "1", "4")
+DELTA = "0.000001"
+WAYS: dict[str, dict[str, Any]] = {
+    "declared": {},
+    "private norm": {"row_norm": "private"},
+    "scales": {"frame": "scales"},
+    "auto": {"frame": "auto"},
+}
+FACTORS = (1, 10, 100)
+HINDSIGHT = (0.25, 0.35, *RADII[::2])
+"""The radii that the best in hindsight chooses from, in root mean square columns."""
+TRIALS = 4
+"""Runs after which radii that are clearly not the best in hindsight are left out."""
+_SEED = 1000
+Errors = list[dict[str, float]]
+
+
+def run(
+    directory: str | Path,
+    *,
+    parts: Sequence[str] = ("points",),
+    tables: Sequence[str],
+    epsilons: Sequence[str] = EPSILONS,
+    runs: int = 30,
+    rows: int = 5_000_000,
+    step: Callable[[], None] = lambda: None,
+) -> dict[str, Any]:
+    """What each part measures; ``step`` is called after every point. A missing file is skipped with a reason."""
+    result: dict[str, Any] = {"bench": "frame", "runs": runs, "skipped": []}
+    found: list[Case] = []
+    if set(parts) - {"cost"}:
+        found, result["skipped"] = cases(directory, tables)
+    measured: dict[str, Callable[[_Place, Loss, int], dict[str, Any]]] = {
+        "points": _Place.point,
+        "wide": _Place.wide,
+        "means": _Place.means,
+    }
+    places = [_Place(case) for case in found]
+    for part in [part for part in measured if part in parts]:
+        result[part] = []
+        for place in places:
+            for loss in _losses(epsilons):
+                told = {"epsilon": float(loss.epsilon), "promise": loss.kind}
+                result[part].append(place.told | told | measured[part](place, loss, runs))
+                step()
+    if "cost" in parts:
+        result["cost"] = _cost(rows)
+        step()
+    return result
+
+
+def _losses(epsilons: Sequence[str]) -> Iterator[PureDP | ApproxDP]:
+    for epsilon in epsilons:
+        yield PureDP(epsilon=epsilon, neighbours="replace-one")
+        yield ApproxDP(epsilon=epsilon, delta=DELTA, neighbours="replace-one")
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class _Measured:
+    """The first release of one way at one point, the errors of all, and their radius."""
+
+    first: Release
+    errors: dict[str, dict[str, float]]
+    radius: float | None
+
+
+class _Place:
+    """One table and the truth about it, in true standard deviations."""
+
+    def __init__(self, case: Case) -> None:
+        self.case = case
+        self.known: dict[tuple[Loss, int, int], dict[str, _Measured]] = {}
+        expanded = case.expanded
+        self.mean, self.std = expanded.mean(axis=0), expanded.std(axis=0, ddof=1)
+        self.varies = self.std > 0
+        self.correlation: Floats = np.atleast_2d(np.corrcoef(expanded[:, self.varies].T))
+        self.regressors = np.array([not first for first in case.first_levels])[self.varies]
+
+    @property
+    def told(self) -> dict[str, Any]:
+        return {
+            "table": self.case.name,
+            "rows": len(self.case.rows),
+            "columns": len(self.case.schema.columns),
+        }
+
+    @cached_property
+    def best_residuals(self) -> Floats:
+        """What is left of the variance of each numeric column after its regression on all others."""
+        return np.array([self._residual(self.correlation, j) for j in range(self.case.numeric)])
+
+    def point(self, loss: Loss, runs: int) -> dict[str, Any]:
+        """The errors of every way and of the best in hindsight, and the radii of both."""
+        made = {way: self._measured(way, loss, runs) for way in WAYS}
+        best, radius = self._hindsight(loss, runs)
+        errors = {way: one.errors for way, one in made.items()}
+        return {
+            "errors": errors | {"hindsight": best},
+            "radius": {"auto": made["auto"].radius, "hindsight": radius},
+            "zero": _rms(self.correlation[np.triu_indices(self.case.numeric, 1)]),
+        }
+
+    def wide(self, loss: Loss, runs: int) -> dict[str, Any]:
+        """The errors with bounds as declared, ten and a hundred times as wide."""
+        made = {
+            f"{way} ×{factor}": self._measured(way, loss, runs, factor).errors
+            for way in ("declared", "auto")
+            for factor in FACTORS
+        }
+        return {"errors": made}
+
+    def means(self, loss: Loss, runs: int) -> dict[str, Any]:
+        """The error of means from one release, and of noise on the sums of the numeric columns alone."""
+        made = {way: self._measured(way, loss, runs).errors for way in ("declared", "auto")}
+        return {"errors": made, "dedicated": self._dedicated(loss)}
+
+    def _measured(self, way: str, loss: Loss, runs: int, factor: int = 1) -> _Measured:
+        """What the releases of one way are like; kept, so that no two parts make the same ones."""
+        known = self.known.setdefault((loss, runs, factor), {})
+        if way not in known:
+            schema = self.case.widened(factor)
+
+            def make(seed: int) -> Release:
+                return self._release(loss, seed, schema=schema, **WAYS[way])
+
+            first = make(0)
+            # Auto is one of the others: the same seed tells which.
+            same = next((one for one in known.values() if _same(one.first, first)), None)
+            made = [first] if same else [first, *map(make, range(1, runs))]
+            known[way] = same or _Measured(
+                first=first, errors=_told([self.errors(one) for one in made]), radius=self._radius(made)
+            )
+        return known[way]
+
+    def _dedicated(self, loss: Loss) -> float:
+        """The error of means where the whole loss buys Laplace or Gaussian noise on the sums, whichever is less."""
+        width, numbers = self.case.numeric, self.case.schema.columns[: self.case.numeric]
+        halves = np.array([column.half_width for column in numbers if isinstance(column, Numeric)])
+        assert isinstance(loss, PureDP | ApproxDP)
+        # One row moves a sum by at most 2 in scaled units.
+        noise = math.sqrt(2) * 2 * width / float(loss.epsilon)
+        if isinstance(loss, ApproxDP):
+            gaussian = 2 * math.sqrt(width) / float(gaussian_mu(epsilon=loss.epsilon, delta=loss.delta))
+            noise = min(noise, gaussian)
+        return float(noise * _rms(halves / self.std[:width]) / len(self.case.rows))
+
+    def _release(self, loss: Loss, seed: int, *, schema: Schema | None = None, **options: Any) -> Release:
+        return release(
+            self.case.rows,
+            schema=schema or self.case.schema,
+            loss=loss,
+            arithmetic="idealized",
+            randomness=rehearsal(_SEED + seed),
+            **options,
+        )
+
+    def errors(self, made: Release) -> dict[str, float]:
+        """How far a repaired release is from the truth; a correlation it does not know counts as 0."""
+        width = self.case.numeric
+        misses = np.nan_to_num(made.correlation())[np.ix_(self.varies, self.varies)] - self.correlation
+        scaled = (made.covariance() / np.outer(self.std, self.std))[np.ix_(self.varies, self.varies)]
+        found = {
+            "correlations": _rms(misses[np.triu_indices(width, 1)]),
+            "covariance": _rms((scaled - self.correlation)[:width, :width]),
+            "means": _rms(((made.mean() - self.mean) / self.std)[:width]),
+            "regressions": float(np.median(self._excess(scaled))),
+        }
+        if len(misses) > width:
+            found["all correlations"] = _rms(misses[np.triu_indices(len(misses), 1)])
+        return found
+
+    def _excess(self, covariance: Floats) -> Floats:
+        found = [self._residual(covariance, j) for j in range(self.case.numeric)]
+        return np.array(found) - self.best_residuals
+
+    def _residual(self, covariance: Floats, target: int) -> float:
+        """The share of a column's variance left by the regression on all others that a covariance suggests.
+
+        The first level of a categorical column is left out, as in every regression: without it the levels add up to 1.
+        """
+        others = self.regressors & (np.arange(len(covariance)) != target)
+        inverse = np.linalg.pinv(covariance[np.ix_(others, others)], rcond=1e-9, hermitian=True)
+        weights = inverse @ covariance[others, target]
+        truth = self.correlation
+        fitted = weights @ truth[np.ix_(others, others)] @ weights
+        return float(1 - 2 * weights @ truth[others, target] + fitted)
+
+    def _hindsight(self, loss: Loss, runs: int) -> tuple[dict[str, Any], float]:
+        """The least error of each kind over the radii, and the radius with the least error of correlations."""
+        made: dict[float, Errors] = {radius: [] for radius in HINDSIGHT}
+
+        def add(radius: float, first: int, last: int) -> None:
+            schema = self._framed(radius)
+            releases = (self._release(loss, seed, schema=schema) for seed in range(first, last))
+            made[radius] += [self.errors(one) for one in releases]
+
+        for radius in made:
+            add(radius, 0, min(runs, TRIALS))
+        told = {radius: _told(errors) for radius, errors in made.items()}
+        kinds = [kind for kind in told[HINDSIGHT[0]] if kind != "means"]
+        least = {kind: min(told, key=partial(_error, told, kind)) for kind in kinds}
+        near = 1.15 * _error(told, "correlations", least["correlations"])
+        last_round = {*least.values(), *(r for r in told if _error(told, "correlations", r) <= near)}
+        for radius in last_round:
+            add(radius, TRIALS, runs)
+        told = {radius: _told(made[radius]) for radius in last_round}
+        least = {kind: min(told, key=partial(_error, told, kind)) for kind in kinds}
+        return {kind: told[radius][kind] for kind, radius in least.items()}, least["correlations"]
+
+    def _framed(self, radius: float) -> Schema:
+        """The schema that a frame would find whose rounds tell the truth, with a radius of our own."""
+        schema, width = self.case.schema, self.case.numeric
+        weight = weight_of(schema)
+        size = math.sqrt(weight / width) / radius
+        columns = [
+            replace(column, centre=float(mean), scale=float(std) / size)
+            for column, mean, std in zip(schema.columns[:width], self.mean, self.std, strict=False)
+            if isinstance(column, Numeric)
+        ]
+        bound = Fraction(math.sqrt(schema.fixed_squared_norm + weight))
+        return replace(schema, columns=(*columns, *schema.columns[width:]), row_norm_bound=bound)
+
+    def _radius(self, made: Sequence[Release]) -> float | None:
+        """The radius of framed releases, in true standard deviations: a geometric mean; None as declared."""
+        if "frame" not in made[0].certificate.options:
+            return None
+        width, weight = self.case.numeric, float(weight_of(self.case.schema))
+        units = [[feature.unit for feature in one.schema.features[1 : 1 + width]] for one in made]
+        logs = np.log(np.array(units) / self.std[:width] * math.sqrt(weight / width))
+        return float(np.exp(logs.mean()))
+
+
+def _same(one: Release, other: Release) -> bool:
+    return (one.schema, one.upper) == (other.schema, other.upper)
+
+
+def _rms(values: Floats) -> float:
+    return float(np.sqrt(np.mean(values**2)))
+
+
+def _error(told: Mapping[float, Mapping[str, Any]], kind: str, radius: float) -> float:
+    return float(told[radius][kind]["error"])
+
+
+def _told(errors: Errors) -> dict[str, dict[str, float]]:
+    """Over runs: the root mean square of each error, and the median excess of regressions, with standard errors."""
+    found = {}
+    for kind in errors[0]:
+        values = np.array([one[kind] for one in errors])
+        if (
+            kind == "regressions"
+        ):  # by the median distance from the median: a single run may be off by thousands
+            error = float(np.median(values))
+            spread = 1.25 * 1.48 * float(np.median(np.abs(values - error)))
+        else:
+            error = _rms(values)
+            spread = float((values**2).std(ddof=min(1, len(values) - 1))) / (2 * error) if error else 0.0
+        found[kind] = {"error": error, "std_error": spread / math.sqrt(len(values))}
+    return found
+
+
+def _cost(rows: int, columns: int = 20) -> dict[str, Any]:
+    with tempfile.TemporaryDirectory() as folder:
+        settings = {"folder": folder, "rows": rows, "columns": columns, "rounds": 3}
+        found: dict[str, Any] = in_child("privcov_lab.bench.frame", "cost", settings)
+    return found
+
+
+def _timed(folder: str, rows: int, columns: int, rounds: int) -> dict[str, Any]:
+    """CPU seconds from a Parquet file to a release: as declared, framed, and framed with far too wide bounds."""
+    path = Path(folder, "numbers.parquet")
+    write_parquet(path, rows, columns)
+    plain = replace(schema_of(columns, 1.0), row_norm_bound=None)
+    wide = Case(name="wide", rows=np.empty((0, columns)), schema=plain).widened(100)
+    loss, reads = ApproxDP(epsilon=1, delta=DELTA, neighbours="replace-one"), {}
+
+    def make(name: str, schema: Schema, frame: Any) -> None:
+        made = release(path, schema=schema, loss=loss, frame=frame, randomness=rehearsal(_SEED))
+        reads[name] = 1 + len(made.certificate.rounds)
+
+    ways = {"declared": (plain, "declared"), "framed": (plain, "scales"), "framed ×100": (wide, "scales")}
+    seconds = least({name: partial(make, name, *way) for name, way in ways.items()}, rounds)
+    return {"rows": rows, "columns": columns, "cpu_seconds": seconds, "reads": reads}
+
+
+if __name__ == "__main__":
+    print(json.dumps({"cost": _timed}[sys.argv[1]](**json.loads(sys.argv[2]))))

@@ -1,0 +1,210 @@
+"""What ``bench frame`` found, in tables and in lines that say which target is reached."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from privcov.report.tables import table
+from privcov_lab.bench.frame import FACTORS
+
+KINDS = {
+    "correlations": "root mean square error of correlations between numeric columns",
+    "all correlations": "root mean square error of correlations between all columns, levels included",
+    "covariance": "root mean square error of the covariance of numeric columns, in true standard deviations",
+    "means": "root mean square error of the means of numeric columns, in true standard deviations",
+    "regressions": "excess residual variance of a numeric column regressed on all others, over its variance: median",
+}
+FEW_ROWS = 1_500
+"""Tables with fewer rows do not count towards what a frame gains."""
+MANY_ROWS = 10_000
+"""Tables with fewer rows, and ε below 1, do not count towards what wide bounds may cost."""
+Point = dict[str, Any]
+
+
+class Ratio(NamedTuple):
+    """An error over another, with its standard error; the errors count as independent."""
+
+    value: float
+    std_error: float
+    where: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.value:.2f} ± {self.std_error:.2f}" + (f" ({self.where})" if self.where else "")
+
+
+def render(result: dict[str, Any]) -> str:
+    """All parts that were measured, and what was skipped."""
+    ways: dict[str, Callable[[Any], Iterable[str]]] = {
+        "points": _points,
+        "wide": _wide,
+        "means": _means,
+        "cost": _cost,
+    }
+    lines = [
+        f"{result['runs']} runs a point; idealized noise from a fixed seed; replace-one; δ = 1e-6 or none"
+    ]
+    for part, words in ways.items():
+        if result.get(part):
+            lines += ["", *words(result[part])]
+    return "\n".join([*lines, *(f"skipped {one['table']}: {one['reason']}" for one in result["skipped"])])
+
+
+def _points(points: list[Point]) -> Iterable[str]:
+    for kind, words in KINDS.items():
+        told = [point for point in points if kind in point["errors"]["auto"]]
+        if not told:
+            continue
+        ways = [way for way, errors in told[0]["errors"].items() if kind in errors]
+        pairs = [pair for pair in (("declared", "auto"), ("auto", "hindsight")) if {*pair} <= {*ways}]
+        headings = ["table", "ε", "δ", *ways, *map("/".join, pairs)]
+        rows = [
+            [
+                *_place(point),
+                *(_short(point["errors"][way][kind]["error"]) for way in ways),
+                *(str(_ratio(point, kind, *pair)) for pair in pairs),
+            ]
+            for point in told
+        ]
+        if kind == "correlations":
+            headings += ["c", "c hindsight", "zero"]
+            for row, point in zip(rows, told, strict=True):
+                row += [_radius(point["radius"][way]) for way in ("auto", "hindsight")]
+                row.append(_short(point["zero"]))
+        yield from (f"{words}:", table(headings, rows), "")
+    kind = "correlations"
+    yield "c: the radius in root mean square columns, in true standard deviations; – as declared"
+    yield "zero: the error of saying that no two columns are correlated"
+    for promise, most in (("approximate", 5.0), ("pure", 3.5)):
+        gained = [
+            _ratio(point, kind, "declared", "auto")
+            for point in points
+            if point["promise"] == promise and point["rows"] >= FEW_ROWS
+        ]
+        if gained:
+            words = f"declared / auto, {_delta(promise)}, n ≥ {FEW_ROWS:,}, geometric mean ≥ {most:g}"
+            yield _target(words, _mean(gained), above=most)
+    against = [_ratio(point, kind, "auto", "hindsight") for point in points]
+    worst = _worst(points, kind, "auto", "hindsight")
+    yield _target("auto / hindsight, geometric mean ≤ 1.15", _mean(against), below=1.15)
+    yield _target("auto / hindsight anywhere ≤ 1.6", worst, below=1.6)
+    yield _target("auto / declared anywhere ≤ 1.1", _worst(points, kind, "auto", "declared"), below=1.1)
+    others = [other for other in KINDS if other != kind and any(other in p["errors"]["auto"] for p in points)]
+    for other in others:
+        told = [point for point in points if other in point["errors"]["auto"]]
+        gained = [_ratio(point, other, "declared", "auto") for point in told if point["rows"] >= FEW_ROWS]
+        yield (
+            f"no target: {other}: declared / auto"
+            + (f", n ≥ {FEW_ROWS:,}, geometric mean {_mean(gained)}; " if gained else " ")
+            + f"auto / declared at most {_worst(told, other, 'auto', 'declared')}"
+        )
+
+
+def _wide(points: list[Point]) -> Iterable[str]:
+    kind = "correlations"
+    names = [f"{way} ×{factor}" for way in ("declared", "auto") for factor in FACTORS]
+    shown = [f"auto ×{factor}/×1" for factor in FACTORS[1:]]
+    yield f"{KINDS[kind]}, with every numeric bound so many times too wide:"
+    yield table(
+        ["table", "ε", "δ", *names, *shown],
+        [
+            [
+                *_place(point),
+                *(_short(point["errors"][name][kind]["error"]) for name in names),
+                *(str(_ratio(point, kind, f"auto ×{factor}", "auto ×1")) for factor in FACTORS[1:]),
+            ]
+            for point in points
+        ],
+    )
+    counted = [point for point in points if point["rows"] >= MANY_ROWS and point["epsilon"] >= 1]
+    for factor, most in zip(FACTORS[1:], (1.4, 2.5), strict=True):
+        if counted:
+            worst = _worst(counted, kind, f"auto ×{factor}", "auto ×1")
+            words = f"bounds ×{factor}, n ≥ {MANY_ROWS:,}, ε ≥ 1, error anywhere ≤ {most:g} × that of ×1"
+            yield _target(words, worst, below=most)
+
+
+def _means(points: list[Point]) -> Iterable[str]:
+    yield f"{KINDS['means']}, beside noise on their sums alone for the whole loss (dedicated):"
+    ratios = []
+    for point in points:
+        error = point["errors"]["auto"]["means"]
+        over = point["dedicated"]
+        ratios.append(Ratio(error["error"] / over, error["std_error"] / over, _where(point)))
+    yield table(
+        ["table", "ε", "δ", "dedicated", "declared", "auto", "declared/dedicated", "auto/dedicated"],
+        [
+            [
+                *_place(point),
+                _short(point["dedicated"]),
+                *(_short(point["errors"][way]["means"]["error"]) for way in ("declared", "auto")),
+                f"{point['errors']['declared']['means']['error'] / point['dedicated']:.2f}",
+                str(ratio._replace(where="")),
+            ]
+            for point, ratio in zip(points, ratios, strict=True)
+        ],
+    )
+    yield _target("means of auto anywhere ≤ 2 × dedicated", max(ratios), below=2.0)
+    yield f"no target: geometric mean {_mean(ratios)}"
+
+
+def _cost(found: dict[str, Any]) -> Iterable[str]:
+    seconds, reads = found["cpu_seconds"], found["reads"]
+    yield f"CPU time of a release of {found['rows']:,} × {found['columns']} from Parquet, rounds included:"
+    yield table(
+        ["frame", "reads", "seconds", "ratio"],
+        [
+            [name, str(reads[name]), f"{seconds[name]:.2f}", f"{seconds[name] / seconds['declared']:.2f}"]
+            for name in seconds
+        ],
+    )
+    ratio = seconds["framed"] / seconds["declared"]
+    yield f"target framed / declared ≤ 2.5: {'reached' if ratio <= 2.5 else 'missed'}, {ratio:.2f}"
+
+
+def _ratio(point: Point, kind: str, over: str, under: str) -> Ratio:
+    if point["errors"][over] == point["errors"][under]:  # the same releases
+        return Ratio(1.0, 0.0)
+    top, bottom = point["errors"][over][kind], point["errors"][under][kind]
+    value = top["error"] / bottom["error"]
+    spread = math.hypot(top["std_error"] / top["error"], bottom["std_error"] / bottom["error"])
+    return Ratio(value, abs(value) * spread)
+
+
+def _worst(points: Sequence[Point], kind: str, over: str, under: str) -> Ratio:
+    """The largest ratio, and where it is."""
+    return max(_ratio(point, kind, over, under)._replace(where=_where(point)) for point in points)
+
+
+def _mean(ratios: Sequence[Ratio]) -> Ratio:
+    """The geometric mean."""
+    value = float(np.exp(np.mean([math.log(max(ratio.value, 1e-9)) for ratio in ratios])))
+    relative = [ratio.std_error / ratio.value for ratio in ratios]
+    return Ratio(value, value * float(np.linalg.norm(relative)) / len(ratios))
+
+
+def _target(words: str, found: Ratio, *, below: float = math.inf, above: float = 0.0) -> str:
+    return f"target {words}: {'reached' if above <= found.value <= below else 'missed'}, {found}"
+
+
+def _place(point: Point) -> list[str]:
+    return [point["table"], f"{point['epsilon']:g}", "1e-6" if point["promise"] == "approximate" else "0"]
+
+
+def _where(point: Point) -> str:
+    return f"{point['table']}, ε = {point['epsilon']:g}, {_delta(point['promise'])}"
+
+
+def _delta(promise: str) -> str:
+    return "δ = 1e-6" if promise == "approximate" else "pure"
+
+
+def _radius(radius: float | None) -> str:
+    return "–" if radius is None else f"{radius:.2f}"
+
+
+def _short(error: float) -> str:
+    return f"{error:.4f}" if abs(error) < 10 else f"{error:.3g}"
