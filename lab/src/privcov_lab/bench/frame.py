@@ -22,13 +22,14 @@ from typing import Any
 import numpy as np
 
 from privcov.accounting import gaussian_mu
-from privcov.frame.fitting import RADII, weight_of
 from privcov.linalg.arrays import Floats
 from privcov.noise.randomness import rehearsal
 from privcov.privacy import ApproxDP, Loss, PureDP
 from privcov.publish.release import release
+from privcov.releases.certificate import RADII
 from privcov.releases.release import Release
 from privcov.schema import Numeric, Schema
+from privcov.schema.grid import framed_weight
 from privcov_lab.bench.bounds import Case, cases
 from privcov_lab.bench.gram import in_child, least, schema_of, write_parquet
 
@@ -245,7 +246,7 @@ class _Place:
     def _framed(self, radius: float) -> Schema:
         """The schema that a frame would find whose rounds tell the truth, with a radius of our own."""
         schema, width = self.case.schema, self.case.numeric
-        weight = weight_of(schema)
+        weight = framed_weight(schema)
         size = math.sqrt(weight / width) / radius
         columns = [
             replace(column, centre=float(mean), scale=float(std) / size)
@@ -259,7 +260,7 @@ class _Place:
         """The radius of framed releases, in true standard deviations: a geometric mean; None as declared."""
         if "frame" not in made[0].certificate.options:
             return None
-        width, weight = self.case.numeric, float(weight_of(self.case.schema))
+        width, weight = self.case.numeric, float(framed_weight(self.case.schema))
         units = [[feature.unit for feature in one.schema.features[1 : 1 + width]] for one in made]
         logs = np.log(np.array(units) / self.std[:width] * math.sqrt(weight / width))
         return float(np.exp(logs.mean()))
