@@ -48,6 +48,7 @@ def command(
                 "engine": found.engine,
                 "price": None if found.price is None else _texts(found.price),
                 "left": None if found.left is None else _texts(found.left),
+                "frame": _texts(found.frame),
             }
         )
         return
@@ -55,6 +56,11 @@ def command(
         f"The table has all {found.columns} columns of the schema; the released matrix would have {found.dimension}."
     )
     say(f"Mechanism: {found.mechanism}. It can promise {found.loss}. Engine: {found.engine}.")
+    if found.frame:
+        say(
+            f"A private frame would be fitted first: at most {float(100 * found.frame['scales']):g} % of the loss for "
+            f"looks at the columns, {float(100 * found.frame['radius']):g} % for one at the norms of rows."
+        )
     if found.price is not None and found.left is not None:
         cost, rest = (
             ", ".join(

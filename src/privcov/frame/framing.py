@@ -95,6 +95,11 @@ class Framing:
         return [self.purse.part(self.detail.share)] * self.detail.most + [self.purse.part(self.detail.radius)]
 
     @property
+    def shares(self) -> dict[str, Fraction]:
+        """The most that each kind of round takes of the loss."""
+        return {"scales": self.detail.most * self.detail.share, "radius": self.detail.radius}
+
+    @property
     def rest(self) -> Loss:
         """What is left for the matrix if all of the rounds are asked."""
         return self.purse.rest(self.prices)

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import partial
 from pathlib import Path
@@ -77,6 +77,9 @@ class Prospect:
         What the ledger would charge, by its own rule: "epsilon", "delta" or "rho". None without a ledger.
     left : mapping of str to Fraction, or None
         What would be left in the ledger afterwards. None without a ledger.
+    frame : mapping of str to Fraction
+        The most that a private frame would take of the loss, as shares: "scales" for looks at the columns, "radius"
+        for one at the norms of rows. What it leaves goes to the matrix. Empty for the declared frame.
 
     Examples
     --------
@@ -85,8 +88,8 @@ class Prospect:
     >>> loss = pc.ZCDP(rho="0.5", neighbours="replace-one")
     >>> table = pyarrow.table({"age": [35.0], "sex": ["F"]})
     >>> prospect = pc.check(table, schema=schema, loss=loss, mechanism="gaussian")
-    >>> prospect.mechanism, prospect.columns, prospect.dimension, prospect.engine, prospect.price
-    ('gaussian', 2, 4, 'local', None)
+    >>> prospect.mechanism, prospect.columns, prospect.dimension, prospect.engine, prospect.price, prospect.frame
+    ('gaussian', 2, 4, 'local', None, {})
     """
 
     mechanism: str
@@ -96,6 +99,7 @@ class Prospect:
     engine: str
     price: Mapping[str, Fraction] | None
     left: Mapping[str, Fraction] | None
+    frame: Mapping[str, Fraction] = field(default_factory=dict)
 
 
 def prepare(
@@ -282,4 +286,5 @@ def check(
         engine=ready.engine.name,
         price=price,
         left=left,
+        frame=ready.choice.shares if isinstance(ready.choice, Framing) else {},
     )

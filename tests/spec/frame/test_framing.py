@@ -284,6 +284,9 @@ def test_the_check_says_what_release_will_do(tmp_path):
     ledger = pc.Ledger.init(tmp_path / "l", APPROXIMATE)
     prospect = pc.check(ROWS, schema=SCHEMA, loss=APPROXIMATE, frame="scales", ledger=ledger)
     assert prospect.price == {"epsilon": 1, "delta": Fraction(1, 10**6)}
+    assert set(prospect.frame) == {"scales", "radius"}
+    assert 0 < sum(prospect.frame.values()) < Fraction(1, 2)
+    assert pc.check(ROWS, schema=SCHEMA, loss=APPROXIMATE).frame == {}
     with pytest.raises(ParameterError, match="E218"):
         pc.check(ROWS, schema=replace(SCHEMA, intercept=False), loss=PURE, frame="scales")
 
