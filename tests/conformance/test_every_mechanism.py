@@ -163,6 +163,7 @@ def attack(mechanism, loss, draws, shrink=1.0):
     return epsilon_lower_bound(*scores)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", [name for name, m in ADDITIVE.items() if "pure" in m.kinds])
 @pytest.mark.parametrize("neighbours", list(Neighbours))
 def test_worst_case_neighbours_cannot_be_told_apart_beyond_the_claim(name, neighbours):

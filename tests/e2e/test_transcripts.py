@@ -45,7 +45,17 @@ def tutorial(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return place
 
 
-@pytest.mark.parametrize("page", RUN, ids=NAMES)
+LONG = {"docs/do/plan.md", "docs/do/audit.md"}
+"""Pages whose commands take ten seconds and more: run by continuous integration, not by the quick suite."""
+
+
+@pytest.mark.parametrize(
+    "page",
+    [
+        pytest.param(page, id=name, marks=[pytest.mark.long] if name in LONG else [])
+        for page, name in zip(RUN, NAMES, strict=True)
+    ],
+)
 def test_what_a_page_shows_is_what_happens(page, tmp_path, request):
     if page.name == "steward.md":
         request.getfixturevalue("tutorial")  # walking it is the test

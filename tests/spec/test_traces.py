@@ -335,7 +335,7 @@ def test_a_full_disk_gives_no_secret_away(name: str, table: str, secrets: Secret
     assert seen.leaks(secrets) == []
 
 
-@pytest.mark.parametrize("name", ["frame", "coinpress"])
+@pytest.mark.parametrize("name", [pytest.param("frame", marks=pytest.mark.long), "coinpress"])
 def test_no_line_of_the_bridges_can_be_left_with_a_secret(name: str, table: str, secrets: Secrets) -> None:
     """In the quick suite one of each kind, and of the lines those that are left with something known."""
     spend = functools.partial(SPENDERS[name], table)

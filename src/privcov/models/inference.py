@@ -194,8 +194,9 @@ def score_interval(
     """The hull of {θ : profile(θ) ≤ critical}; the whole line where infinity itself is not rejected."""
     if not np.isfinite(step) or not step > 0:
         return (centre, centre) if step == 0 else (-np.inf, np.inf)
-    # Asked first: where infinity is accepted the set has no end to look for.
-    if profile(np.inf) <= critical:
+    # Asked first: where infinity is accepted the set has no end to look for. Where not even the centre is, which noise
+    # of sixty digits brings about, the search would have no place to begin, and nothing is known.
+    if profile(np.inf) <= critical or not profile(centre) <= critical:
         return -np.inf, np.inf
     ends = []
     for side in (-1.0, 1.0):

@@ -62,7 +62,7 @@ def slopes(rows: np.ndarray) -> np.ndarray:
     return np.linalg.lstsq(design, rows[:, -1], rcond=None)[0][1:]
 
 
-@pytest.mark.long
+@pytest.mark.slow
 @pytest.mark.parametrize("epsilon", [1, 4])
 @pytest.mark.parametrize("name", DESIGNS)
 def test_intervals_cover_the_regression_on_shortened_rows(name, epsilon):

@@ -170,7 +170,7 @@ def test_bounds_are_the_declared_ones_and_not_those_of_the_frame():
     assert "the rows as the private frame shortened them" in page
 
 
-@pytest.mark.parametrize("seeds", [2, pytest.param(40, marks=pytest.mark.long)])
+@pytest.mark.parametrize("seeds", [2, pytest.param(40, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("wide", [1, 10, 100])
 @pytest.mark.parametrize("kind", ["pure", "gaussian"])
 def test_clean_columns_in_a_frame_raise_no_doubt(wide, kind, seeds):
@@ -328,7 +328,7 @@ def test_an_estimator_in_a_frame_is_accurate_in_wide_bounds():
     [
         ("zcdp", 5_000, 4),
         *(
-            pytest.param(kind, rows, width, marks=pytest.mark.long)
+            pytest.param(kind, rows, width, marks=pytest.mark.slow)
             for kind in ("pure", "gaussian", "zcdp")
             for rows, width in ((20_000, 6), (5_000, 6))
         ),

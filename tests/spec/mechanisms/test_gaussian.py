@@ -52,6 +52,7 @@ def test_zcdp_calibration_is_delta_over_root_two_rho():
     assert law.scale == pytest.approx(1.0, rel=1e-9)
 
 
+@pytest.mark.long
 def test_the_trace_is_d_plus_1_times_as_precise_under_replace_one_only():
     """Two-sided at 6 standard errors, 3 000 draws: finds a variance wrong by 16 %."""
     grid, loss = grid_of(5), pc.ZCDP(rho="0.5", neighbours="replace-one")

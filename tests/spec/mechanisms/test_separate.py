@@ -88,6 +88,7 @@ def attacked(loss, shrink=1.0):
     return least_mu(*scores)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("neighbours", ["replace-one", "add-remove"])
 def test_worst_case_neighbours_cannot_be_told_apart_beyond_the_claim(neighbours):
     assert attacked(zcdp("0.5", neighbours)) <= 1

@@ -68,6 +68,7 @@ def test_the_quadrature_finds_noise_of_half_the_variance():
     assert largest_ratio(1.0, [np.outer(unit(0), unit(0))]) > 0.5 * (1 + 0.5)
 
 
+@pytest.mark.long
 def test_in_one_dimension_the_noise_is_laplace():
     """Kolmogorov–Smirnov at 1e-6; 4 000 draws find a scale wrong by 20 %."""
     grid = Grid.of(Schema.from_dict({"columns": {"x": {"lower": -1, "upper": 1}}, "intercept": False}))

@@ -66,11 +66,13 @@ def coverage_is_off(count, confidence):
     return binomtest(count, DRAWS, confidence).pvalue < 1e-7
 
 
+@pytest.mark.long
 def test_the_interval_holds_the_truth_at_the_stated_rate(table):
     for confidence, count in zip((0.9, 0.5), hits(table, 0.9, 0.5), strict=True):
         assert not coverage_is_off(count, confidence)
 
 
+@pytest.mark.long
 def test_the_coverage_check_finds_a_wrong_ridge_and_five_percent():
     """Canaries: half the ridge that is said, on a table small enough to show it; and 85 % for 90 %."""
     (count,) = hits(np.array([[0.1, 2.1]] * 3), 0.9, shrunken=2)

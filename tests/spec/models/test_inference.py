@@ -307,3 +307,11 @@ def test_on_the_census_table_the_intervals_contain_the_estimates_without_privacy
             for (low, high), value in zip(fit.conf_int().values(), truth, strict=True):
                 assert low <= value <= high
             assert min(fit.privacy_share.values()) > 0.5
+
+
+def test_a_centre_that_is_itself_rejected_leaves_the_interval_unbounded():
+    """Noise of sixty digits can make the profile reject its own centre: no search could begin there."""
+    assert score_interval(lambda t: 9.0, centre=1.0, step=1.0, critical=4.0) == (-np.inf, np.inf)
+    assert score_interval(lambda t: (t - 1) ** 2, centre=1.0, step=1.0, critical=4.0) == pytest.approx(
+        (-1, 3)
+    )

@@ -207,6 +207,7 @@ def test_the_penalty_chosen_predicts_nearly_as_well_as_the_best(make):
     assert np.mean(chosen) < 0.8 * np.mean(most)
 
 
+@pytest.mark.long
 def test_the_scores_of_penalties_are_unbiased_for_the_error_on_the_true_rows(make):
     """Gaussian noise, 120 releases: the mean score is within 4 standard errors (1 in 10 000) of the mean error.
 

@@ -100,6 +100,7 @@ def test_exact_arithmetic_beyond_its_columns_is_forecast_in_float_and_says_so():
     assert candidate("eigenvectors", loss=loss, grid=grid_of(100)).mechanism.arithmetic == "idealized"
 
 
+@pytest.mark.long
 def test_auto_is_near_the_best_measured_mechanism_on_the_papers_tables(papers_data):
     """Few runs: 6 of each; a mean of 6 errors is known to about 10 %, so only a choice 35 % worse is caught here.
     ``privcov bench choice`` has the figures that count."""

@@ -87,6 +87,7 @@ def test_the_two_directions_agree(schema):
     assert abs(rows - 4000) <= 40
 
 
+@pytest.mark.long
 def test_a_mechanism_without_a_law_can_be_turned_around_too():
     schema = pc.Schema.from_dict({"columns": {"age": {"lower": 0, "upper": 100}}})
     found = pc.required_loss(
