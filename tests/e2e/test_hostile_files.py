@@ -169,6 +169,7 @@ def test_a_document_of_any_depth_is_refused_with_a_code(tmp_path):
             pc.load(tmp_path / "deep.json")
 
 
+@pytest.mark.long
 def test_a_sparse_wide_file_is_refused_before_its_matrix_is_read(tmp_path):
     """2 MB on the disk, 3.2 GB to whoever reads it; once it drove ``verify`` to as much memory."""
     names = [f"c{i}" for i in range(19_999)]

@@ -62,6 +62,7 @@ with tempfile.TemporaryDirectory() as place:
 """
 
 
+@pytest.mark.long
 def test_a_torn_release_is_counted():
     done = subprocess.run([sys.executable, "-c", _TEARING], capture_output=True, text=True, check=True)
     told = json.loads(done.stdout)
@@ -70,6 +71,7 @@ def test_a_torn_release_is_counted():
     assert told["what"].endswith("2 had finished, 0 were paid and lost, 1 torn")
 
 
+@pytest.mark.long
 def test_a_command_that_prints_a_value_hangs_floods_or_raises_is_counted(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     good = hostile.written(Shell(main))

@@ -177,6 +177,7 @@ def test_the_auditor_attacks_with_unlike_numbers_of_rows() -> None:
 # --- what is said ---------------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 def test_every_command_says_that_the_count_is_private(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

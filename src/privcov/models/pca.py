@@ -69,7 +69,7 @@ def pca(
     >>> bounds = {"dose": {"lower": 0, "upper": 10}, "effect": {"lower": 0, "upper": 20}}
     >>> release = pc.release(rows, schema=pc.Schema.from_dict({"columns": bounds}),
     ...                      loss=pc.PureDP(epsilon=1, neighbours="replace-one"))
-    >>> pc.pca(release).rank
+    >>> pc.pca(release, rank=1).rank
     1
     """
     if centred or (not scaled and any(feature.middle for feature in release.schema.features)):
