@@ -80,11 +80,9 @@ def test_a_dask_frame_of_files_is_summed_where_it_is(job: Any, client: Any) -> N
     assert job.sum(frame[frame.b < 1e9], Dask(client=client)) == job.expected
 
 
-@pytest.mark.parametrize("source", ["parquet", "frame"])
-def test_a_framed_release_is_the_same_on_dask(job: Any, client: Any, source: str) -> None:
+def test_a_framed_release_is_the_same_on_dask(job: Any, client: Any) -> None:
     frames = pytest.importorskip("dask.dataframe")
-    data = job.parquet if source == "parquet" else frames.from_pandas(job.frame, npartitions=5)
-    job.check_frame(data, Dask(client=client))
+    job.check_frame(frames.from_pandas(job.frame, npartitions=5), Dask(client=client))
 
 
 def test_what_a_bound_would_cut_off_is_the_same_on_dask(job: Any, client: Any) -> None:

@@ -108,10 +108,8 @@ def test_a_spark_frame_is_summed_where_it_is(job: Any, session: Any) -> None:
 
 
 @java
-@pytest.mark.parametrize("source", ["parquet", "frame"])
-def test_a_framed_release_is_the_same_on_spark(job: Any, session: Any, source: str) -> None:
-    data = job.parquet if source == "parquet" else session.read.parquet(str(job.folder / "*.parquet"))
-    job.check_frame(data, Spark(session=session))
+def test_a_framed_release_is_the_same_on_spark(job: Any, session: Any) -> None:
+    job.check_frame(session.read.parquet(str(job.folder / "*.parquet")), Spark(session=session))
 
 
 @java
