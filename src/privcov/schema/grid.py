@@ -56,7 +56,9 @@ class Grid:
             max_rows_per_person=schema.max_rows_per_person,
             # Clipping must spare the intercept, and a row with a missing cell must not become zero.
             intercept=schema.intercept and schema.keeps_indicators and not schema.empties_rows,
-            longest=max([1.0, *(column.reach for column in schema.columns if isinstance(column, Numeric))]),
+            longest=max(
+                [1.0, *(c.reach for c in schema.columns if isinstance(c, Numeric) and c.scale is not None)]
+            ),
         )
 
     @property

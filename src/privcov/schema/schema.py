@@ -49,6 +49,7 @@ _MOST_BYTES = 16 * 2**20
 """Of a schema file: 20,000 levels of 128 characters fit."""
 MissingRule = Literal["midpoint", "zero-row"]
 
+_ONE = Fraction(1)
 _BLANK = re.compile(r"^\s*(lower|upper|levels)\s*=\s*(#.*)?$")
 
 
@@ -276,7 +277,7 @@ class Schema:
         bound = self.row_norm_bound
         return self.largest_squared_norm if bound is None else bound**2
 
-    @property
+    @cached_property
     def largest_squared_norm(self) -> Fraction:
         """The largest squared norm that a row of scaled cells can have, before any clipping of rows.
 
@@ -472,9 +473,9 @@ def _column(name: str, about: object) -> Column:
 
 def _largest_square(column: Column) -> Fraction:
     """The most that a column adds to the squared norm of a row before rows are clipped."""
-    if isinstance(column, Numeric):
+    if isinstance(column, Numeric) and column.scale is not None:
         return max(Fraction(column.reach) ** 2, Fraction(column.indicator))
-    return Fraction(1)
+    return _ONE
 
 
 def _floats(given: Any) -> Any:
