@@ -6,6 +6,9 @@ import atexit
 import os
 import shutil
 import tempfile
+import threading
+import zlib
+from collections.abc import Iterator
 from pathlib import Path
 
 # Simulated forecasts are kept for this run and no longer; the workers of one run share them.
@@ -20,9 +23,58 @@ import numpy as np
 import pytest
 
 import privcov as pc
-from privcov.noise.randomness import rehearsal
+from privcov.noise import randomness
+from privcov.noise.randomness import Words, rehearsal
 
 PURE = pc.PureDP(epsilon=1, neighbours="replace-one")
+
+
+class Steady:
+    """Bits in place of the operating system's: the same for the same test, so that a red run can be repeated.
+
+    Seven thousand tests that are each wrong once in a hundred thousand runs would be red every other week. A test
+    or a fixture draws from a stream named after it. ``PRIVCOV_NOISE=fresh`` takes the operating system's bits, which
+    finds what one stream does not show; so does the marker ``kernel``, for tests of the source itself. Processes that
+    a test starts or forks draw from the operating system always.
+    """
+
+    def __init__(self) -> None:
+        self.lock, self.read, self.process = threading.Lock(), randomness._read, os.getpid()
+        self.bits: np.random.Philox | None = None
+
+    def words(self, count: int) -> Words:
+        if self.bits is None or self.process != os.getpid():
+            return self.read(count)
+        with self.lock:
+            return np.asarray(self.bits.random_raw(count), dtype=np.uint64).reshape(count)
+
+    def name(self, stream: str | None) -> np.random.Philox | None:
+        """Draw from the stream of this name, or from the system where it has none; the stream before it."""
+        before, self.bits = self.bits, stream and np.random.Philox(zlib.crc32(stream.encode()))
+        return before
+
+
+STEADY = Steady()
+if os.environ.get("PRIVCOV_NOISE") != "fresh":
+    randomness._read = STEADY.words
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    STEADY.name(None if item.get_closest_marker("kernel") else item.nodeid)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_fixture_setup(fixturedef: pytest.FixtureDef, request: pytest.FixtureRequest) -> Iterator[None]:
+    """What several tests share is the same whichever of them comes first."""
+    if fixturedef.scope == "function":
+        return (yield)
+    parameter = request.param_index if hasattr(request, "param") else ""
+    before = STEADY.name(f"{fixturedef.baseid}::{fixturedef.argname}[{parameter}]")
+    try:
+        return (yield)
+    finally:
+        STEADY.bits = before
 
 
 @pytest.fixture

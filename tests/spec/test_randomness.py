@@ -18,6 +18,8 @@ import privcov_lab
 from privcov.errors import PrivcovError
 from privcov.noise.randomness import Randomness, kernel, rehearsal
 
+pytestmark = pytest.mark.kernel
+
 SOURCE = Path(pc.__file__).parent
 LABORATORY = Path(privcov_lab.__file__).parent
 
