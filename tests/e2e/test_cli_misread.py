@@ -200,7 +200,9 @@ def test_the_workbench_warns_after_a_release_and_on_the_page_that_reads_it(home)
     workbench.close()
     assert job["state"] == "done"
     (doubt,) = job["doubts"]
-    assert re.match(r"The levels of sex cover -?[01]\.\d+ % ± 0\.\d+ % of the rows\. Likely: the file spells", doubt)
+    assert re.match(
+        r"The levels of sex cover -?[01]\.\d+ % ± 0\.\d+ % of the rows\. Likely: the file spells", doubt
+    )
     sections = {
         one["name"]: one["body"] for one in ask["result"]({"release": "people.release.json"})["sections"]
     }
