@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from privcov.noise.exact import discrete, discrete_gaussian, discrete_laplace, uniform_below
+from privcov.noise.exact import discrete, discrete_cube, discrete_gaussian, discrete_laplace, uniform_below
 from privcov.noise.randomness import rehearsal
 
 ALARM = 5e-9
@@ -76,6 +76,44 @@ def test_both_follow_the_continuous_laws_at_huge_scales_down_to_uniform_low_bits
     assert fits_continuous(discrete_laplace(rehearsal(31), scale=scale, count=draws), scale, stats.laplace)
     sample = discrete_gaussian(rehearsal(32), variance=Fraction(scale) ** 2, count=draws)
     assert fits_continuous(sample, scale, stats.norm)
+
+
+def cubes(scale, dimension, draws, seed=1):
+    stream = rehearsal(seed)
+    return np.array(
+        [discrete_cube(stream, scale=scale, dimension=dimension) for _ in range(draws)], dtype=float
+    )
+
+
+def fits_cube(sample, scale):
+    """Chi-square of pairs of integers against P(x) ∝ exp(-max|x|/scale), cells expecting under 20 pooled."""
+    reach = 40 * scale
+    axis = np.abs(np.arange(-reach, reach + 1))
+    weight = np.exp(-np.maximum(axis[:, None], axis) / scale)
+    expected = weight / weight.sum() * len(sample)
+    observed, _, _ = np.histogram2d(*sample.T, bins=[np.arange(-reach, reach + 2) - 0.5] * 2)
+    rare = expected < 20
+    cells = [np.append(table[~rare], table[rare].sum()) for table in (observed, expected)]
+    return is_plausible(stats.chisquare(*cells).pvalue)
+
+
+def test_the_cube_follows_its_law_at_a_small_scale():
+    assert fits_cube(cubes(2, 2, 5_000), 2)
+    assert not fits_cube(cubes(3, 2, 5_000), 2)
+
+
+def test_a_half_width_that_is_not_thinned_is_seen(monkeypatch):
+    monkeypatch.setattr(discrete, "_below", lambda *_: True)
+    assert not fits_cube(cubes(2, 2, 5_000), 2)
+
+
+def test_the_cube_at_a_huge_scale_has_a_gamma_radius_and_lies_evenly_in_its_shell():
+    """max|x|/scale is Gamma(d); where one coordinate is the largest, the others are uniform below it."""
+    sample = cubes(2**60, 3, 1_500) / 2.0**60
+    largest = np.abs(sample).max(axis=1)
+    assert is_plausible(stats.kstest(largest, stats.gamma(3).cdf).pvalue)
+    others = np.sort(np.abs(sample), axis=1)[:, :2] / largest[:, None]
+    assert is_plausible(stats.kstest(others[:, 1], lambda t: t**2).pvalue)  # the larger of two uniforms
 
 
 @pytest.mark.parametrize("bound", [2, 3, 7, 3 * 2**48, 3 * 2**68])

@@ -224,10 +224,11 @@ def secrets(monkeypatch: pytest.MonkeyPatch) -> Secrets:
         watch(where, "cut_off", cut)
     real = counting._Noise.added_to
 
-    def added(self: counting._Noise, counts: list[int]) -> tuple[int, ...]:
-        noted.sequence("counts of rows", counts)
-        noted.sequence("noise", list(self.integers))
-        return real(self, counts)
+    def added(self: counting._Noise, totals: list[list[int]]) -> list[tuple[int, ...]]:
+        for total, drawn in zip(totals, self.integers, strict=True):
+            noted.sequence("sums over rows", total)
+            noted.sequence("noise", list(drawn))
+        return real(self, totals)
 
     monkeypatch.setattr(counting._Noise, "added_to", added)
     return noted

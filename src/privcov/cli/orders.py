@@ -96,7 +96,7 @@ def order_options(command: Callable[..., Any]) -> Callable[..., Any]:
             "purpose",
             default="covariance",
             show_default=True,
-            help="What auto chooses for: covariance, regression or pca:K.",
+            help="What matters most: covariance, means, regression, regression:FORMULA or pca:K.",
         ),
         click.option(
             "--arithmetic",

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     "purpose",
     default="covariance",
     show_default=True,
-    help="What auto chooses for: covariance, regression or pca:K.",
+    help="What matters most: covariance, means, regression, regression:FORMULA or pca:K.",
 )
 @click.option(
     "--target",

@@ -1,30 +1,34 @@
-"""A round of the frame: how many rows fall into each of some public cells, with exact integer noise.
+"""The rounds of a frame: sums over rows of what each row counts, with exact integer noise.
 
-Two questions are asked in this way: a histogram of every numeric column (``scales``), and one of the norms of rows
-(``radius``). What a row counts towards depends on that row and on public facts alone, and the counts are the same on
-every engine. Noise is drawn before a row is read. Proof: docs/proofs/frame.md.
+Three questions are asked in this way: a histogram of every numeric column (``Scales``), one of the norms of rows
+(``Radius``), and the sums of the numeric columns within bounds that are public by then (``Means``). What a row counts
+depends on that row and on public facts alone, and the sums are the same on every engine. Noise is drawn before a row is
+read. Proof: docs/proofs/frame.md.
 """
 
 from __future__ import annotations
 
 import json
 import math
-from dataclasses import dataclass
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import partial
-from typing import Any, Literal
+from functools import cached_property, partial
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from privcov.errors import InternalError, without_reasons
 from privcov.linalg.arrays import Floats
-from privcov.mechanisms.sensitivity import counts_l1, counts_l2, sqrt_up
-from privcov.noise.exact import discrete_laplace, rounded_normals
+from privcov.mechanisms.sensitivity import counts_l1, counts_l2, sqrt_up, sums_l2, sums_sup
+from privcov.noise.exact import discrete_cube, discrete_laplace, rounded_normals
 from privcov.noise.randomness import Randomness
 from privcov.privacy import ZCDP, PureDP
-from privcov.releases.certificate import Round
+from privcov.releases.certificate import Interval, Round
 from privcov.schema import Numeric, Schema
+from privcov.schema.grid import Grid
 from privcov.summing.bounding import Bounding, part_of
 from privcov.summing.engines import AnyFragment, Engine, Progress, Report, Result, gather
 from privcov.summing.gram import Sealed
@@ -32,74 +36,118 @@ from privcov.table import open_table
 from privcov.table.blocks import Block
 
 _STEP = 8_192
-Counts = NDArray[np.int64]
+Sums = NDArray[np.int64]
+Paid = PureDP | ZCDP
 
 
 @dataclass(frozen=True, kw_only=True)
-class Look:
-    """A question: which rows are counted where. Public.
+class Look(ABC):
+    """A question: what each row counts, and the noise on the sums. Public.
 
     Parameters
     ----------
-    name : {"scales", "radius"}
-        A histogram of every numeric column over its bounds, or one of the squared norms of the numeric columns.
-    bins : int, default 16
-        For "scales": how many cells each histogram has. A power of two, so that values find their cell exactly.
     schema : Schema
         What cells are bounded and scaled by. It has no bound on the norm of a row.
-    edges : tuple of int, default ()
-        For "radius": the squared norms, in units of the grid, from which on a row counts in the next cell.
     """
 
-    name: Literal["scales", "radius"]
+    name: ClassVar[Literal["scales", "radius", "means"]]
     schema: Schema
-    bins: int = 16
-    edges: tuple[int, ...] = ()
 
     @property
+    @abstractmethod
+    def cells(self) -> int:
+        """How many sums come back."""
+
+    @property
+    @abstractmethod
+    def most_of_a_row(self) -> int:
+        """The most that one row adds to all sums together, signs aside."""
+
+    @abstractmethod
+    def noise(self, loss: Paid) -> Fraction:
+        """The scale of the noise: whole for a pure loss, else the standard deviation of normal noise."""
+
+    def std(self, loss: Paid) -> float:
+        """The standard deviation of the noise on a sum."""
+        return float(self.noise(loss)) * (self._pure_std if isinstance(loss, PureDP) else 1.0)
+
+    @property
+    @abstractmethod
+    def _pure_std(self) -> float:
+        """The standard deviation of pure noise of scale 1."""
+
+    @abstractmethod
+    def _pure(self, randomness: Randomness, scale: int) -> Sequence[int]:
+        """Noise for a pure loss."""
+
+    def draw(self, loss: Paid, randomness: Randomness) -> list[int]:
+        """The noise on the sums, as exact integers."""
+        scale = self.noise(loss)
+        if isinstance(loss, PureDP):
+            return [int(value) for value in self._pure(randomness, int(scale))]
+        return [int(value) for value in rounded_normals(randomness, count=self.cells, std=scale)]
+
+    @abstractmethod
+    def sums(self, bounding: Bounding, block: Block, *, room: Floats | None = None) -> Sums:
+        """What the rows of a block add up to; ``room`` is memory to work in."""
+
+    def answered(self, loss: Paid, answers: tuple[int, ...]) -> Round:
+        """What goes on the certificate."""
+        return Round(name=self.name, loss=loss, std=self.std(loss), answers=answers)
+
+    @cached_property
+    def _numeric(self) -> list[int]:
+        return [place for place, feature in enumerate(self.schema.features) if feature.kind == "numeric"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Counts(Look):
+    """Counts of rows in cells."""
+
+    _pure_std = math.sqrt(2)
+
+    @property
+    @abstractmethod
     def per_row(self) -> int:
         """How many histograms there are; a row is counted in at most one cell of each."""
-        return 1 if self.name == "radius" else len(numbers_of(self.schema))
 
     @property
-    def cells(self) -> int:
-        """How many counts come back."""
-        return len(self.edges) + 1 if self.name == "radius" else self.bins * self.per_row
+    def most_of_a_row(self) -> int:
+        return self.per_row
 
-    def noise(self, loss: PureDP | ZCDP) -> Fraction:
-        """The scale of the noise on a count: of a discrete Laplace law (whole), or a standard deviation."""
+    def noise(self, loss: Paid) -> Fraction:
         people = {"per_row": self.per_row, "rows_per_person": self.schema.max_rows_per_person}
         if isinstance(loss, PureDP):
             return Fraction(math.ceil(counts_l1(loss.neighbours, **people) / loss.epsilon))
         return counts_l2(loss.neighbours, **people) * sqrt_up(1 / (2 * loss.rho))
 
-    def std(self, loss: PureDP | ZCDP) -> float:
-        """The standard deviation of the noise on a count."""
-        return float(self.noise(loss)) * (math.sqrt(2) if isinstance(loss, PureDP) else 1.0)
+    def _pure(self, randomness: Randomness, scale: int) -> Sequence[int]:
+        return discrete_laplace(randomness, scale=scale, count=self.cells).tolist()
 
-    def ask(
-        self,
-        data: Any,
-        *,
-        loss: PureDP | ZCDP,
-        randomness: Randomness,
-        engine: Engine,
-        progress: Progress | None = None,
-    ) -> tuple[Round, int]:
-        """Draw the noise, count the rows, and return the sum of both, and how many rows there are. Reads them once."""
-        answers, rows = without_reasons(
-            partial(_answer, data, self, engine, progress), _Noise.draw(self, loss, randomness)
-        )
-        return Round(name=self.name, loss=loss, std=self.std(loss), answers=answers), rows
 
-    def counts(self, bounding: Bounding, block: Block, *, room: Floats | None = None) -> Counts:
-        """How many rows of a block fall into each cell; ``room`` is memory to work in."""
-        by_feature = bounding.rows(block, room=room).T
-        numeric = [place for place, feature in enumerate(self.schema.features) if feature.kind == "numeric"]
-        if self.name == "radius":
-            part = by_feature[numeric]
-            squared = np.einsum("ij,ij->j", part, part)  # whole numbers below 2^53: exact in any order
-            return np.bincount(np.searchsorted(self.edges, squared, side="right"), minlength=self.cells)
+@dataclass(frozen=True, kw_only=True)
+class Scales(_Counts):
+    """A histogram of every numeric column over its bounds.
+
+    Parameters
+    ----------
+    bins : int, default 16
+        How many cells each histogram has. A power of two, so that values find their cell exactly.
+    """
+
+    name = "scales"
+    bins: int = 16
+
+    @property
+    def per_row(self) -> int:
+        return len(numbers_of(self.schema))
+
+    @property
+    def cells(self) -> int:
+        return self.bins * self.per_row
+
+    def sums(self, bounding: Bounding, block: Block, *, room: Floats | None = None) -> Sums:
+        by_feature, numeric = bounding.rows(block, room=room).T, self._numeric
         # A cell q of [-2^k, 2^k] is in bin ⌊(q + 2^k)·bins/2^(k+1)⌋, where dividing by a power of two is exact.
         bins = by_feature[numeric[0] : numeric[-1] + 1] if _adjacent(numeric) else by_feature[numeric]
         bins += bounding.one  # in place: these rows are needed for nothing else
@@ -107,9 +155,97 @@ class Look:
         np.minimum(bins, self.bins - 1, out=bins)
         places = bins.astype(np.int64)
         places += self.bins * np.arange(len(numeric))[:, None]
-        present = _present(bounding, block)
+        missing, emptied = _absent(bounding, block)
+        present = ~(missing | emptied)
         counted = places.reshape(-1) if present.all() else places[present]
         return np.bincount(counted, minlength=self.cells)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Radius(_Counts):
+    """A histogram of the squared norms of the numeric columns.
+
+    Parameters
+    ----------
+    edges : tuple of int
+        The squared norms, in units of the grid, from which on a row counts in the next cell.
+    """
+
+    name = "radius"
+    per_row = 1
+    edges: tuple[int, ...]
+
+    @property
+    def cells(self) -> int:
+        return len(self.edges) + 1
+
+    def sums(self, bounding: Bounding, block: Block, *, room: Floats | None = None) -> Sums:
+        part = bounding.rows(block, room=room).T[self._numeric]
+        squared = np.einsum("ij,ij->j", part, part)  # whole numbers below 2^53: exact in any order
+        return np.bincount(np.searchsorted(self.edges, squared, side="right"), minlength=self.cells)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Means(Look):
+    """The sums of the numeric columns, each clipped to the bounds that its column has here.
+
+    Parameters
+    ----------
+    fills : tuple of float
+        What a missing cell of each column counts as, in its units.
+    intervals : tuple of Interval
+        The same bounds, and what the histograms say of what lies beyond them.
+    """
+
+    name = "means"
+    fills: tuple[float, ...]
+    intervals: tuple[Interval, ...] = ()
+
+    @property
+    def cells(self) -> int:
+        return len(numbers_of(self.schema))
+
+    @cached_property
+    def one(self) -> int:
+        """The integer that stands for half the width of a column's bounds: what a cell is at most."""
+        return 2 ** int(Grid.of(self.schema).exponent)
+
+    @property
+    def most_of_a_row(self) -> int:
+        return self.cells * self.one
+
+    def noise(self, loss: Paid) -> Fraction:
+        people = {"largest": self.one, "rows_per_person": self.schema.max_rows_per_person}
+        if isinstance(loss, PureDP):
+            # At least the dimension, for the sampler: never less noise, and next to none beside 2^10 for a cell.
+            return Fraction(max(self.cells, math.ceil(sums_sup(loss.neighbours, **people) / loss.epsilon)))
+        return sums_l2(loss.neighbours, columns=self.cells, **people) * sqrt_up(1 / (2 * loss.rho))
+
+    @property
+    def _pure_std(self) -> float:
+        # Uniform in a cube of half-width r, r the sum of cells + 1 exponential variables.
+        return math.sqrt((self.cells + 1) * (self.cells + 2) / 3)
+
+    def _pure(self, randomness: Randomness, scale: int) -> Sequence[int]:
+        return discrete_cube(randomness, scale=scale, dimension=self.cells)
+
+    def sums(self, bounding: Bounding, block: Block, *, room: Floats | None = None) -> Sums:
+        part = bounding.rows(block, room=room).T[self._numeric]
+        missing, emptied = _absent(bounding, block)
+        part = np.where(missing, self._filled[:, None], part)
+        part[:, emptied] = 0.0
+        # 8,192 whole numbers of at most 2^26: exact in any order.
+        return part.sum(axis=1).astype(np.int64)
+
+    @cached_property
+    def _filled(self) -> Floats:
+        """The fills on the grid."""
+        columns = zip(self.fills, numbers_of(self.schema), strict=True)
+        cells = np.array([(fill - column.middle) / column.half_width for fill, column in columns])
+        return np.rint(np.clip(cells, -1.0, 1.0) * self.one)
+
+    def answered(self, loss: Paid, answers: tuple[int, ...]) -> Round:
+        return replace(super().answered(loss, answers), intervals=self.intervals, unit=self.one)
 
 
 def _adjacent(places: list[int]) -> bool:
@@ -121,69 +257,87 @@ def numbers_of(schema: Schema) -> list[Numeric]:
     return [column for column in schema.columns if isinstance(column, Numeric)]
 
 
-def _present(bounding: Bounding, block: Block) -> NDArray[np.bool_]:
-    """Which numeric cells count: those that are there, or count as a fill, in rows that are not emptied."""
+def _absent(bounding: Bounding, block: Block) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    """Which numeric cells are missing and have no fill of their own, by column; and which rows are emptied."""
     columns = bounding.schema.columns
     missing = [~np.isfinite(block[place]) for place in range(len(columns))]
     emptied = np.zeros(len(block[0]), dtype=np.bool_)
     for place in bounding.emptying:
         emptied |= missing[place]
+    none = np.zeros_like(emptied)
     return np.stack(
         [
-            ~emptied if column.fill is not None else ~(emptied | missing[place])
+            none if column.fill is not None else missing[place]
             for place, column in enumerate(columns)
             if isinstance(column, Numeric)
         ]
+    ), emptied
+
+
+def ask(
+    looks: Sequence[tuple[Look, Paid]],
+    data: Any,
+    *,
+    randomness: Randomness,
+    engine: Engine,
+    progress: Progress | None = None,
+) -> tuple[tuple[Round, ...], int]:
+    """Draw the noise of some questions, read the rows once, and return the noisy sums, and how many rows there are."""
+    asked = tuple(look for look, _ in looks)
+    # No name is given to the noise here: this frame may be left by an exception.
+    answers, rows = without_reasons(
+        partial(_answer, data, asked, engine, progress),
+        _Noise([look.draw(loss, randomness) for look, loss in looks]),
     )
+    rounds = (look.answered(loss, one) for (look, loss), one in zip(looks, answers, strict=True))
+    return tuple(rounds), rows
 
 
-def count_fragment(fragment: AnyFragment, *, look: Look, report: Report | None = None) -> Result:
-    """The counts of one fragment, where it is read: sensitive bytes, which are added and never stored."""
-    bounding, table = Bounding.of(look.schema), fragment.open(look.schema)
-    totals, rows = np.zeros(look.cells, dtype=np.int64), 0
-    room = np.empty(_STEP * look.schema.dimension)
+def sum_fragment(fragment: AnyFragment, *, looks: tuple[Look, ...], report: Report | None = None) -> Result:
+    """The sums of one fragment, where it is read: sensitive bytes, which are added and never stored."""
+    boundings, table = [Bounding.of(look.schema) for look in looks], fragment.open(looks[0].schema)
+    totals, rows = [np.zeros(look.cells, dtype=np.int64) for look in looks], 0
+    room = np.empty(_STEP * looks[0].schema.dimension)
     for block in table.blocks():
         for start in range(0, len(block[0]), _STEP):
             part = part_of(block, start, start + _STEP)
-            totals += look.counts(bounding, part, room=room)
+            for look, bounding, total in zip(looks, boundings, totals, strict=True):
+                total += look.sums(bounding, part, room=room)
             rows += len(part[0])
         if report is not None:
             report(fragment.place, table.rows, table.bytes_done)
-    return rows, json.dumps(totals.tolist()).encode("ascii")
+    return rows, json.dumps([total.tolist() for total in totals]).encode("ascii")
 
 
 def _answer(
-    data: Any, look: Look, engine: Engine, progress: Progress | None, noise: _Noise
-) -> tuple[tuple[int, ...], int]:
-    table, total, counted = open_table(data, look.schema), [0] * look.cells, 0
-    for rows, sent in gather(table, partial(count_fragment, look=look), engine, progress):
-        part = json.loads(sent)
-        # What no rows can have is no count.
-        if {type(value) for value in part} != {int} or min(part) < 0 or sum(part) > rows * look.per_row:
-            raise InternalError
-        total = [whole + one for whole, one in zip(total, part, strict=True)]
+    data: Any, looks: tuple[Look, ...], engine: Engine, progress: Progress | None, noise: _Noise
+) -> tuple[list[tuple[int, ...]], int]:
+    table, totals, counted = open_table(data, looks[0].schema), [[0] * look.cells for look in looks], 0
+    for rows, sent in gather(table, partial(sum_fragment, looks=looks), engine, progress):
+        parts = json.loads(sent)
+        for look, total, part in zip(looks, totals, parts, strict=True):
+            # What no rows can add up to is no sum.
+            if {type(value) for value in part} != {int} or sum(map(abs, part)) > rows * look.most_of_a_row:
+                raise InternalError
+            if isinstance(look, _Counts) and min(part) < 0:
+                raise InternalError
+            total[:] = [whole + one for whole, one in zip(total, part, strict=True)]
         counted += rows
-    return noise.added_to(total), counted
+    return noise.added_to(totals), counted
 
 
 @dataclass(frozen=True, repr=False, eq=False)
 class _Noise(Sealed):
-    """The noise of one round, drawn before a row is read, and gone once it was added."""
+    """The noise of some rounds, drawn before a row is read, and gone once it was added."""
 
-    _refusal = "the noise of a round is sensitive: with its answers it gives the counts away"
+    _refusal = "the noise of a round is sensitive: with its answers it gives the sums away"
 
-    integers: list[int]
+    integers: list[list[int]]
 
-    @classmethod
-    def draw(cls, look: Look, loss: PureDP | ZCDP, randomness: Randomness) -> _Noise:
-        scale, count = look.noise(loss), look.cells
-        if isinstance(loss, PureDP):
-            drawn = discrete_laplace(randomness, scale=int(scale), count=count)
-        else:
-            drawn = rounded_normals(randomness, count=count, std=scale)
-        return cls([int(value) for value in drawn])
-
-    def added_to(self, counts: list[int]) -> tuple[int, ...]:
-        answers = tuple(count + noise for count, noise in zip(counts, self.integers, strict=True))
+    def added_to(self, totals: list[list[int]]) -> list[tuple[int, ...]]:
+        answers = [
+            tuple(whole + noise for whole, noise in zip(total, drawn, strict=True))
+            for total, drawn in zip(totals, self.integers, strict=True)
+        ]
         self.integers.clear()
         return answers

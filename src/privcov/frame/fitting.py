@@ -16,11 +16,11 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from privcov.frame.counting import Look, numbers_of
+from privcov.frame.counting import Look, Means, Paid, Radius, Scales, numbers_of
 from privcov.linalg.arrays import Floats
 from privcov.noise.laws import NoiseLaw
 from privcov.privacy import ZCDP, PureDP
-from privcov.releases.certificate import RADII, Round
+from privcov.releases.certificate import RADII, Interval, Round
 from privcov.releases.rounds import Norms, weight_in, width_of
 from privcov.schema import Numeric, Schema
 from privcov.schema.grid import Grid, framed_weight
@@ -47,6 +47,8 @@ class Rule(NamedTuple):
         return cls(clear=2.0, sure=3.0, outside=0.7)
 
 
+_WITHIN = 0.2
+"""How far the mean of the numbers in a cell may lie from its middle, over its width."""
 _LEAST_WIDTH, _LARGEST = 2.0**-800, 2.0**1020
 """What bounds and units are within, so that no answer makes an error."""
 Cells = NDArray[np.int64]
@@ -70,6 +72,8 @@ class Fit:
         How many histograms of the columns may be asked for, each within the cells that the one before found full.
     emphasis : tuple of str, default ()
         The columns that matter; other numeric columns weigh half as much in the norm of a row. Empty: all matter.
+    means : PureDP or ZCDP, optional
+        What the sums of the columns cost, where they are asked for: the noise decides what they are clipped to.
     """
 
     declared: Schema
@@ -78,19 +82,26 @@ class Fit:
     bins: int = 16
     most: int = 3
     emphasis: tuple[str, ...] = ()
+    means: Paid | None = None
 
-    def after(self, one: Round, *, rows: int | None) -> Fit:
-        """The same with one more round, and the number of rows where it is public."""
-        return replace(self, rounds=(*self.rounds, one), rows=rows)
+    def after(self, *rounds: Round, rows: int | None) -> Fit:
+        """The same with more rounds, and the number of rows where it is public."""
+        return replace(self, rounds=(*self.rounds, *rounds), rows=rows)
 
-    def next_look(self) -> Look | None:
-        """The next question; None once a radius is known."""
-        if self._scales and self.rounds[-1].name == "radius":
-            return None
+    def next_looks(self) -> tuple[Look, ...]:
+        """The next questions, asked together; none once a radius is known."""
+        if self.radii:
+            return ()
         found = self._scales[-1] if self._scales else None
         if found is None or (len(self._scales) < self.most and found.narrow):
-            return Look(name="scales", schema=self._within(found), bins=self.bins)
-        return Look(name="radius", schema=self._scaled(1.0), edges=self._edges)
+            return (Scales(schema=self._within(found), bins=self.bins),)
+        last = Radius(schema=self._scaled(1.0), edges=self._edges)
+        return (last,) if self.means is None else (last, self._sums(self.means))
+
+    @property
+    def radii(self) -> list[Round]:
+        """The round of the radius, once it was asked."""
+        return [one for one in self.rounds if one.name == "radius"]
 
     @cached_property
     def _scales(self) -> list[_Scales]:
@@ -100,7 +111,7 @@ class Fit:
             if one.name == "scales":
                 before = made[-1] if made else None
                 bins = len(one.answers) // len(numbers_of(self.declared))
-                look = Look(name="scales", schema=self._within(before), bins=bins)
+                look = Scales(schema=self._within(before), bins=bins)
                 made.append(_Scales.of(look, one, before))
         return made
 
@@ -119,17 +130,7 @@ class Fit:
         """A schema whose bounds are the cells that were full: for looking closer, never for the release."""
         if found is None:
             return self._plain()
-        ends = iter(zip(found.lower.tolist(), found.upper.tolist(), strict=True))
-
-        def closer(column: Numeric) -> Numeric:
-            lower, upper = next(ends)
-            if column.fill is None or lower <= column.fill <= upper:
-                return replace(column, lower=lower, upper=upper)
-            # A fill that lies elsewhere is not looked at, as a missing cell is not.
-            return replace(column, lower=lower, upper=upper, fill=None, missing="midpoint")
-
-        columns = [closer(c) if isinstance(c, Numeric) else c for c in self.declared.columns]
-        return replace(self._plain(), columns=tuple(columns))
+        return _bounded(self._plain(), list(zip(found.lower.tolist(), found.upper.tolist(), strict=True)))
 
     def _scaled(self, size: float) -> Schema:
         """The declared bounds about the centres found, with ``size`` for one standard deviation found."""
@@ -149,6 +150,35 @@ class Fit:
         unit, width = 4 ** Grid.of(self._scaled(1.0)).exponent, width_of(self.declared, self.emphasis)
         return tuple(math.floor(radius * radius * width * unit) for radius in RADII)
 
+    def _sums(self, paid: Paid) -> Means:
+        """The question for sums of the columns, each within the bounds with the least error of its mean."""
+        plain, numbers = self._plain(), numbers_of(self.declared)
+        # A missing cell counts as it does in the matrix: as the fill, or as the centre.
+        centres = self._scales[-1].centre.tolist()
+        fills = tuple(
+            centre if column.fill is None else column.fill
+            for centre, column in zip(centres, numbers, strict=True)
+        )
+        asked = Means(schema=plain, fills=fills)
+        noise = asked.std(paid) / asked.one / self.count
+        found = tuple(one.interval(noise, self.count) for one in self._profiles)
+        bounded = _bounded(plain, [(one.lower, one.upper) for one in found])
+        return replace(asked, schema=bounded, intervals=found)
+
+    @cached_property
+    def _profiles(self) -> list[_Profile]:
+        """What all histograms say of each column."""
+        looks = [one for one in self.rounds if one.name == "scales"]
+        made = [_Profile.of(column) for column in numbers_of(self.declared)]
+        for place, one in enumerate(looks):
+            schema = self._within(self._scales[place - 1] if place else None)
+            counts = np.array(one.answers, dtype=np.float64).reshape(len(made), -1)
+            made = [
+                profile.with_histogram(column, own, one.std)
+                for profile, column, own in zip(made, numbers_of(schema), counts, strict=True)
+            ]
+        return made
+
     def framed(self, law: NoiseLaw) -> Schema:
         """The schema of the release; ``law`` is that of the noise on the matrix, on the ``framed_grid``."""
         weight, width = framed_weight(self.declared), width_of(self.declared, self.emphasis)
@@ -166,14 +196,30 @@ class Fit:
         noise : float
             The standard deviation of the noise on an entry, for rows of squared norm 1.
         """
+        (last,) = self.radii
         return Norms(
-            counts=np.array(self.rounds[-1].answers, dtype=np.float64) / self.count,
-            noise_std=self.rounds[-1].std / self.count,
+            counts=np.array(last.answers, dtype=np.float64) / self.count,
+            noise_std=last.std / self.count,
             width=width_of(self.declared, self.emphasis),
             weight=1.0,
             entry_std=noise,
             rows=self.count,
         ).radius
+
+
+def _bounded(schema: Schema, bounds: list[tuple[float, float]]) -> Schema:
+    """A schema with narrower bounds for its numeric columns."""
+    ends = iter(bounds)
+
+    def closer(column: Numeric) -> Numeric:
+        lower, upper = next(ends)
+        if column.fill is None or lower <= column.fill <= upper:
+            return replace(column, lower=lower, upper=upper)
+        # A fill that lies elsewhere is not looked at, as a missing cell is not.
+        return replace(column, lower=lower, upper=upper, fill=None, missing="midpoint")
+
+    columns = [closer(c) if isinstance(c, Numeric) else c for c in schema.columns]
+    return replace(schema, columns=tuple(columns))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -188,7 +234,7 @@ class _Scales:
     """Whether a column fills so little of its histogram that a closer look would tell more."""
 
     @classmethod
-    def of(cls, look: Look, one: Round, before: _Scales | None) -> _Scales:
+    def of(cls, look: Scales, one: Round, before: _Scales | None) -> _Scales:
         columns, bins, noise = numbers_of(look.schema), look.bins, look.std(one.loss)
         lower = np.array([column.lower for column in columns])
         upper = np.array([column.upper for column in columns])
@@ -224,6 +270,84 @@ class _Scales:
             centre=np.where(known, np.clip(lower + width * centre, lower, upper), earlier[0]),
             scale=np.where(known, width * np.sqrt(spread), earlier[1]),
             narrow=bool(narrow.any()),
+        )
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class _Profile:
+    """What the histograms of one column say together: counts between edges, finer where a closer look was taken."""
+
+    edges: Floats
+    counts: Floats
+    noise: Floats
+    """The standard deviation of the noise on each count."""
+
+    @classmethod
+    def of(cls, column: Numeric) -> _Profile:
+        """Nothing yet, within the declared bounds."""
+        return cls(
+            edges=np.array([column.lower, column.upper]), counts=np.zeros(1), noise=np.full(1, 2.0**400)
+        )
+
+    def with_histogram(self, column: Numeric, counts: Floats, noise: float) -> _Profile:
+        """The same with a histogram within the bounds of ``column``, in place of the cells that it looks into."""
+        bins = len(counts)
+        own = column.lower + (column.upper - column.lower) * (np.arange(bins + 1) / bins)
+        own[-1] = column.upper
+        first, last = np.searchsorted(self.edges, (column.lower, column.upper)).tolist()
+        ends = self.edges[[first, min(last, len(self.edges) - 1)]]
+        if not (np.diff(own) > 0).all() or ends.tolist() != [column.lower, column.upper]:
+            return self  # floats cannot tell these cells apart, or the file was made by someone else
+        there = self.edges[first : last + 1]
+        if np.array_equal(there, own):  # the same cells once more: the mean of both
+            share = 1 / (1 + (noise / self.noise[first:last]) ** 2)
+            counts = self.counts[first:last] + share * (counts - self.counts[first:last])
+            noises = self.noise[first:last] * np.sqrt(1 - share)
+        else:
+            noises = np.full(bins, noise)
+        return _Profile(
+            edges=np.concatenate([self.edges[:first], own, self.edges[last + 1 :]]),
+            counts=np.concatenate([self.counts[:first], counts, self.counts[last:]]),
+            noise=np.concatenate([self.noise[:first], noises, self.noise[last:]]),
+        )
+
+    def interval(self, noise: float, rows: float) -> Interval:
+        """What a column is best clipped to before it is added up, and what the counts say of the rest.
+
+        The mean of clipped cells, and what the counts say lies beyond, are a mean without a bias, but for the width of
+        cells. A wider interval has more noise on the sum, a narrower one more on what lies beyond.
+
+        Parameters
+        ----------
+        noise : float
+            The standard deviation of the noise on a mean, over half the width of the interval.
+        rows : float
+            The number of rows.
+        """
+        # In shares of the bounds, so that no bound is too large or too small to be squared.
+        half = self.edges[-1] / 2 - self.edges[0] / 2
+        edges = (self.edges / 2 - self.edges[0] / 2) / half
+        middles, widths = (edges[1:] + edges[:-1]) / 2, np.diff(edges)
+
+        def side(beyond: Floats) -> tuple[Floats, Floats]:
+            """What lies beyond each edge adds to the mean, and the variance of that."""
+            amount = np.maximum(beyond @ self.counts, 0.0) / rows
+            rough = np.maximum((_WITHIN * widths * (beyond > 0)) @ self.counts, 0.0) / rows
+            return amount, (beyond**2 @ self.noise**2) / rows**2 + rough**2
+
+        low, low_variance = side(np.maximum(edges[:, None] - middles, 0.0))
+        high, high_variance = side(np.maximum(middles - edges[:, None], 0.0))
+        error = low_variance[:, None] + high_variance + (noise * (edges - edges[:, None]) / 2) ** 2
+        error[~((edges - edges[:, None]) * half > _LEAST_WIDTH)] = math.inf
+        first, last = np.unravel_index(int(np.argmin(error)), error.shape)
+        if not math.isfinite(error[first, last]):
+            first, last = np.intp(0), np.intp(len(edges) - 1)
+        variance = float(low_variance[first] + high_variance[last])
+        return Interval(
+            lower=float(self.edges[first]),
+            upper=float(self.edges[last]),
+            beyond=float(2 * half * (high[last] - low[first])),
+            beyond_std=float(2 * half * math.sqrt(variance)),
         )
 
 

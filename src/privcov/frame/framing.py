@@ -8,16 +8,17 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
+from itertools import zip_longest
 from typing import Any, Literal, NamedTuple, get_args
 
 from privcov.errors import ParameterError
-from privcov.frame.counting import Look, numbers_of
+from privcov.frame.counting import Look, Scales, ask, numbers_of
 from privcov.frame.fitting import Fit, Rule
 from privcov.frame.spending import Purse, as_rho
 from privcov.mechanisms.base import AdditiveMechanism, Mechanism
 from privcov.noise.randomness import Randomness
 from privcov.privacy import ZCDP, Loss, PureDP
-from privcov.releases.certificate import Round
+from privcov.releases.certificate import Interval, Round
 from privcov.schema import Numeric, Schema
 from privcov.schema.grid import Grid, framed_grid
 from privcov.schema.names import quoted
@@ -44,6 +45,8 @@ class Detail(NamedTuple):
     """Of the loss, for the histogram of norms."""
     margin: int = 1
     """How many times what noise hides a cell of an evenly spread column must hold."""
+    means: Fraction = Fraction(1, 10)
+    """Of the loss, for the sums of the columns."""
 
 
 DETAILS = (
@@ -55,6 +58,8 @@ DETAILS = (
     Detail(Fraction(1, 5), 4, 2),
 )
 """In this order: the first at which noise leaves cells to be seen."""
+_MEANS_FIRST = Fraction(1, 2)
+"""Of the loss, for the sums of the columns, where means matter most."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -91,13 +96,15 @@ class Framing:
 
     @property
     def prices(self) -> list[PureDP | ZCDP]:
-        """The most that may be asked: every histogram of the columns, and the radius."""
-        return [self.purse.part(self.detail.share)] * self.detail.most + [self.purse.part(self.detail.radius)]
+        """The most that may be asked: every histogram of the columns, the radius, and the means."""
+        looks = [self.purse.part(self.detail.share)] * self.detail.most
+        return [*looks, self.purse.part(self.detail.radius), self.purse.part(self.detail.means)]
 
     @property
     def shares(self) -> dict[str, Fraction]:
         """The most that each kind of round takes of the loss."""
-        return {"scales": self.detail.most * self.detail.share, "radius": self.detail.radius}
+        detail = self.detail
+        return {"scales": detail.most * detail.share, "radius": detail.radius, "means": detail.means}
 
     @property
     def rest(self) -> Loss:
@@ -111,8 +118,8 @@ class Framing:
         """
         if self.purse.unit is ZCDP:
             return self.purse.total
-        *looks, radius = self.prices
-        paths = [[*looks[:count], radius] for count in range(1, len(looks) + 1)]
+        *looks, radius, means = self.prices
+        paths = [[*looks[:count], radius, means] for count in range(1, len(looks) + 1)]
         costs = [(path, mechanism.as_zcdp(self.purse.rest(path))) for path in paths]
         found = [sum(map(as_rho, path), start=rest) for path, rest in costs if rest is not None]
         return max(found) if len(found) == len(paths) else None
@@ -136,6 +143,7 @@ class Framing:
         schema: Schema,
         rows: int | None,
         emphasis: tuple[str, ...] = (),
+        means_first: bool = False,
     ) -> Framing | None:
         """The frame asked for; None for the declared one, which ``auto`` takes where another would not pay."""
         if word not in get_args(Word):
@@ -149,7 +157,7 @@ class Framing:
             raise ParameterError("E218", f"a private frame needs {reason}.", 'Use frame = "declared".')
         made = [
             cls(loss=loss, mechanism=mechanism, schema=schema, detail=detail, emphasis=emphasis)
-            for detail in DETAILS
+            for detail in (one._replace(means=_MEANS_FIRST) if means_first else one for one in DETAILS)
         ]
         if rows is None:
             return made[2]
@@ -160,7 +168,7 @@ class Framing:
 
     def sees(self, rows: int) -> bool:
         """Whether a column that is spread evenly over its bounds stands clear of the noise on its histogram."""
-        look = Look(name="scales", schema=self.schema, bins=self.detail.bins)
+        look = Scales(schema=self.schema, bins=self.detail.bins)
         clear = Rule.of(self.prices[0]).clear * look.std(self.prices[0])
         return self.detail.margin * clear <= rows / look.bins
 
@@ -168,12 +176,16 @@ class Framing:
         self, data: Any, *, schema: Schema, mechanism: Mechanism, randomness: Randomness, engine: Engine
     ) -> Fitted:
         """Ask the rounds, and return what the release is made under. Reads the table once for each of them."""
-        prices = {"scales": self.prices[0], "radius": self.prices[-1]}
+        scales, *_, radius, means = self.prices
+        prices = {"scales": scales, "radius": radius, "means": means}
         public = self.loss.neighbours.count_is_public(schema.max_rows_per_person)
-        fit = Fit(declared=schema, bins=self.detail.bins, most=self.detail.most, emphasis=self.emphasis)
-        while (look := fit.next_look()) is not None:
-            one, rows = look.ask(data, loss=prices[look.name], randomness=randomness, engine=engine)
-            fit = fit.after(one, rows=rows if public else None)
+        fit = Fit(
+            declared=schema, bins=self.detail.bins, most=self.detail.most, emphasis=self.emphasis, means=means
+        )
+        while looks := fit.next_looks():
+            priced = [(look, prices[look.name]) for look in looks]
+            rounds, rows = ask(priced, data, randomness=randomness, engine=engine)
+            fit = fit.after(*rounds, rows=rows if public else None)
         return framed(mechanism, self.loss, fit)
 
 
@@ -193,25 +205,56 @@ def replayed(
 ) -> Fitted:
     """What the rounds of a release say it was made under; refuses rounds that are none of ours."""
     columns = [replace(c, centre=None, scale=None) if isinstance(c, Numeric) else c for c in schema.columns]
+    looks = sum(one.name == "scales" for one in rounds)
     fit = Fit(
         declared=replace(schema, columns=tuple(columns), row_norm_bound=None),
-        most=len(rounds),
+        most=looks,
         emphasis=emphasis,
+        means=next((one.loss for one in rounds if one.name == "means"), None),
     )
     if reason := refusal(fit.declared, mechanism):
         raise ParameterError("E218", f"a private frame needs {reason}.")
-    for one in rounds:
-        look = replace(fit, bins=max(1, len(one.answers) // len(numbers_of(schema)))).next_look()
-        if look is not None and look.name != one.name and one.name == "radius":
-            look = replace(fit, most=0).next_look() if fit.rounds else None
-        if look is None or look.name != one.name or look.cells != len(one.answers):
-            raise ParameterError("E218", "the rounds of the certificate are not those of a frame.")
-        if abs(one.std - look.std(one.loss)) > 2.0**-40 * one.std:
-            raise ParameterError("E218", "the noise of a round is not the one that its price calls for.")
-        fit = fit.after(one, rows=rows)
-    if not rounds or rounds[-1].name != "radius":
-        raise ParameterError("E218", "the rounds of the certificate end without a radius.")
+    told = iter(rounds)
+    while True:
+        bins = 1 if fit.radii else max(1, _next_answers(fit, rounds) // len(numbers_of(schema)))
+        asked = replace(fit, bins=bins).next_looks()
+        if not asked:
+            break
+        stated = [next(told, None) for _ in asked]
+        for look, one in zip(asked, stated, strict=True):
+            _check(look, one)
+        fit = fit.after(*(one for one in stated if one is not None), rows=rows)
+    if next(told, None) is not None:
+        raise ParameterError("E218", "the rounds of the certificate are not those of a frame.")
     return framed(mechanism, loss, fit)
+
+
+def _next_answers(fit: Fit, rounds: tuple[Round, ...]) -> int:
+    """How many answers the next round of a certificate has."""
+    return len(rounds[len(fit.rounds)].answers) if len(fit.rounds) < len(rounds) else 0
+
+
+def _check(look: Look, one: Round | None) -> None:
+    """Refuse a round that is not the one that comes next."""
+    if one is None or look.name != one.name or look.cells != len(one.answers):
+        raise ParameterError("E218", "the rounds of the certificate are not those of a frame.")
+    asked = look.answered(one.loss, one.answers)
+    if abs(one.std - asked.std) > 2.0**-40 * one.std or one.unit != asked.unit:
+        raise ParameterError("E218", "the noise of a round is not the one that its price calls for.")
+    pairs = zip_longest(one.intervals, asked.intervals, fillvalue=_NO_INTERVAL)
+    if not all(_same(stated, found) for stated, found in pairs):
+        raise ParameterError(
+            "E218", "the intervals of a round are not those that follow from the rounds before it."
+        )
+
+
+_NO_INTERVAL = Interval(0.0, 0.0, 0.0, 0.0)
+
+
+def _same(stated: Interval, found: Interval) -> bool:
+    """Whether two intervals are the same, but for the last digits, in which machines may differ."""
+    width = found.upper / 2 - found.lower / 2
+    return all(abs(a / 2 - b / 2) <= 2.0**-40 * width for a, b in zip(stated, found, strict=True))
 
 
 def framed(mechanism: Mechanism, loss: Loss, fit: Fit) -> Fitted:

@@ -193,6 +193,16 @@ def counts_l2(neighbours: Neighbours, *, per_row: int, rows_per_person: int) -> 
     return rows_per_person * sqrt_up(changed_bins(neighbours) * per_row)
 
 
+def sums_sup(neighbours: Neighbours, *, largest: int, rows_per_person: int) -> int:
+    """How far one person moves any of several sums of numbers in [-largest, largest]: docs/proofs/frame.md."""
+    return changed_bins(neighbours) * largest * rows_per_person
+
+
+def sums_l2(neighbours: Neighbours, *, largest: int, columns: int, rows_per_person: int) -> Fraction:
+    """ℓ2 of the change of such sums, of which there are ``columns``: all of them may move as far as one can."""
+    return sums_sup(neighbours, largest=largest, rows_per_person=rows_per_person) * sqrt_up(Fraction(columns))
+
+
 def bounded_sum(*, lower: int, upper: int, neighbours: Neighbours) -> int:
     """How far one person moves a sum of numbers in [lower, upper]: docs/proofs/unbounded.md."""
     return max(abs(lower), abs(upper)) if neighbours is Neighbours.ADD_REMOVE else upper - lower

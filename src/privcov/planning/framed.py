@@ -27,7 +27,7 @@ from privcov.schema.grid import framed_grid, framed_weight
 if TYPE_CHECKING:
     from privcov.planning.plan import Plan
 
-ROUNDS = 0.15
+ROUNDS = 0.18
 """The share of the loss that rounds cost."""
 FILLED = 0.2
 """The share of its bounds that a column fills in the second example: bounds five times too wide."""

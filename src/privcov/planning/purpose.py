@@ -1,4 +1,4 @@
-"""What a release is wanted for, in the words of the command line: covariance, regression, or pca:K."""
+"""What a release is wanted for, in the words of the command line: covariance, means, regression:FORMULA or pca:K."""
 
 from __future__ import annotations
 
@@ -10,26 +10,42 @@ from privcov.errors import ParameterError
 
 @dataclass(frozen=True, kw_only=True)
 class Purpose:
-    """The use whose error ``auto`` makes small."""
+    """The use whose error ``auto`` makes small.
 
-    kind: Literal["covariance", "regression", "pca"]
+    Parameters
+    ----------
+    kind : {"covariance", "means", "regression", "pca"}
+        What is asked of the release.
+    rank : int, optional
+        Of "pca": the number of components.
+    formula : str, optional
+        Of "regression": the one that matters. Its columns are those of an emphasis.
+    """
+
+    kind: Literal["covariance", "means", "regression", "pca"]
     rank: int | None = None
+    formula: str | None = None
 
     @classmethod
     def parse(cls, given: str | Purpose) -> Purpose:
         """From words.
 
-        >>> Purpose.parse("pca:2").rank
-        2
+        >>> Purpose.parse("pca:2").rank, Purpose.parse("regression: income ~ age").formula
+        (2, 'income ~ age')
         """
         if isinstance(given, Purpose):
             return given
         kind, colon, number = str(given).partition(":")
-        if kind in ("covariance", "regression") and not colon:
-            return cls(kind=cast(Literal["covariance", "regression"], kind))
+        if kind in ("covariance", "means", "regression") and not colon:
+            return cls(kind=cast(Literal["covariance", "means", "regression"], kind))
+        if kind == "regression" and "~" in number:
+            return cls(kind="regression", formula=number.strip())
         if kind == "pca" and number.isascii() and number.isdecimal() and int(number) >= 1:
             return cls(kind="pca", rank=int(number))
-        raise ParameterError("E261", f"a release is for covariance, regression or pca:K, got {given!r}.")
+        raise ParameterError(
+            "E261",
+            f"a release is for covariance, means, regression, regression:FORMULA or pca:K, got {given!r}.",
+        )
 
     def check(self, dimension: int) -> None:
         """Refuse more components than there are columns."""
@@ -39,4 +55,5 @@ class Purpose:
             )
 
     def __str__(self) -> str:
-        return self.kind if self.rank is None else f"{self.kind}:{self.rank}"
+        detail = self.formula if self.rank is None else self.rank
+        return self.kind if detail is None else f"{self.kind}:{detail}"

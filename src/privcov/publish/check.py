@@ -20,6 +20,7 @@ from privcov.ledger import Ledger, Request
 from privcov.mechanisms.base import Mechanism
 from privcov.noise.randomness import Randomness
 from privcov.planning.candidates import Candidate, decide
+from privcov.planning.purpose import Purpose
 from privcov.privacy import Amount, Loss
 from privcov.publish.paying import counts_rho, order_for
 from privcov.schema import Schema
@@ -120,7 +121,8 @@ def prepare(
 ) -> Ready:
     """Refuse what public facts refuse, and return what is left to do. See ``privcov.release`` for the arguments."""
     options = {**options, "as_asked": counts_rho(ledger)}
-    first, declared = emphasis_of(emphasis, schema), schema
+    wanted = Purpose.parse(purpose)
+    first, declared = emphasis_of(wanted.formula if emphasis is None else emphasis, schema), schema
     schema = emphasised(schema, first)
     asked = partial(decide, mechanism, **{"loss": loss, "schema": schema, "purpose": purpose, **options})
     decided, table = asked(), open_table(data, schema)
@@ -131,7 +133,7 @@ def prepare(
     choice = NormChoice.before(decided.mechanism, decided.loss, word=row_norm, share=row_norm_share)
     if choice is not None and frame not in ("auto", "declared"):
         raise ParameterError("E218", "a private frame finds a row norm itself.", "Leave row_norm out.")
-    if choice is None and (found := _framed(asked, frame, first, table=table, schema=declared)):
+    if choice is None and (found := _framed(asked, frame, first, wanted, table=table, schema=declared)):
         (decided, choice), schema = found, declared
     order = partial(order_for, decided.mechanism, loss=decided.loss, schema=schema, choice=choice)
     return Ready(schema=schema, decided=decided, table=table, engine=runner, choice=choice, order=order)
@@ -141,6 +143,7 @@ def _framed(
     asked: Callable[..., Candidate],
     word: str,
     emphasis: tuple[str, ...],
+    purpose: Purpose,
     *,
     table: Table,
     schema: Schema,
@@ -152,7 +155,13 @@ def _framed(
     public = decided.loss.neighbours.count_is_public(schema.max_rows_per_person)
     rows = table.count() if public else None
     framing = Framing.before(
-        decided.mechanism, decided.loss, word=word, schema=schema, rows=rows, emphasis=emphasis
+        decided.mechanism,
+        decided.loss,
+        word=word,
+        schema=schema,
+        rows=rows,
+        emphasis=emphasis,
+        means_first=purpose.kind == "means",
     )
     return None if framing is None else (decided, framing)
 

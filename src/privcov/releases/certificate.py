@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from itertools import accumulate, repeat
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from privcov.noise.laws import NoiseLaw
 from privcov.privacy import ZCDP, Loss, PureDP
@@ -19,20 +19,36 @@ RADII = tuple(accumulate(repeat(1.125, 29), operator.mul, initial=0.5))
 """Where the histogram of norms of a round "radius" is cut, in root mean square scaled columns: from a half to 15."""
 
 
+class Interval(NamedTuple):
+    """What a column was clipped to before it was added up, in its units."""
+
+    lower: float
+    upper: float
+    beyond: float
+    """What the part beyond adds to the mean, as the histograms of earlier rounds have it."""
+    beyond_std: float
+    """How far that may be off: noise on the counts, and the width of cells."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Round:
-    """One paid question in front of the release: what it cost, and the noisy counts that came back.
+    """One paid question in front of the release: what it cost, and the noisy sums that came back.
 
     Attributes
     ----------
-    name : {"scales", "radius"}
-        What was asked: a histogram of every numeric column, or one of the norms of rows.
+    name : {"scales", "radius", "means"}
+        What was asked: a histogram of every numeric column, one of the norms of rows, or the sums of the numeric
+        columns within ``intervals``.
     loss : PureDP or ZCDP
         What it cost. With an (ε, δ) promise and Gaussian noise: the ρ = μ²/2 of its Gaussian.
     std : float
-        The standard deviation of the noise on a count.
+        The standard deviation of the noise on an answer.
     answers : tuple of int
-        The noisy counts.
+        The noisy counts, or sums.
+    intervals : tuple of Interval, default ()
+        Of "means": what each numeric column was clipped to. A cell is counted as its distance from the middle.
+    unit : int, default 1
+        Of "means": the sum that a cell at the upper end of its interval adds.
 
     Examples
     --------
@@ -47,6 +63,8 @@ class Round:
     loss: PureDP | ZCDP
     std: float
     answers: tuple[int, ...]
+    intervals: tuple[Interval, ...] = ()
+    unit: int = 1
 
 
 @dataclass(frozen=True, kw_only=True)

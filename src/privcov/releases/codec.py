@@ -16,13 +16,13 @@ from privcov.errors import ReleaseError, VerificationError
 from privcov.linalg.triangle import entries, is_wide
 from privcov.noise.laws import LAWS, NoiseLaw
 from privcov.privacy import ZCDP, ApproxDP, Loss, PureDP, decimal_text, exact
-from privcov.releases.certificate import Certificate, Round
+from privcov.releases.certificate import Certificate, Interval, Round
 from privcov.releases.documents import Form
 from privcov.releases.signing import PrivateKey, PublicKey
 from privcov.releases.sketch import Sketch, ridge_of
 from privcov.releases.triangle import Triangle, word_bytes
 from privcov.schema import MAX_DIMENSION, Categorical, Column, Feature, Level, Numeric, Schema
-from privcov.schema.grid import Grid
+from privcov.schema.grid import ROW_BITS, Grid
 from privcov.text.grammar import INTEGER, double
 
 FORM = Form("release", "privcov/release/1")
@@ -169,13 +169,23 @@ def read(path: str | Path, *, signed_by: PublicKey | None = None) -> tuple[Parts
 
 def _round(one: Round) -> dict[str, Any]:
     ((word, amount),) = one.loss.amounts.items()
-    answers = [str(count) for count in one.answers]
-    return {"name": one.name, word: decimal_text(amount), "std": repr(one.std), "answers": answers}
+    return {
+        "name": one.name,
+        word: decimal_text(amount),
+        "std": repr(one.std),
+        "answers": [str(count) for count in one.answers],
+        **(
+            {"intervals": [list(map(repr, some)) for some in one.intervals], "unit": one.unit}
+            if one.intervals
+            else {}
+        ),
+    }
 
 
 def _read_round(given: object, loss: Loss) -> Round:
     word = "rho" if isinstance(given, dict) and "rho" in given else "epsilon"
-    one = FORM.fields(given, f"name {word} std answers")
+    more = "intervals unit" if isinstance(given, dict) and "intervals" in given else ""
+    one = FORM.fields(given, f"name {word} std answers {more}")
     paid: ZCDP | PureDP
     if word == "rho":
         paid = ZCDP(rho=exact(one["rho"]), neighbours=loss.neighbours)
@@ -185,7 +195,24 @@ def _read_round(given: object, loss: Loss) -> Round:
     if not all(type(text) is str and INTEGER.fullmatch(text) for text in answers):
         raise ReleaseError("E601", "a round holds something that is not a count.")
     name = FORM.text(one["name"], most=64)
-    return Round(name=name, loss=paid, std=_scale(one["std"]), answers=tuple(int(text) for text in answers))
+    unit = one.get("unit", 1)
+    if type(unit) is not int or not 1 <= unit <= 2**ROW_BITS:
+        raise ReleaseError("E601", "a round counts in a unit that no grid has.")
+    return Round(
+        name=name,
+        loss=paid,
+        std=_scale(one["std"]),
+        answers=tuple(int(text) for text in answers),
+        intervals=tuple(_interval(some) for some in _listed(one.get("intervals", []), MAX_DIMENSION)),
+        unit=unit,
+    )
+
+
+def _interval(given: object) -> Interval:
+    numbers = [double(text) for text in _listed(given, len(Interval._fields))]
+    if len(numbers) != len(Interval._fields) or not numbers[0] < numbers[1]:
+        raise ReleaseError("E601", "a round has an interval that is none.")
+    return Interval(*numbers)
 
 
 def _listed(given: object, most: int) -> list[Any]:

@@ -21,8 +21,9 @@ from privcov.errors import OutputError, ParameterError
 from privcov.linalg.arrays import Matrix
 from privcov.linalg.triangle import symmetric
 from privcov.releases import codec
-from privcov.releases.certificate import Certificate
+from privcov.releases.certificate import Certificate, Round
 from privcov.releases.documents import to_text
+from privcov.releases.means import Means
 from privcov.releases.signing import PrivateKey, PublicKey
 from privcov.releases.sketch import Sketch, ridge_of
 from privcov.releases.triangle import Triangle
@@ -203,12 +204,16 @@ class Release(Shown):
     def mean(self, *, scaled: bool = False, repair: str = "auto") -> NDArray[np.float64]:
         """Return the mean of every column but the intercept.
 
+        In a private frame the means of shortened rows are combined with those of the round "means", which keeps the
+        tails of columns.
+
         Parameters
         ----------
         scaled : bool, default False
             Whether to answer in scaled units instead of original units.
         repair : str, default "auto"
-            The repair that the means are taken from: a name of ``privcov.repair.METHODS``.
+            The repair that the means are taken from: a name of ``privcov.repair.METHODS``. Any but "auto" leaves the
+            round "means" out.
 
         Returns
         -------
@@ -231,8 +236,26 @@ class Release(Shown):
         """
         if not self.schema.intercept:
             raise _needs_intercept("the mean")
-        moment = self.second_moment(scaled=scaled, repair=repair)
-        return moment[0, 1:] / self.count(repair=repair)
+        if repair != "auto" or not self._asked_means:
+            return self.second_moment(scaled=scaled, repair=repair)[0, 1:] / self.count(repair=repair)
+        values = self._means.values
+        units, middles = self._scales
+        return (values - middles[1:]) / units[1:] if scaled else values.copy()
+
+    @property
+    def _asked_means(self) -> list[Round]:
+        return [one for one in self.certificate.rounds if one.name == "means"]
+
+    @cached_property
+    def _means(self) -> Means:
+        """Means with their errors, in original units; for a mechanism whose noise has a law."""
+        assert self.certificate.law is not None
+        count, (units, middles) = self.count(), self._scales
+        values = middles[1:] + units[1:] * (self.second_moment(scaled=True)[0, 1:] / count)
+        found = Means.of_matrix(values, schema=self.schema, law=self.certificate.law, count=count)
+        for one in self._asked_means:
+            found = found.with_round(one, schema=self.schema, count=count)
+        return found
 
     def covariance(self, *, scaled: bool = False, repair: str = "auto") -> Matrix:
         """Return the centred covariance of every column but the intercept, divided by rows − 1.

@@ -111,7 +111,8 @@ class Norms:
         columns = sum(isinstance(column, Numeric) for column in schema.columns)
         if not certificate.rounds or certificate.law is None or not columns:
             raise ParameterError("E210", "this release has no rounds: it was made in the declared frame.")
-        last, stated = certificate.rounds[-1], certificate.options.get("emphasis")
+        last = next(one for one in certificate.rounds if one.name == "radius")
+        stated = certificate.options.get("emphasis")
         emphasis = () if stated is None else tuple(split_names(stated))
         rows = release.rows
         count = (

@@ -77,11 +77,12 @@ def framed_weight(schema: Schema) -> Fraction:
     """The squared norm that the numeric columns of a row may have in a private frame, in scaled units.
 
     Beside 1 for the intercept and each indicator, F in all. The noise on an entry grows with F + W; seen from
-    standardised numeric columns it is smaller by W for two of them, and by √W for one. W = 4 is near the best for means
-    and correlations of numeric columns alone; with categorical columns W = F balances both kinds:
-    docs/explain/frame.md.
+    standardised numeric columns it is smaller by W for two of them, and by √W for one. W = 9 is near the best for
+    numeric columns alone, whose means have a round of their own; with others W = F, and at least 4, balances both
+    kinds: docs/explain/frame.md.
     """
-    return Fraction(max(4, schema.fixed_squared_norm))
+    fixed = schema.fixed_squared_norm
+    return Fraction(9 if fixed == 1 else max(4, fixed))
 
 
 def framed_grid(schema: Schema) -> Grid:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import json
 import math
 import pickle
 from fractions import Fraction
@@ -15,8 +16,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import privcov as pc
-from privcov.frame.counting import Look, _Noise
-from privcov.mechanisms.sensitivity import counts_l1, counts_l2
+from privcov.frame.counting import Means, Radius, Scales, _Noise, ask
+from privcov.mechanisms.sensitivity import counts_l1, counts_l2, sums_l2, sums_sup
 from privcov.noise.randomness import rehearsal
 from privcov.privacy import Neighbours
 from privcov.schema import Numeric
@@ -44,14 +45,36 @@ def looks():
     unit = 4 ** Grid.of(SCHEMA).exponent
     edges = tuple(int(square * unit) for square in (0.25, 1.0, 2.0))
     return [
-        Look(name="scales", schema=SCHEMA),
-        Look(name="scales", schema=SCHEMA, bins=4),
-        Look(name="radius", schema=SCHEMA, edges=edges),
-        Look(name="scales", schema=EMPTYING, bins=8),
+        Scales(schema=SCHEMA),
+        Scales(schema=SCHEMA, bins=4),
+        Radius(schema=SCHEMA, edges=edges),
+        Scales(schema=EMPTYING, bins=8),
+        Means(schema=SCHEMA, fills=(70.0, 5.0, 1.25)),
+        Means(schema=EMPTYING, fills=(0.1, 0.9)),
     ]
 
 
-def slow_counts(look, block):
+def named(look):
+    return f"{look.name} {look.cells} {look.schema.missing}"
+
+
+def moves(look, moved, neighbours, most):
+    """How far sums moved, in the norms that noise is scaled to, over what they may move by."""
+    if isinstance(look, Means):
+        people = {"largest": look.one, "rows_per_person": most}
+        return (
+            np.abs(moved).max() / sums_sup(neighbours, **people),
+            math.sqrt((moved.astype(float) ** 2).sum())
+            / float(sums_l2(neighbours, columns=look.cells, **people)),
+        )
+    people = {"per_row": look.per_row, "rows_per_person": most}
+    return (
+        np.abs(moved).sum() / counts_l1(neighbours, **people),
+        math.sqrt((moved**2).sum()) / float(counts_l2(neighbours, **people)),
+    )
+
+
+def slow_sums(look, block):
     """The same with Python's integers, one cell after the other."""
     rows = Bounding.of(look.schema).rows(block)
     one = int(Bounding.of(look.schema).one)
@@ -70,6 +93,12 @@ def slow_counts(look, block):
         )
         places = [place for place, column in enumerate(columns) if isinstance(column, Numeric)]
         for at, (place, feature) in enumerate(zip(places, numeric, strict=True)):
+            if look.name == "means":
+                column, cell = columns[place], int(row[feature])
+                if not here[place] and column.fill is None:
+                    cell = round((look.fills[at] - column.middle) / column.half_width * one)
+                found[at] += 0 if emptied else cell
+                continue
             if emptied or not (here[place] or columns[place].fill is not None):
                 continue
             cell = (int(row[feature]) + one) * look.bins // (2 * one)
@@ -91,55 +120,51 @@ def block_of(look, rng, count=300):
     return cells
 
 
-@pytest.mark.parametrize("look", looks(), ids=lambda look: f"{look.name} {look.bins} {look.schema.missing}")
-def test_counts_are_those_of_the_slow_way(look):
+@pytest.mark.parametrize("look", looks(), ids=named)
+def test_sums_are_those_of_the_slow_way(look):
     block = block_of(look, np.random.default_rng(1))
-    assert look.counts(Bounding.of(look.schema), block).tolist() == slow_counts(look, block)
+    assert look.sums(Bounding.of(look.schema), block).tolist() == slow_sums(look, block)
 
 
 def test_a_missing_cell_is_in_no_histogram_and_a_fill_is():
-    look = Look(name="scales", schema=SCHEMA)
+    look = Scales(schema=SCHEMA)
     block = [np.array([math.nan]), np.array([0.0]), np.array([math.nan]), np.array([math.nan])]
-    counts = look.counts(Bounding.of(SCHEMA), block).reshape(3, 16)
+    counts = look.sums(Bounding.of(SCHEMA), block).reshape(3, 16)
     assert counts.sum(axis=1).tolist() == [0, 1, 0]
     assert counts[1].argmax() == 12  # 5 in [-10, 10]
 
 
 def test_a_row_that_counts_as_zeros_is_in_no_histogram():
-    look = Look(name="scales", schema=EMPTYING, bins=4)
+    look = Scales(schema=EMPTYING, bins=4)
     block = [np.array([0.9, 0.9]), np.array([math.nan, 0.1])]
-    assert look.counts(Bounding.of(EMPTYING), block).tolist() == [0, 0, 0, 1, 1, 0, 0, 0]
+    assert look.sums(Bounding.of(EMPTYING), block).tolist() == [0, 0, 0, 1, 1, 0, 0, 0]
 
 
 @settings(max_examples=60, deadline=None)
-@given(st.integers(0, 3), st.integers(0, 2**32), st.sampled_from(list(Neighbours)), st.integers(1, 3))
+@given(st.integers(0, 5), st.integers(0, 2**32), st.sampled_from(list(Neighbours)), st.integers(1, 3))
 def test_one_person_moves_counts_by_no_more_than_the_sensitivity(which, seed, neighbours, most):
     """Rows of one person, in either table, through the whole map: never beyond the bounds that noise is scaled to."""
     look, rng = looks()[which], np.random.default_rng(seed)
     bounding = Bounding.of(look.schema)
-    before = look.counts(bounding, [cells[:most] for cells in block_of(look, rng)])
-    after = look.counts(bounding, [cells[:most] for cells in block_of(look, rng)])
+    before = look.sums(bounding, [cells[:most] for cells in block_of(look, rng)])
+    after = look.sums(bounding, [cells[:most] for cells in block_of(look, rng)])
     moved = after - before if neighbours is Neighbours.REPLACE_ONE else before
-    people = {"per_row": look.per_row, "rows_per_person": most}
-    assert np.abs(moved).sum() <= counts_l1(neighbours, **people)
-    assert math.sqrt((moved**2).sum()) <= float(counts_l2(neighbours, **people)) * (1 + 1e-12)
+    assert max(moves(look, moved, neighbours, most)) <= 1 + 1e-12
 
 
 @pytest.mark.parametrize("neighbours", list(Neighbours))
 @pytest.mark.parametrize("most", [1, 3])
-def test_the_sensitivity_is_attained(neighbours, most):
-    look = Look(name="scales", schema=SCHEMA)
+@pytest.mark.parametrize("look", [looks()[0], looks()[4]], ids=named)
+def test_the_sensitivity_is_attained(look, neighbours, most):
     bounding = Bounding.of(SCHEMA)
-    low = look.counts(bounding, [np.full(most, value) for value in (0.0, 0.0, -10.0, 1.0)])
-    high = look.counts(bounding, [np.full(most, value) for value in (100.0, 0.0, 10.0, 2.0)])
+    low = look.sums(bounding, [np.full(most, value) for value in (0.0, 0.0, -10.0, 1.0)])
+    high = look.sums(bounding, [np.full(most, value) for value in (100.0, 0.0, 10.0, 2.0)])
     moved = high - low if neighbours is Neighbours.REPLACE_ONE else low
-    people = {"per_row": 3, "rows_per_person": most}
-    assert np.abs(moved).sum() == counts_l1(neighbours, **people)
-    assert math.sqrt((moved**2).sum()) == pytest.approx(float(counts_l2(neighbours, **people)))
+    assert moves(look, moved, neighbours, most) == pytest.approx((1, 1))
 
 
 def test_the_noise_is_that_of_the_promise():
-    look = Look(name="scales", schema=SCHEMA)
+    look = Scales(schema=SCHEMA)
     assert look.noise(EPSILON) == 20  # 2·3 counts move, over 0.3
     rho = pc.ZCDP(rho="0.02", neighbours="add-remove")
     assert float(look.noise(rho)) == pytest.approx(math.sqrt(3) / math.sqrt(0.04))
@@ -153,14 +178,37 @@ def test_the_noise_is_that_of_the_promise():
 def test_answers_are_counts_plus_noise_of_the_stated_spread(loss):
     """2,000 cells of noise: the variance within 25 % (7 standard errors for Laplace; false alarm below 1e-11)."""
     schema = pc.Schema.from_dict({"columns": {f"c{i}": {"lower": 0, "upper": 1} for i in range(125)}})
-    look = Look(name="scales", schema=schema)
+    look = Scales(schema=schema)
     data = np.full((7, 125), 0.99)
-    answer, rows = look.ask(data, loss=loss, randomness=rehearsal(1), engine=Local())
+    (answer,), rows = ask([(look, loss)], data, randomness=rehearsal(1), engine=Local())
     assert rows == 7
     noise = np.array(answer.answers, dtype=float).reshape(125, 16)
     noise[:, 15] -= 7
     assert noise.var() == pytest.approx(look.std(loss) ** 2, rel=0.25)
     assert abs(noise.mean()) < 6 * look.std(loss) / math.sqrt(2000)
+
+
+@pytest.mark.parametrize(
+    "loss", [EPSILON, pc.ZCDP(rho="0.02", neighbours="replace-one")], ids=["pure", "zcdp"]
+)
+def test_sums_have_noise_of_the_stated_spread(loss):
+    """300 draws of 3 sums, fixed streams: the variance within 25 %, about 4 standard errors of pure noise."""
+    look = looks()[4]
+    drawn = np.array([look.draw(loss, rehearsal(seed)) for seed in range(300)], dtype=float)
+    assert (drawn**2).mean() == pytest.approx(look.std(loss) ** 2, rel=0.25)
+    assert look.noise(loss) >= 2 * look.one * (1 / loss.epsilon if loss is EPSILON else 5 * Fraction(17, 10))
+
+
+def test_several_questions_are_one_reading():
+    """The answers to two questions at once are those to one after the other, for the same noise."""
+    data = pa.table({"age": [1.0, 50.0], "sex": ["F", "M"], "income": [1.0, None], "height": [1.5, None]})
+    stream = rehearsal(3)
+    apart = [ask([(look, EPSILON)], data, randomness=stream, engine=Local())[0][0] for look in looks()[2:5:2]]
+    together, rows = ask(
+        [(look, EPSILON) for look in looks()[2:5:2]], data, randomness=rehearsal(3), engine=Local()
+    )
+    assert list(together) == apart
+    assert rows == 2
 
 
 def test_counts_do_not_depend_on_who_counts(tmp_path):
@@ -172,32 +220,35 @@ def test_counts_do_not_depend_on_who_counts(tmp_path):
     parquet.write_table(
         pa.table({"a": rows[:, 0], "b": rows[:, 1]}), tmp_path / "t.parquet", row_group_size=700
     )
-    look = Look(name="scales", schema=schema)
+    look = Scales(schema=schema)
+    also = Means(schema=schema, fills=(0.5, 0.5))
+    priced = [(look, EPSILON), (also, EPSILON)]
     found = {
-        look.ask(data, loss=EPSILON, randomness=rehearsal(5), engine=Local(workers=2))[0].answers
+        ask(priced, data, randomness=rehearsal(5), engine=Local(workers=2))[0]
         for data in (rows, rows[::-1], str(tmp_path / "t.csv"), str(tmp_path / "t.parquet"))
     }
     assert len(found) == 1
 
 
 def test_noise_is_sealed_and_gone_after_its_use():
-    noise = _Noise.draw(looks()[0], EPSILON, rehearsal(1))
+    noise = _Noise([looks()[0].draw(EPSILON, rehearsal(1))])
     for look_at in (repr, str, copy.copy, pickle.dumps, np.asarray):
         with pytest.raises(TypeError):
             look_at(noise)
-    noise.added_to([0] * looks()[0].cells)
+    noise.added_to([[0] * looks()[0].cells])
     assert noise.integers == []
 
 
-def test_a_worker_that_sends_what_no_rows_have_is_refused(monkeypatch):
+@pytest.mark.parametrize(("which", "sent"), [(0, [9] * 48), (0, [1, -1] * 24), (4, [2**40] * 3)])
+def test_a_worker_that_sends_what_no_rows_have_is_refused(which, sent, monkeypatch):
     monkeypatch.setattr(
-        "privcov.frame.counting.count_fragment",
-        lambda fragment, look, report=None: (1, b"[" + b"9," * 47 + b"9]"),
+        "privcov.frame.counting.sum_fragment",
+        lambda fragment, looks, report=None: (1, json.dumps([sent]).encode()),
     )
     with pytest.raises(pc.errors.InternalError):
-        looks()[0].ask(
+        ask(
+            [(looks()[which], EPSILON)],
             pa.table({"age": [1.0], "sex": ["F"], "income": [1.0], "height": [1.5]}),
-            loss=EPSILON,
             randomness=rehearsal(1),
             engine=Local(),
         )

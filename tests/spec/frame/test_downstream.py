@@ -135,7 +135,8 @@ def test_a_framed_release_says_where_its_budget_went(release):
     lines = told(release)
     names = [one.name for one in release.certificate.rounds]
     assert len(lines) == len(names) + 2
-    assert all(f"Round {place}: a histogram of" in line for place, line in enumerate(lines[:-2], 1))
+    assert all(f"Round {place}: a histogram of" in line for place, line in enumerate(lines[:-3], 1))
+    assert f"Round {len(names)}: the sum of each of" in lines[-3]
     parts = shares(release.certificate)
     assert f"{100 * parts['matrix']:.0f} % of the budget went into the matrix" in budget(release.certificate)
     assert "shortened rows, so it is not unbiased" in lines[-1]

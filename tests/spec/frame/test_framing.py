@@ -17,7 +17,7 @@ from privcov.frame.framing import DETAILS, Framing
 from privcov.frame.spending import Purse, as_rho
 from privcov.mechanisms import MECHANISMS
 from privcov.noise.randomness import rehearsal
-from privcov.releases.certificate import Round
+from privcov.releases.certificate import Interval, Round
 from privcov.verification.consistency import disagreements
 
 PURE = pc.PureDP(epsilon=1, neighbours="replace-one")
@@ -111,15 +111,15 @@ def test_what_is_not_asked_goes_to_the_matrix():
 def test_everything_is_paid_at_once_before_anything_is_drawn_or_read(tmp_path, monkeypatch):
     ledger = pc.Ledger.init(tmp_path / "l", pc.ApproxDP(epsilon=1, delta="1e-6", neighbours="replace-one"))
     seen = []
-    real = counting._Noise.draw.__func__
+    real = counting.Look.draw
 
-    def noted(cls, look, loss, randomness):
+    def noted(look, loss, randomness):
         seen.append((look.name, left(ledger)))
-        return real(cls, look, loss, randomness)
+        return real(look, loss, randomness)
 
-    monkeypatch.setattr(counting._Noise, "draw", classmethod(noted))
+    monkeypatch.setattr(counting.Look, "draw", noted)
     pc.release(ROWS[:3000], schema=SCHEMA, loss=APPROXIMATE, frame="scales", ledger=ledger)
-    assert [name for name, _ in seen][-1] == "radius"
+    assert [name for name, _ in seen][-2:] == ["radius", "means"]
     assert {left for _, left in seen} == {0}
     seen.clear()
     with pytest.raises(BudgetError):
@@ -207,7 +207,7 @@ def test_a_forged_frame_is_found(kind):
     release = framed(ROWS[:8000], loss=LOSSES[kind])
     assert disagreements(release) == ()
     rounds = release.certificate.rounds
-    first, last = rounds[0], rounds[-2]
+    first, last, (*_, radius, means) = rounds[0], rounds[-3], rounds
     cheaper = type(first.loss)(**{w: a / 2 for w, a in first.loss.amounts.items()}, neighbours="replace-one")
     other = list(last.answers)
     other[3] += 10_000
@@ -216,10 +216,19 @@ def test_a_forged_frame_is_found(kind):
     found = {
         "a cheaper round": forged(release, rounds=(replace(first, loss=cheaper), *rounds[1:])),
         "another answer": forged(
-            release, rounds=(*rounds[:-2], replace(last, answers=tuple(other)), rounds[-1])
+            release, rounds=(*rounds[:-3], replace(last, answers=tuple(other)), radius, means)
         ),
-        "no radius": forged(release, rounds=rounds[:-1]),
-        "a round too many": forged(release, rounds=(*rounds, rounds[-1])),
+        "no radius": forged(release, rounds=(*rounds[:-2], means)),
+        "no means": forged(release, rounds=rounds[:-1]),
+        "a round too many": forged(release, rounds=(*rounds, radius)),
+        "other bounds of sums": forged(
+            release,
+            rounds=(
+                *rounds[:-1],
+                replace(means, intervals=(Interval(-1e6, 1e6, 0.0, 0.0), *means.intervals[1:])),
+            ),
+        ),
+        "another unit of sums": forged(release, rounds=(*rounds[:-1], replace(means, unit=1))),
         "an unknown round": forged(
             release, rounds=(Round(name="shape", loss=first.loss, std=1.0, answers=(1,)), *rounds)
         ),
@@ -284,7 +293,7 @@ def test_the_check_says_what_release_will_do(tmp_path):
     ledger = pc.Ledger.init(tmp_path / "l", APPROXIMATE)
     prospect = pc.check(ROWS, schema=SCHEMA, loss=APPROXIMATE, frame="scales", ledger=ledger)
     assert prospect.price == {"epsilon": 1, "delta": Fraction(1, 10**6)}
-    assert set(prospect.frame) == {"scales", "radius"}
+    assert set(prospect.frame) == {"scales", "radius", "means"}
     assert 0 < sum(prospect.frame.values()) < Fraction(1, 2)
     assert pc.check(ROWS, schema=SCHEMA, loss=APPROXIMATE).frame == {}
     with pytest.raises(ParameterError, match="E218"):

@@ -6,7 +6,7 @@ depends on how a float was rounded. A fast float filter decides almost always; a
 Proof: docs/proofs/exact-sampling.md
 """
 
-from privcov.noise.exact.discrete import discrete_gaussian, discrete_laplace, uniform_below
+from privcov.noise.exact.discrete import discrete_cube, discrete_gaussian, discrete_laplace, uniform_below
 from privcov.noise.exact.matrices import (
     frobenius_ball,
     gaussian_ensemble,
@@ -19,6 +19,7 @@ from privcov.noise.exact.reals import LazyReals, exponentials, normals
 __all__ = [
     "uniform_below",
     "discrete_laplace",
+    "discrete_cube",
     "discrete_gaussian",
     "LazyReals",
     "normals",

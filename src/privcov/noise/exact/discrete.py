@@ -125,6 +125,41 @@ def discrete_gaussian(randomness: Randomness, *, variance: Fraction, count: int)
     return result
 
 
+def discrete_cube(randomness: Randomness, *, scale: int, dimension: int) -> list[int]:
+    """A vector of integers with P(x) proportional to exp(-max|x|/scale).
+
+    The law for sums of which each moves by at most so much, whatever the others do: the sup norm is the K-norm of a
+    cube (Hardt and Talwar, 2010). A cube of half-width r, with weight (2r + 1)^d·exp(-r/scale), and a point in it: a
+    point x is in the cubes of r ≥ max|x|, and their weights over their volumes add up to exp(-max|x|/scale), but for
+    a constant. The half-width is proposed as a sum of d + 1 geometric variables, which has weight
+    (r + 1)…(r + d)·exp(-r/scale), and kept with probability (2r + 1)^d / (2^d·(r + 1)…(r + d)) ≤ 1: a trial for each
+    factor.
+
+    >>> from privcov.noise.randomness import rehearsal
+    >>> len(discrete_cube(rehearsal(1), scale=2**40, dimension=3))
+    3
+    """
+    if not (dimension >= 1 and scale >= dimension):
+        raise ParameterError(
+            "E290", f"a cube of dimension {dimension} needs a scale of as much, got {scale}."
+        )
+    while True:
+        # Of a discrete Laplace variable that is not negative, the law is geometric.
+        half = 0
+        for _ in range(dimension + 1):
+            part = -1
+            while part < 0:
+                part = int(discrete_laplace(randomness, scale=scale, count=1)[0])
+            half += part
+        if all(_below(randomness, 2 * half + 1, 2 * (half + i)) for i in range(1, dimension + 1)):
+            return [int(value) - half for value in uniform_below(randomness, 2 * half + 1, dimension)]
+
+
+def _below(randomness: Randomness, numerator: int, denominator: int) -> bool:
+    """A trial with this probability, exactly."""
+    return int(uniform_below(randomness, denominator, 1)[0]) < numerator
+
+
 def _empty(scale: int, count: int) -> Integers:
     return np.zeros(count, dtype=np.int64 if scale <= _MACHINE_SCALE or count > PIECE else object)
 
