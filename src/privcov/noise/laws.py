@@ -65,6 +65,11 @@ class NoiseLaw(ABC):
         return variances
 
     @property
+    def sums_variance(self) -> float:
+        """The variance of an entry of the first row, but for the diagonal: with an intercept, of a sum."""
+        return self.offdiagonal_variance
+
+    @property
     def trace_variance(self) -> float:
         return self.dimension * self.diagonal_variance
 
@@ -289,10 +294,14 @@ class JointGaussian(Normal):
         return self.scale**2 * (self.ratio**2 + rest) * 2 / self.dimension
 
     @property
+    def sums_variance(self) -> float:
+        return (self.ratio * self.scale) ** 2
+
+    @property
     def entry_variances(self) -> Matrix:
         variances = np.full((self.dimension, self.dimension), self.scale**2 / 2)
         np.fill_diagonal(variances, self.scale**2)
-        variances[0, :] = variances[:, 0] = (self.ratio * self.scale) ** 2
+        variances[0, :] = variances[:, 0] = self.sums_variance
         variances[0, 0] = 0.0
         return variances
 

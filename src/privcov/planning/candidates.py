@@ -107,7 +107,7 @@ def choose(
     best: tuple[float, Candidate] | None = None
     for name in CONTENDERS:
         try:
-            able = candidate(name, loss=loss, grid=grid, **options)
+            able = candidate(name, loss=loss, grid=grid, **{**_focus(name, wanted), **options})
         except ParameterError:
             continue
         if as_asked and able.loss != loss:
@@ -147,10 +147,17 @@ CONTENDERS = ("symmetric-wishart", "gaussian", "joint-gaussian", "frobenius")
 """The additive mechanisms that are best somewhere; the others are dominated, see their proof pages."""
 
 
+def _focus(name: str, purpose: Purpose) -> dict[str, str]:
+    """The option by which a mechanism spares the sums, where means matter most."""
+    return {"focus": "mean"} if name == "joint-gaussian" and purpose.kind == "means" else {}
+
+
 def _size(law: NoiseLaw, purpose: Purpose) -> float:
-    """What a purpose wants small: the whole error, the error on a product, or the largest eigenvalue of noise."""
+    """What a purpose wants small: the whole error, the error on a sum, on a product, or the largest eigenvalue."""
     if purpose.kind == "covariance":
         return law.rms_frobenius
+    if purpose.kind == "means":
+        return math.sqrt(law.sums_variance)
     return math.sqrt(law.offdiagonal_variance)
 
 

@@ -151,7 +151,9 @@ def _framed(
     """The mechanism, chosen for the squared norm that rows have in a frame, and the frame; None as declared."""
     if word == "declared":
         return None
-    decided = asked(grid=framed_grid(schema), as_asked=True)
+    # Means have a round of their own: the matrix is for the rest.
+    matrix = "covariance" if purpose.kind == "means" else str(purpose)
+    decided = asked(grid=framed_grid(schema), as_asked=True, purpose=matrix)
     public = decided.loss.neighbours.count_is_public(schema.max_rows_per_person)
     rows = table.count() if public else None
     framing = Framing.before(

@@ -205,7 +205,8 @@ class Release(Shown):
         """Return the mean of every column but the intercept.
 
         In a private frame the means of shortened rows are combined with those of the round "means", which keeps the
-        tails of columns.
+        tails of columns. Where a mechanism has less noise on sums than on products, means are not repaired, but
+        clipped to the bounds.
 
         Parameters
         ----------
@@ -236,7 +237,7 @@ class Release(Shown):
         """
         if not self.schema.intercept:
             raise _needs_intercept("the mean")
-        if repair != "auto" or not self._asked_means:
+        if repair != "auto" or not (self._asked_means or self._sums_are_spared):
             return self.second_moment(scaled=scaled, repair=repair)[0, 1:] / self.count(repair=repair)
         values = self._means.values
         units, middles = self._scales
@@ -246,12 +247,24 @@ class Release(Shown):
     def _asked_means(self) -> list[Round]:
         return [one for one in self.certificate.rounds if one.name == "means"]
 
+    @property
+    def _sums_are_spared(self) -> bool:
+        """Whether sums have less noise than products: then repair, which knows one size of noise, makes them worse."""
+        law = self.certificate.law
+        return law is not None and law.sums_variance < law.offdiagonal_variance
+
     @cached_property
     def _means(self) -> Means:
         """Means with their errors, in original units; for a mechanism whose noise has a law."""
         assert self.certificate.law is not None
         count, (units, middles) = self.count(), self._scales
-        values = middles[1:] + units[1:] * (self.second_moment(scaled=True)[0, 1:] / count)
+        sums = self.second_moment(scaled=True, raw=self._sums_are_spared)[0, 1:]
+        values = middles[1:] + units[1:] * (sums / count)
+        if self._sums_are_spared:
+            lower, upper = np.array(
+                [(feature.lower, feature.upper) for feature in self.schema.features[1:]]
+            ).T
+            values = np.clip(values, lower, upper)
         found = Means.of_matrix(values, schema=self.schema, law=self.certificate.law, count=count)
         for one in self._asked_means:
             found = found.with_round(one, schema=self.schema, count=count)
