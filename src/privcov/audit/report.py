@@ -215,7 +215,7 @@ def check_can_draw(path: str, *, force: bool = False) -> None:
 def draw(report: AuditReport, path: str, *, force: bool = False) -> None:
     """Write the figure of a report that has curves."""
     if not report.curves:
-        raise ParameterError("E285", "there is nothing to draw: the second level was not run.")
+        raise ParameterError("E285", "there is nothing to draw: level 2 was not run.", "Add level 2.")
     plt = figures.pyplot(path, force=force)
     figure, (left, right) = plt.subplots(1, 2, figsize=(10.5, 5.2), layout="constrained")
     _trade_off(left, report.curves, report.claims)

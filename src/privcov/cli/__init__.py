@@ -84,7 +84,9 @@ def _added(name: str) -> click.Command | None:
         return command
     if name in LABORATORY:
         raise ParameterError(
-            "E217", f"privcov {name} belongs to the laboratory.", "Install it: pip install privcov-lab."
+            "E217",
+            f"privcov {name} is a command of the package privcov-lab.",
+            "Install it: pip install privcov-lab.",
         )
     return None
 

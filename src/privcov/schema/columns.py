@@ -204,7 +204,7 @@ class Categorical(_Declared):
             )
             if not fine:
                 raise InputError(
-                    "E121", f"column {self.name}: a level is a short printable text or a number."
+                    "E121", f"column {self.name}: a level must be a short printable text or a number."
                 )
 
         self._check_missing()
@@ -338,7 +338,7 @@ def missing_codes(given: object, where: str) -> tuple[Code, ...]:
         if not fine:
             raise InputError(
                 "E141",
-                f"{where}: a missing value is a short printable text or a finite number, got {ascii(code)[:80]}.",
+                f"{where}: a missing value must be a short printable text or a finite number, got {ascii(code)[:80]}.",
                 "White space around a cell is ignored.",
             )
     return tuple(given)

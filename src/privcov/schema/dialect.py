@@ -75,7 +75,7 @@ class Dialect:
         """The dialect that a ``[file]`` table says."""
         known = [field.name for field in fields(cls)]
         if not isinstance(given, dict) or not all(isinstance(value, str) for value in given.values()):
-            raise InputError("E140", "[file] is a table of texts.", f"Known: {', '.join(known)}.")
+            raise InputError("E140", "[file] must hold texts only.", f"Known: {', '.join(known)}.")
         for word in given:
             if word not in known:
                 raise InputError(

@@ -173,7 +173,7 @@ class Schema:
             if isinstance(text, str) and number(text) != number(text, self.file):
                 raise InputError(
                     "E143",
-                    f"column {column.name}: {text!r} is not the same number with the marks that [file] declares.",
+                    f"column {column.name}: {text!r} is another number with the decimal and thousands marks of [file].",
                     "Write it as a number, without quotes and with a decimal point.",
                 )
 
@@ -333,7 +333,7 @@ class Schema:
         1
         """
         if not isinstance(given, Mapping):
-            raise InputError("E122", f"a schema is a mapping, got {type(given).__name__}.")
+            raise InputError("E122", f"a schema must be a mapping, got {type(given).__name__}.")
         own = {
             "intercept",
             "row_norm_bound",

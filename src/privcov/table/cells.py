@@ -67,7 +67,7 @@ def check_type(column: Column, kind: pa.DataType, where: str) -> None:
         raise InputError(
             "E110",
             f"{where}: column {column.name} has the type {kind}, which does not match its levels.",
-            "Write the levels in the schema as such cells are, or store texts.",
+            "Write the levels in the schema with this type, or store the cells as text.",
         )
 
 
