@@ -34,9 +34,8 @@ from privcov.schema.columns import (
     Level,
     Numeric,
     missing_codes,
-    number,
 )
-from privcov.schema.dialect import RFC_4180, Dialect
+from privcov.schema.dialect import RFC_4180, Dialect, number
 from privcov.schema.names import INTERCEPT, toml_key, toml_text
 from privcov.text import files
 from privcov.text.grammar import brief
