@@ -13,7 +13,7 @@ from privcov import ApproxDP, PureDP, Schema, plan
 from privcov.errors import ParameterError
 from privcov.mechanisms import MECHANISMS
 from privcov.planning.candidates import candidate
-from privcov.planning.figure import curves
+from privcov.planning.display import curves
 from privcov.planning.forecast import forecast
 from privcov.privacy import Loss
 from privcov.report import figures

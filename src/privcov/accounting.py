@@ -194,7 +194,7 @@ def compose(losses: Iterable[Loss]) -> Loss:
     """
     given = list(losses)
     if not given:
-        raise ParameterError("E204", "there is nothing to compose.")
+        raise ParameterError("E204", "compose needs at least one loss.")
     kinds = {loss.kind for loss in given}
     if kinds == {"pure", "zcdp"}:
         given = [pure_to_zcdp(loss) if isinstance(loss, PureDP) else loss for loss in given]

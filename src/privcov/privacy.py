@@ -227,7 +227,7 @@ class _Loss:
             raise ParameterError(
                 "E207",
                 f"a {self.neighbours} loss cannot be combined with a {other.neighbours} loss.",
-                "Under replace-one an add-remove loss counts twice; the reverse has no such rule.",
+                "An add-remove loss counts twice under replace-one. There is no rule for the other direction.",
             )
         return other
 
@@ -241,7 +241,7 @@ class _Loss:
     def __mul__(self, times: int) -> Self:
         if isinstance(times, bool) or not isinstance(times, int) or times < 1:
             raise ParameterError(
-                "E204", f"a loss can be multiplied by a whole number from 1 only, got {times}."
+                "E204", f"a loss can only be multiplied by a whole number from 1, got {times}."
             )
         return self._with({name: times * mine for name, mine in self.amounts.items()})
 

@@ -20,7 +20,7 @@ from privcov.audit.readers import bounded_rows
 from privcov.cli import main
 from privcov.errors import InputError
 from privcov.schema import Schema
-from privcov.steward.inspecting import PRIVATE, convert, inspect
+from privcov.steward import PRIVATE, convert, inspect
 
 SCHEMA = """
 ignore_extra = true

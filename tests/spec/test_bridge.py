@@ -19,7 +19,7 @@ OPENS = {
     "frame/radii.py",  # called within the sequence, by choices that are paid for
     "frame/counting.py",  # called within the sequence, by rounds that are paid for
     "unbounded/rows.py",  # called within the sequence by estimates
-    "steward/inspecting.py",  # for the eyes of the data's keeper
+    "steward.py",  # for the eyes of the data's keeper
     "audit/readers.py",  # copies of its own making
     "table/__init__.py",
 }

@@ -277,17 +277,28 @@ def fitted(one: Fit, threshold: float) -> Finding:
     )
 
 
-def on_grid(setting: Setting, between: bool) -> Finding:
-    """Anything between the points of the grid carries the rounding of whatever made it."""
+def told_apart(
+    setting: Setting, what: str, *, found: str, allowed: str, failed: bool, detail: str
+) -> Finding:
+    """A finding of the second level, about the neighbouring tables of one setting."""
     return Finding(
         level="L2 tell apart",
         setting=setting.label,
-        what="support: every value is on the grid",
-        found="no" if between else "all",
-        allowed="all",
-        failed=between,
-        detail="released numbers lie between the points of the grid" if between else "",
+        what=what,
+        found=found,
+        allowed=allowed,
+        failed=failed,
+        detail=detail,
     )
+
+
+def on_grid(setting: Setting, between: bool) -> Finding:
+    """Anything between the points of the grid carries the rounding of whatever made it."""
+    found, detail = "all", ""
+    if between:
+        found, detail = "no", "released numbers lie between the points of the grid"
+    what = "support: every value is on the grid"
+    return told_apart(setting, what, found=found, allowed="all", failed=between, detail=detail)
 
 
 def excess(bound: Bound) -> float:
@@ -295,28 +306,21 @@ def excess(bound: Bound) -> float:
 
 
 def bounded(setting: Setting, bound: Bound) -> Finding:
-    seen = f"{bound.often:,} against {bound.rarely:,} of {bound.trials:,}"
-    return Finding(
-        level="L2 tell apart",
-        setting=setting.label,
-        what=f"{bound.claim.label}, {bound.pair}",
-        found=f"≥ {bound.least:.3g}",
-        allowed=f"{bound.claim.allowed:.3g}",
-        failed=bound.refutes,
-        detail=f"{bound.event} happened {seen} times",
+    what, found, allowed = (
+        f"{bound.claim.label}, {bound.pair}",
+        f"≥ {bound.least:.3g}",
+        f"{bound.claim.allowed:.3g}",
     )
+    seen = f"{bound.often:,} against {bound.rarely:,} of {bound.trials:,}"
+    detail = f"{bound.event} happened {seen} times"
+    return told_apart(setting, what, found=found, allowed=allowed, failed=bound.refutes, detail=detail)
 
 
 def supported(setting: Setting, bound: Bound) -> Finding:
-    return Finding(
-        level="L2 tell apart",
-        setting=setting.label,
-        what="support: an event seen on one table only",
-        found=f"{bound.often} : {bound.rarely}",
-        allowed=f"{bound.claim.label} {bound.claim.allowed:.3g}",
-        failed=bound.refutes,
-        detail=f"{bound.event}, {bound.pair}: {bound.claim.label} at least {bound.least:.3g}",
-    )
+    found, allowed = f"{bound.often} : {bound.rarely}", f"{bound.claim.label} {bound.claim.allowed:.3g}"
+    detail = f"{bound.event}, {bound.pair}: {bound.claim.label} at least {bound.least:.3g}"
+    what = "support: an event seen on one table only"
+    return told_apart(setting, what, found=found, allowed=allowed, failed=bound.refutes, detail=detail)
 
 
 def repeated(seen: Repeats) -> Finding:

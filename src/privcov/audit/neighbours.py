@@ -171,5 +171,7 @@ def pair_of(rows: Any, other: Any, *, grid: Grid, name: str = "given") -> Pair:
     for table in (first, second):
         squares = (table.astype(np.int64).astype(object) ** 2).sum(axis=1)
         if (np.trunc(table) != table).any() or any(s > grid.squared_norm_bound for s in squares.tolist()):
-            raise ParameterError("E209", "rows of a pair are whole numbers within the grid's norm bound.")
+            raise ParameterError(
+                "E209", "the rows of a pair must be whole numbers within the norm bound of the grid."
+            )
     return Pair(name=name, grid=grid, first=first, second=second)

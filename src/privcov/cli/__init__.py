@@ -1,4 +1,4 @@
-"""The command line: one small file per command; each parses, calls one function, prints.
+"""The command line: one small file per command or pair of them; each parses, calls one function, prints.
 
 Results go to stdout, notes and progress to stderr. Exit codes: 0 done, 2 bad usage or input, 3 budget
 refused, 4 verification or audit failed, 70 internal error.
@@ -18,21 +18,24 @@ from privcov.errors import ParameterError, PrivcovError
 from privcov.publish.ending import last, settle
 from privcov.version import __version__
 
-# Where each command lives; imported when it is called, so that --help stays fast.
+# Where each command lives, by its own name or as "command"; imported when it is called, so that --help stays fast.
 COMMANDS = {
     "demo": ("privcov.cli.demo", "Release an invented table and show what came out."),
     "schema": ("privcov.cli.schema", "Draft and check the public facts about a table."),
     "plan": ("privcov.cli.plan", "See the accuracy before you spend, or the budget that an accuracy needs."),
     "check": ("privcov.cli.check", "See whether a release would be accepted, and its price, without paying."),
     "inspect": (
-        "privcov.cli.inspect",
+        "privcov.cli.inspect:inspect",
         "Count the cells that a release could not read. Sensitive: for you only.",
     ),
-    "convert": ("privcov.cli.convert", "Turn a CSV file whose cells hold line breaks into Parquet."),
+    "convert": ("privcov.cli.inspect:convert", "Turn a CSV file whose cells hold line breaks into Parquet."),
     "release": ("privcov.cli.release", "Release a private second-moment matrix of a table."),
     "estimate": ("privcov.cli.estimate", "Estimate a private covariance of data without bounds."),
-    "keygen": ("privcov.cli.keygen", "Make a key pair to sign releases with."),
-    "verify": ("privcov.cli.verify", "Check a file: its signature, and that its certificate is consistent."),
+    "keygen": ("privcov.cli.signing:keygen", "Make a key pair to sign releases with."),
+    "verify": (
+        "privcov.cli.signing:verify",
+        "Check a file: its signature, and that its certificate is consistent.",
+    ),
     "ledger": ("privcov.cli.ledger", "Keep a budget that cannot be overspent."),
     "show": ("privcov.cli.show", "Show a release: its matrix, its noise and its promise."),
     "ols": ("privcov.cli.ols", "Fit a regression from a release, with honest standard errors."),
@@ -43,8 +46,8 @@ COMMANDS = {
         "Write an HTML page about a release: promise, matrix, models, citation.",
     ),
     "serve": ("privcov.cli.serve", "Open the workbench: a local web page to plan, release and read."),
-    "mechanisms": ("privcov.cli.mechanisms", "List every mechanism, its guarantee and its proof."),
-    "proof": ("privcov.cli.proof", "Print the proof page that a certificate names."),
+    "mechanisms": ("privcov.cli.mechanisms:mechanisms", "List every mechanism, its guarantee and its proof."),
+    "proof": ("privcov.cli.mechanisms:proof", "Print the proof page that a certificate names."),
     "audit": ("privcov.cli.audit", "Try to refute what a mechanism promises."),
 }
 LABORATORY = {
@@ -60,7 +63,8 @@ class _Commands(click.Group):
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name in COMMANDS:
-            command: click.Command = import_module(COMMANDS[cmd_name][0]).command
+            module, _, name = COMMANDS[cmd_name][0].partition(":")
+            command: click.Command = getattr(import_module(module), name or "command")
             return command
         return _added(cmd_name)
 
@@ -80,7 +84,9 @@ def _added(name: str) -> click.Command | None:
         return command
     if name in LABORATORY:
         raise ParameterError(
-            "E217", f"privcov {name} belongs to the laboratory.", "Install it: pip install privcov-lab."
+            "E217",
+            f"privcov {name} is a command of the package privcov-lab.",
+            "Install it: pip install privcov-lab.",
         )
     return None
 

@@ -106,7 +106,7 @@ def command(
     if every and (options or as_published or plot_path):
         raise click.UsageError("--option, --as-published and --plot belong to one mechanism.")
     if plot_path is not None:
-        from privcov.audit.plot import check_can_draw
+        from privcov.audit.report import check_can_draw
 
         check_can_draw(plot_path, force=force)
     if every and not any(loss_words.get(word) for word in ("epsilon", "delta", "rho")):
@@ -138,7 +138,7 @@ def command(
         say(reports[0].render())
         note(f"CPU time: {reports[0].cpu_seconds:.0f} s.")
     if plot_path is not None:
-        from privcov.audit.plot import draw
+        from privcov.audit.report import draw
 
         draw(reports[0], plot_path, force=force)
         note(f"wrote {plot_path}")

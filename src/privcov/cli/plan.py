@@ -83,7 +83,7 @@ def command(
 
     Example: privcov plan --schema people.toml --rows 4000 --epsilon 1
     """
-    from privcov.planning.figure import draw
+    from privcov.planning.display import draw
     from privcov.planning.plan import plan
     from privcov.planning.splitting import split
     from privcov.planning.words import split_text

@@ -350,7 +350,9 @@ class Ledger:
         with self._lock, self._store.session(exclusive=True) as session:
             history, secret = self._read(session)
             if receipt.number not in history.burned:
-                raise BudgetError("E303", f"entry {receipt.number} is not a payment without a release yet.")
+                raise BudgetError(
+                    "E303", f"entry {receipt.number} is not a payment that waits for its release."
+                )
             facts = {"entry": receipt.number, "release": digest, "fingerprint": fingerprint}
             self._append(session, history, secret, [entry_text("done", facts)])
 

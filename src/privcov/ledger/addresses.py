@@ -65,8 +65,8 @@ def not_understood() -> BudgetError:
     return BudgetError(
         "E312",
         "this is not the address of a ledger. It may hold a password, so it is not repeated here.",
-        "Give a file, or postgresql://HOST/DATABASE with every mark in a name or a password written as %XX; "
-        "a file with = or @ in its name: ./NAME.",
+        "Give a file name, or postgresql://HOST/DATABASE with special characters written as %XX. "
+        "Write a file name that has = or @ in it as ./NAME.",
     )
 
 

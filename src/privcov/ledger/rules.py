@@ -61,8 +61,8 @@ class Account:
         if not isinstance(budget, ApproxDP):
             raise ParameterError(
                 "E204",
-                "only a budget of epsilon and delta can be concentrated.",
-                "A budget of rho already is.",
+                "only a budget of epsilon and delta can be turned into one of rho.",
+                "Leave --concentrated out.",
             )
         return account.turned()
 
@@ -107,7 +107,7 @@ class Account:
         if crossing and self.neighbours is Neighbours.ADD_REMOVE:
             raise BudgetError(
                 "E304",
-                "this ledger counts add-remove losses, and a replace-one loss gives no bound on those.",
+                "this ledger counts add-remove losses; a replace-one loss cannot be converted to one.",
                 "Release with --neighbours add-remove.",
             )
         if self.rule == "zcdp":
@@ -120,7 +120,7 @@ class Account:
         asked = "an (epsilon, delta) loss" if isinstance(loss, ApproxDP) else "a zCDP loss"
         raise BudgetError(
             "E304",
-            f"this ledger counts pure epsilon only, and {asked} cannot be expressed as one.",
+            f"this ledger counts pure epsilon only; {asked} cannot be converted to it.",
             "Release with --epsilon alone, or open a ledger with a delta or a rho.",
         )
 
@@ -138,7 +138,7 @@ class Account:
         if not self.total["delta"]:
             raise BudgetError(
                 "E304",
-                f"this ledger counts rho only, and the cost of {request.mechanism} is known as (epsilon, delta) only.",
+                f"this ledger counts rho only; the cost of {request.mechanism} is known only as (epsilon, delta).",
                 "Ask for a rho, or release with the gaussian mechanism, whose rho is known.",
             )
         loss = _under_replace_one(request.loss) if crossing else request.loss
@@ -210,7 +210,7 @@ def _under_replace_one(loss: Loss) -> Loss:
     except ParameterError:
         raise BudgetError(
             "E304",
-            "this ledger counts replace-one losses, and this add-remove loss gives no bound on those.",
+            "this ledger counts replace-one losses; this add-remove loss cannot be converted to one.",
             "Release with --neighbours replace-one.",
         ) from None
 

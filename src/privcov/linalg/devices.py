@@ -63,7 +63,7 @@ class Device:
             tell(f"PyTorch finds no GPU: using cpu instead of {word}, with the same result.")
             return cls(name="cpu")
         if int(word.partition(":")[2] or 0) >= count:
-            raise ParameterError("E215", f"there is no GPU {word}: the number of GPUs is {count}.")
+            raise ParameterError("E215", f"there is no GPU {word}; this machine has {count}.")
         return made
 
     @property

@@ -69,6 +69,6 @@ def find(mechanism: str | Mechanism, *, loss: Loss, as_published: bool = False, 
         published = kind.as_published if as_published else {}
         mechanism = kind.from_words({**published, **options})
     elif options or as_published:
-        raise ParameterError("E209", "options of a mechanism need the mechanism's name, not auto.")
+        raise ParameterError("E209", "options need a mechanism given by its name.")
     mechanism.check(loss)
     return mechanism

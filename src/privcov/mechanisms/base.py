@@ -202,7 +202,7 @@ class Mechanism(ABC):
         """The root mean square Frobenius error of the raw matrix, in scaled units, by a formula.
 
         For a table whose Gram matrix has these eigenvalues (scaled units, any order), which are public: a guess
-        or a bound. None where no formula is good to 10 %; ``simulation.simulated_error`` then simulates it.
+        or a bound. None where no formula is good to 10 %; ``predicted.simulated_differences`` then simulates it.
         """
         return None
 

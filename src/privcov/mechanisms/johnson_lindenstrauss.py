@@ -209,7 +209,7 @@ def sketch_ratio(*, sketch_rows: int, epsilon: Fraction, delta: Fraction, replac
         low /= 2
     else:
         raise ParameterError(
-            "E203", "no ridge is proven to give this epsilon and delta.", "Give a larger delta."
+            "E203", "no size of the ridge is proven to give this epsilon and delta.", "Give a larger delta."
         )
     high = 2 * low
     while certified(high):

@@ -100,34 +100,6 @@ def _descending(spectrum: Sequence[float]) -> Floats:
     return np.sort(np.array(spectrum, dtype=np.float64))[::-1]
 
 
-def simulated_error(
-    mechanism: Mechanism,
-    *,
-    loss: Loss,
-    grid: Grid,
-    spectrum: Sequence[float],
-    rows: int,
-    runs: int,
-    seed: int,
-) -> Floats:
-    """Frobenius errors, in scaled units, of ``runs`` answers about a public matrix of these eigenvalues.
-
-    Runs the mechanism itself, in idealized arithmetic and on a repeatable stream. No data is involved.
-    ``rows`` is the number of rows that mechanisms take for public under replace-one.
-
-    >>> from privcov.mechanisms.separate import Separate
-    >>> from privcov.privacy import ZCDP
-    >>> grid = Grid(dimension=2, exponent=20, squared_norm_bound=2**40)
-    >>> loss = ZCDP(rho=1, neighbours="replace-one")
-    >>> simulated_error(Separate(), loss=loss, grid=grid, spectrum=[90, 9], rows=99, runs=3, seed=1).shape
-    (3,)
-    """
-    differences = simulated_differences(
-        mechanism, loss=loss, grid=grid, spectrum=spectrum, rows=rows, runs=runs, seed=seed
-    )
-    return np.asarray(np.sqrt((differences**2).sum(axis=(1, 2))))
-
-
 def simulated_differences(
     mechanism: Mechanism,
     *,
@@ -138,7 +110,18 @@ def simulated_differences(
     runs: int,
     seed: int,
 ) -> Floats:
-    """The error matrices themselves, one for each run: answer less truth, in scaled units."""
+    """The error matrices of ``runs`` answers about a public matrix of these eigenvalues: answer less truth, scaled.
+
+    Runs the mechanism itself, in idealized arithmetic and on a repeatable stream. No data is involved.
+    ``rows`` is the number of rows that mechanisms take for public under replace-one.
+
+    >>> from privcov.mechanisms.separate import Separate
+    >>> from privcov.privacy import ZCDP
+    >>> grid = Grid(dimension=2, exponent=20, squared_norm_bound=2**40)
+    >>> loss = ZCDP(rho=1, neighbours="replace-one")
+    >>> simulated_differences(Separate(), loss=loss, grid=grid, spectrum=[90, 9], rows=99, runs=3, seed=1).shape
+    (3, 2, 2)
+    """
     d = grid.dimension
     values = np.array(spectrum, dtype=np.float64)
     if values.shape != (d,) or not (np.isfinite(values) & (values >= 0)).all():

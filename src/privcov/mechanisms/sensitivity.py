@@ -139,7 +139,7 @@ class Sensitivity:
         """
         if not self.neighbours.count_is_public(self.rows_per_person):
             raise ParameterError(
-                "E207", "the count is public under replace-one with one row per person only."
+                "E207", "the number of rows is public only under replace-one with one row per person."
             )
         rest, alpha = self.squared_norm - intercept**2, sum_weight * intercept**2
         below = 2 * alpha * rest + 2 * rest**2 + alpha**2 / 2

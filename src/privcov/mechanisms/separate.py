@@ -101,8 +101,8 @@ class Separate(DataDrivenMechanism):
 def _needs_public_count() -> Never:
     raise ParameterError(
         "E207",
-        "separate as published clips to the number of rows, public under replace-one with one row per person only.",
-        "Use replace-one and max_rows_per_person = 1, or leave the published constants.",
+        "separate as published uses the number of rows, public only under replace-one with one row per person.",
+        "Use replace-one and max_rows_per_person = 1, or leave --as-published out.",
     )
 
 

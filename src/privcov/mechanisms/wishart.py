@@ -101,7 +101,9 @@ class Wishart(AdditiveMechanism):
         d, (epsilon, delta) = grid.dimension, _parameters(loss)
         if self.constants == "published":
             if self.degrees is not None:
-                raise ParameterError("E209", "the published constants choose the degrees themselves.")
+                raise ParameterError(
+                    "E209", "the published constants fix the degrees of freedom.", "Leave degrees out."
+                )
             degrees = d + math.floor(min(1e15, 28 * math.log(4 / delta) / max(epsilon**2, 1e-300)))
         else:
             degrees = d - 1 + FREEDOM if self.degrees is None else self.degrees
@@ -112,7 +114,7 @@ class Wishart(AdditiveMechanism):
         if d * degrees > MOST_ENTRIES:
             raise ParameterError(
                 "E209",
-                f"wishart: {degrees} degrees of {d} columns are more than {MOST_ENTRIES} random numbers.",
+                f"wishart: {degrees} degrees with {d} columns need more than {MOST_ENTRIES} random numbers.",
                 "Choose fewer degrees, or the gaussian mechanism.",
             )
         return degrees
@@ -134,7 +136,7 @@ class Wishart(AdditiveMechanism):
         if cost > delta:
             raise ParameterError(
                 "E203",
-                "the published degrees are not certified for this epsilon and delta.",
+                "the published degrees of freedom are not proven to give this epsilon and delta.",
                 "Leave --as-published out.",
             )
         return published
@@ -174,7 +176,7 @@ def largest_shift(*, epsilon: Fraction, delta: Fraction, freedom: int, neighbour
                 return shift
             guess = float(shift)
     raise ParameterError(
-        "E203", f"no Wishart noise of {freedom} degrees beyond the columns is certified for this loss.",
+        "E203", f"Wishart noise with {freedom} degrees beyond the columns is not proven to give this loss.",
         "Choose a larger delta, or the gaussian mechanism.",
     )  # fmt: skip
 

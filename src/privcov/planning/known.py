@@ -54,16 +54,7 @@ def plan_so_far(
     pending.sort(key=lambda name: not has_law(name))
     if taken not in made:
         return None, tuple(pending)
-    plan = plan_of(
-        schema,
-        rows=rows,
-        loss=loss,
-        purpose=purpose,
-        forecasts=made.values(),
-        refusals=refused,
-        choice=made[taken],
-    )
-    return plan, tuple(pending)
+    return plan_of(schema, made, taken, refused, rows=rows, loss=loss, purpose=purpose), tuple(pending)
 
 
 @lru_cache(maxsize=2_000)

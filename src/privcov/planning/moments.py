@@ -138,7 +138,8 @@ class PublicMoments:
                     covariance[i, j] = -mean[i] * mean[j]
         if np.linalg.eigvalsh(covariance).min() < -1e-9:
             raise ParameterError(
-                "E262", "these standard deviations and correlations contradict each other: no table has them."
+                "E262",
+                "these standard deviations and correlations contradict each other: no table can have them.",
             )
         return cls(schema=schema, matrix=covariance + np.outer(mean, mean), columns=frozenset(columns))
 
@@ -238,12 +239,14 @@ def _share(column: Categorical, about: Any, feature: Feature) -> float:
     _only(about, {"shares"} | ({"missing"} if column.indicator else set()), where)
     shares = about.get("shares")
     if not isinstance(shares, list) or len(shares) != len(column.levels):
-        raise ParameterError("E262", f"{where}: shares must be {len(column.levels)} numbers, one a level.")
+        raise ParameterError(
+            "E262", f"{where}: shares must be {len(column.levels)} numbers, one for each level."
+        )
     numbers = [_number(share, where) for share in shares]
     rest = max(0.0, 1 - sum(numbers))
     missing = _missing_share(column, about, otherwise=rest) if column.indicator else 0.0
     if min(numbers) < 0 or sum(numbers) + missing > 1 + 1e-9:
-        raise ParameterError("E262", f"{where}: shares must be from 0 and add up to at most 1.")
+        raise ParameterError("E262", f"{where}: shares must be at least 0 and add up to at most 1.")
     return missing if feature.level is None else numbers[column.levels.index(feature.level)]
 
 
@@ -260,7 +263,7 @@ def _correlations(schema: Schema, given: Mapping[str, Any]) -> Floats:
             raise ParameterError(
                 "E262",
                 f"{where} must name two columns of the release, as in 'age, income'.",
-                "A name that has a comma goes between backticks: '`last, first`, income'.",
+                "Put a name with a comma between backticks: '`last, first`, income'.",
             )
         number = _number(value, where)
         if not -1 <= number <= 1:

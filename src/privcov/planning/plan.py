@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 from privcov.planning.candidates import Candidate, Refusal, candidate, candidates, choose
 from privcov.planning.forecast import Forecast, Spread, Step, check_rows, forecast, steps
@@ -17,6 +17,9 @@ from privcov.planning.words import as_text, reason
 from privcov.privacy import Loss
 from privcov.schema import Schema
 from privcov.schema.grid import Grid
+
+Key = TypeVar("Key")
+"""What forecasts are kept under: candidates, or their names."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -261,36 +264,28 @@ def plan(
         one: forecast(one.mechanism, loss=one.loss, grid=grid, rows=rows, spectrum=spectrum, step=step)
         for one in able
     }
-    return plan_of(
-        schema,
-        rows=rows,
-        loss=loss,
-        purpose=wanted,
-        forecasts=made.values(),
-        refusals=refused,
-        choice=made[taken],
-    )
+    return plan_of(schema, made, taken, refused, rows=rows, loss=loss, purpose=wanted)
 
 
 def plan_of(
     schema: Schema,
+    forecasts: Mapping[Key, Forecast],
+    choice: Key,
+    refusals: Iterable[Refusal],
     *,
     rows: int,
     loss: Loss,
     purpose: str | Purpose,
-    forecasts: Iterable[Forecast],
-    refusals: Iterable[Refusal],
-    choice: Forecast,
 ) -> Plan:
-    """A plan of forecasts in any order, the choice among them: the best first, with the public range of the matrix."""
+    """A plan of forecasts and the key of the choice: the best first, with the public range of the matrix."""
     return Plan(
         schema=schema,
         rows=rows,
         loss=loss,
         purpose=Purpose.parse(purpose),
-        forecasts=tuple(sorted(forecasts, key=lambda one: one.frobenius.mean)),
+        forecasts=tuple(sorted(forecasts.values(), key=lambda one: one.frobenius.mean)),
         refusals=tuple(refusals),
-        choice=choice,
+        choice=forecasts[choice],
         signal=SignalRange.of(schema),
     )
 

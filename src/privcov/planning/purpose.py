@@ -44,14 +44,14 @@ class Purpose:
             return cls(kind="pca", rank=int(number))
         raise ParameterError(
             "E261",
-            f"a release is for covariance, means, regression, regression:FORMULA or pca:K, got {given!r}.",
+            f"purpose must be covariance, means, regression, regression:FORMULA or pca:K, got {given!r}.",
         )
 
     def check(self, dimension: int) -> None:
         """Refuse more components than there are columns."""
         if self.rank is not None and self.rank > dimension:
             raise ParameterError(
-                "E261", f"pca:{self.rank} asks for more components than the {dimension} columns have."
+                "E261", f"pca:{self.rank} asks for {self.rank} components of {dimension} columns."
             )
 
     def __str__(self) -> str:

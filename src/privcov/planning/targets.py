@@ -62,7 +62,9 @@ class Target:
         except (ValueError, TypeError):
             bound = math.nan
         if not bound > 0:
-            raise ParameterError("E263", f"a target is a number above 0, got {found['bound'].strip()}.")
+            raise ParameterError(
+                "E263", f"the value of a target must be above 0, got {found['bound'].strip()}."
+            )
         said = text.strip()
         if found["norm"]:
             return cls(text=said, bound=bound, norm=found["norm"], high=found["high"] is not None)
@@ -112,7 +114,7 @@ class Target:
         if forecast.law is None:
             raise ParameterError(
                 "E263",
-                f"{forecast.mechanism.name} has noise of no known distribution, so no standard error can be given.",
+                f"the noise of {forecast.mechanism.name} has no known distribution, so it has no standard errors.",
                 "Plan with symmetric-wishart or gaussian.",
             )
         pretend = moments.pretend(rows=forecast.rows, loss=forecast.loss, law=forecast.law)

@@ -193,7 +193,7 @@ def _read_round(given: object, loss: Loss) -> Round:
         paid = PureDP(epsilon=exact(one["epsilon"]), neighbours=loss.neighbours)
     answers = _listed(one["answers"], _MOST_ANSWERS)
     if not all(type(text) is str and INTEGER.fullmatch(text) for text in answers):
-        raise ReleaseError("E601", "a round holds something that is not a count.")
+        raise ReleaseError("E601", "an answer of a round is not a whole number.")
     name = FORM.text(one["name"], most=64)
     unit = one.get("unit", 1)
     if type(unit) is not int or not 1 <= unit <= 2**ROW_BITS:
@@ -217,7 +217,7 @@ def _interval(given: object) -> Interval:
 
 def _listed(given: object, most: int) -> list[Any]:
     if type(given) is not list or len(given) > most:
-        raise ReleaseError("E601", "a list of the certificate is too long, or none.")
+        raise ReleaseError("E601", "a list in the certificate is too long, or is not a list.")
     return given
 
 
@@ -230,9 +230,9 @@ def _entries(upper: Upper) -> dict[str, Any]:
 
 def _read_text(upper: Any, dimension: int) -> tuple[int, ...]:
     if type(upper) is not list or len(upper) != entries(dimension):
-        raise ReleaseError("E601", "the matrix does not have the size its columns call for.")
+        raise ReleaseError("E601", "the size of the matrix does not match its columns.")
     if not all(type(text) is str and INTEGER.fullmatch(text) for text in upper):
-        raise ReleaseError("E601", "the matrix holds something that is not an integer.")
+        raise ReleaseError("E601", "an entry of the matrix is not an integer.")
     return tuple(int(text) for text in upper)
 
 
@@ -242,14 +242,16 @@ def _plausible(upper: Upper, *, grid: Grid, rows: int | None, law: NoiseLaw | No
         return
     most = (rows or _MOST_ROWS) * grid.largest_product + _TAIL * law.rms_frobenius / float(grid.unit)
     if max(map(abs, upper)) > most:
-        raise ReleaseError("E601", "an entry of the matrix is larger than its rows and its noise allow.")
+        raise ReleaseError(
+            "E601", "an entry of the matrix is larger than the number of rows and the noise allow."
+        )
 
 
 def _read_body(about: Any, body: BinaryIO, dimension: int, *, word: int) -> Triangle:
     """The words after the head. How many there are is known from the columns: no room is made for what a head says."""
     given = FORM.fields(about, "encoding bytes sha256")
     if not is_wide(dimension) or given["bytes"] != entries(dimension) * word:
-        raise ReleaseError("E601", "the matrix does not have the size its columns call for.")
+        raise ReleaseError("E601", "the size of the matrix does not match its columns.")
     upper = Triangle.read(body, count=entries(dimension), word=word)
     if given["sha256"] != upper.digest:
         raise VerificationError(
@@ -284,9 +286,9 @@ def _read_sketch(given: object, dimension: int, upper: Upper) -> Sketch | None:
     if type(rows) is not list or not rows:
         raise ReleaseError("E601", "the sketch has no rows.")
     if not all(type(row) is list and len(row) == dimension for row in rows):
-        raise ReleaseError("E601", "a sketched row does not have the size its columns call for.")
+        raise ReleaseError("E601", "the length of a sketched row does not match the columns.")
     if not all(type(text) is str and INTEGER.fullmatch(text) for row in rows for text in row):
-        raise ReleaseError("E601", "the sketch holds something that is not an integer.")
+        raise ReleaseError("E601", "an entry of the sketch is not an integer.")
     sketch = tuple(tuple(int(text) for text in row) for row in rows)
     ridge_of(sketch, upper)
     return sketch

@@ -49,7 +49,7 @@ class Form:
             if signer is not None and to_text(document) != text:
                 raise VerificationError(
                     "E606",
-                    f"the {self.what} was rewritten after it was signed: privcov writes other bytes.",
+                    f"the {self.what} was rewritten after it was signed: privcov would write other bytes.",
                     "Ask for the original.",
                 )
             if signed_by is not None and signer != signed_by:

@@ -105,7 +105,7 @@ def read_private(path: str | Path, *, passphrase: bytes | None = None) -> Privat
                 "E608", f"{path} needs its passphrase.", "Give --passphrase-file or PRIVCOV_KEY_PASSPHRASE."
             ) from None
         raise ReleaseError(
-            "E608", f"{path} is not protected by a passphrase, and one was given.", "Leave it out."
+            "E608", f"{path} is not protected by a passphrase, but one was given.", "Leave it out."
         ) from None
     except Exception:  # the library's reasons are many, and could quote the file
         raise _unusable(path, "private", ", or the passphrase is wrong") from None

@@ -96,7 +96,9 @@ class Triangle(Sequence[int]):
         while done < len(room) and (got := file.readinto(room[done : done + 8 * _PIECE])):  # type: ignore[attr-defined]
             done += got
         if done < len(room) or file.read(1):
-            raise _misfit("longer than the head says" if done == len(room) else "shorter than the head says")
+            raise _misfit(
+                "longer than the first line says" if done == len(room) else "shorter than the first line says"
+            )
         return cls(words)
 
     @property
@@ -170,7 +172,7 @@ def _check_length(file: BinaryIO, expected: int) -> None:
         return
     left = about.st_size - file.tell()
     if left != expected:
-        raise _misfit(f"{'longer' if left > expected else 'shorter'} than the head says")
+        raise _misfit(f"{'longer' if left > expected else 'shorter'} than the first line says")
     if not hasattr(os, "SEEK_HOLE"):
         return
     here = os.lseek(handle, 0, os.SEEK_CUR)
@@ -180,13 +182,11 @@ def _check_length(file: BinaryIO, expected: int) -> None:
         hole = about.st_size
     os.lseek(handle, here, os.SEEK_SET)
     if hole < about.st_size:
-        raise _misfit("stored with holes, as no release is written")
+        raise _misfit("stored with holes, which no release has")
 
 
 def _misfit(how: str) -> ReleaseError:
-    return ReleaseError(
-        "E612", f"the matrix that follows the head of the release is {how}.", "Ask for the original."
-    )
+    return ReleaseError("E612", f"the binary part of the release is {how}.", "Ask for the original.")
 
 
 def _integer(words: int | list[int]) -> int:

@@ -87,7 +87,7 @@ class Structure:
         for name, width in (("fixed", 2), ("tied", 4), ("nonnegative", 2)):
             entries = np.array(getattr(self, name), dtype=np.intp).reshape(-1, width)
             if entries.size and not (entries.min() >= 0 and entries.max() < self.dimension):
-                raise ParameterError("E276", f"{name} names a column outside 0..{self.dimension - 1}.")
+                raise ParameterError("E276", f"{name} must name columns from 0 to {self.dimension - 1}.")
             object.__setattr__(self, name, entries)
         object.__setattr__(self, "values", np.array(self.values, dtype=np.float64).reshape(-1))
         if len(self.values) != len(self.fixed) or not np.isfinite(self.values).all():
@@ -105,7 +105,7 @@ class Structure:
             or not _is_positive_definite(inside)
         ):
             raise ParameterError(
-                "E280", "no positive definite matrix of this structure is known.", "Give one as inside."
+                "E280", "no positive definite matrix with this structure was found.", "Give one: inside = …"
             )
         object.__setattr__(self, "inside", inside)
 

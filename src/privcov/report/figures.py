@@ -19,7 +19,9 @@ _SAME_BYTES: dict[str, dict[str, None]] = {".svg": {"Date": None}, ".pdf": {"Cre
 def check(path: str | Path, *, force: bool) -> None:
     """Refuse a figure that could not be made or written, before the work for it is done."""
     if Path(path).suffix not in _SAME_BYTES:
-        raise OutputError("E401", f"a figure is {', '.join(_SAME_BYTES)}, got {Path(path).name}.")
+        raise OutputError(
+            "E401", f"the name of a figure must end in {', '.join(_SAME_BYTES)}, got {Path(path).name}."
+        )
     files.check_writable(path, force=force)
     if find_spec("matplotlib") is None:
         raise ParameterError("E266", "figures need matplotlib.", "Install it: pip install 'privcov[report]'")

@@ -1,19 +1,4 @@
-"""The columns of a table as the schema declares them, and the features they become in the matrix.
-
-What text is a number, in cells of a file and in a schema: one rule, for every reader.
-
-A number is a sign, decimal digits with at most one decimal mark, and an exponent; all but the digits optional. Where a
-dialect has a thousands mark, it may stand between groups of digits before the decimal mark: exactly three in every
-group but the first, which has one to three. A number without any such mark is one too. Everything else is none, and so
-is a number beyond the range of a double.
-
->>> from privcov.schema.dialect import Dialect
->>> german = Dialect(separator=";", decimal=",", thousands=".")
->>> [number(text, german) for text in ("1.234,5", "1234,5", "12.34", "1.5")]
-[1234.5, 1234.5, None, None]
->>> [meaning(text) for text in ("01", "1.0", "TRUE", "no")]
-[1.0, 1.0, 1.0, None]
-"""
+"""The columns of a table as the schema declares them, and the features they become in the matrix."""
 
 from __future__ import annotations
 
@@ -21,11 +6,11 @@ import math
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache, cached_property
+from functools import cached_property
 from typing import Any, Literal
 
 from privcov.errors import InputError, ParameterError
-from privcov.schema.dialect import RFC_4180, Dialect
+from privcov.schema.dialect import meaning, number
 from privcov.schema.names import check_name
 from privcov.text.grammar import brief, printable
 
@@ -204,7 +189,7 @@ class Categorical(_Declared):
             )
             if not fine:
                 raise InputError(
-                    "E121", f"column {self.name}: a level is a short printable text or a number."
+                    "E121", f"column {self.name}: a level must be a short printable text or a number."
                 )
 
         self._check_missing()
@@ -338,7 +323,7 @@ def missing_codes(given: object, where: str) -> tuple[Code, ...]:
         if not fine:
             raise InputError(
                 "E141",
-                f"{where}: a missing value is a short printable text or a finite number, got {ascii(code)[:80]}.",
+                f"{where}: a missing value must be a short printable text or a finite number, got {ascii(code)[:80]}.",
                 "White space around a cell is ignored.",
             )
     return tuple(given)
@@ -364,43 +349,3 @@ def _finite(value: Any, what: str) -> float:
     if not math.isfinite(number):
         raise ParameterError("E206", f"the {what} must be a finite number, got {brief(value)}.")
     return number
-
-
-WORDS = {"true": 1.0, "false": 0.0}
-"""What the words for yes and no stand for, in any case, where a level is looked for."""
-
-
-def encoded(text: str, dialect: Dialect) -> bytes | None:
-    """The text as the bytes of a cell; None where the encoding has no such character, so that no cell can be it."""
-    try:
-        return text.encode(dialect.cell_encoding)
-    except UnicodeEncodeError:
-        return None
-
-
-@cache
-def pattern(dialect: Dialect) -> str:
-    """A regular expression that the whole of a trimmed cell matches if it is a number: for bytes, in plain ASCII."""
-    point, mark = _escaped(dialect.decimal, dialect), _escaped(dialect.thousands, dialect)
-    whole = f"(?:[0-9]{{1,3}}(?:{mark}[0-9]{{3}})+|[0-9]+)" if mark else "[0-9]+"
-    return f"[+-]?(?:{whole}(?:{point}[0-9]*)?|{point}[0-9]+)(?:[eE][+-]?[0-9]+)?"
-
-
-def number(text: str, dialect: Dialect = RFC_4180) -> float | None:
-    """The number that a trimmed text is; None where it is none."""
-    cell = encoded(text, dialect)
-    if cell is None or not re.fullmatch(pattern(dialect).encode("ascii"), cell):
-        return None
-    plain = text.replace(dialect.thousands, "") if dialect.thousands else text
-    found = float(plain.replace(dialect.decimal, "."))
-    return found if math.isfinite(found) else None
-
-
-def meaning(text: str) -> float | None:
-    """The number that a level stands for: itself, or 1 and 0 for the words true and false."""
-    return WORDS.get(text.lower(), number(text))
-
-
-def _escaped(mark: str, dialect: Dialect) -> str:
-    """A mark as the bytes it has in a cell; nothing where the encoding lacks it."""
-    return "".join(f"\\x{byte:02x}" for byte in encoded(mark, dialect) or b"")

@@ -46,8 +46,8 @@ class Grid:
             least = float(2**10 / Fraction(2) ** exponent)
             raise ParameterError(
                 "E205",
-                f"row_norm_bound is too small for {schema.dimension} columns, got "
-                f"{float(bound) ** 0.5:g} and need at least {least:.2g}.",
+                f"row_norm_bound {float(bound) ** 0.5:g} is too small for {schema.dimension} columns; "
+                f"it must be at least {least:.2g}.",
             )
         return cls(
             dimension=schema.dimension,

@@ -59,7 +59,7 @@ def check_name(name: object) -> str:
     shown = f"got {name!a}, which " if len(str(name)) <= 64 else "this one "
     raise InputError(
         "E121",
-        f"a column name is 1 to {LONGEST_NAME} printable characters; {shown}{reason}.",
+        f"a column name must have 1 to {LONGEST_NAME} printable characters; {shown}{reason}.",
         "Rename the column.",
     )
 
@@ -107,7 +107,7 @@ def split_names(text: str) -> list[str]:
             raise InputError(
                 "E161",
                 f"column names are separated by single commas, got {text[:200]!r}.",
-                "A name that has a comma or a backtick goes between backticks: `last, first`.",
+                "Put a name with a comma or a backtick between backticks: `last, first`.",
             )
         found.append(name)
         at, more = match.end(), match["more"] is not None

@@ -12,11 +12,8 @@ Fraction(3, 1)
 
 from __future__ import annotations
 
-import math
-import re
-import tomllib
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
@@ -24,7 +21,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from privcov.errors import InputError, ParameterError
-from privcov.privacy import decimal_text, exact
+from privcov.privacy import exact
 from privcov.schema.columns import (
     Categorical,
     Code,
@@ -34,23 +31,19 @@ from privcov.schema.columns import (
     Level,
     Numeric,
     missing_codes,
-    number,
 )
-from privcov.schema.dialect import RFC_4180, Dialect
-from privcov.schema.names import INTERCEPT, toml_key, toml_text
-from privcov.text import files
+from privcov.schema.dialect import RFC_4180, Dialect, number
+from privcov.schema.names import INTERCEPT
+from privcov.schema.toml import declarations, read_toml, toml_of, toml_value
 from privcov.text.grammar import brief
 
 __all__ = ["Categorical", "Column", "Feature", "Level", "MissingRule", "Numeric", "Schema"]
 
 MAX_DIMENSION = 20_000
 """What a release of 200 million entries has; some mechanisms stop earlier (``Mechanism.most_columns``)."""
-_MOST_BYTES = 16 * 2**20
-"""Of a schema file: 20,000 levels of 128 characters fit."""
 MissingRule = Literal["midpoint", "zero-row"]
 
 _ONE = Fraction(1)
-_BLANK = re.compile(r"^\s*(lower|upper|levels)\s*=\s*(#.*)?$")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -173,7 +166,7 @@ class Schema:
             if isinstance(text, str) and number(text) != number(text, self.file):
                 raise InputError(
                     "E143",
-                    f"column {column.name}: {text!r} is not the same number with the marks that [file] declares.",
+                    f"column {column.name}: {text!r} is another number with the decimal and thousands marks of [file].",
                     "Write it as a number, without quotes and with a decimal point.",
                 )
 
@@ -249,7 +242,7 @@ class Schema:
     def missing_words(self) -> str:
         """What missing cells count as; first the rule of the table, then the columns that have their own."""
         own = [
-            f"{column.name}: {column.missing or f'counts as {_toml(column.fill or 0)}'}"
+            f"{column.name}: {column.missing or f'counts as {toml_value(column.fill or 0)}'}"
             for column in self.columns
             if column.missing is not None or column.fill is not None
         ]
@@ -332,29 +325,7 @@ class Schema:
         >>> pc.Schema.from_dict({"columns": {"age": {"lower": 0, "upper": 100}}, "intercept": False}).dimension
         1
         """
-        if not isinstance(given, Mapping):
-            raise InputError("E122", f"a schema is a mapping, got {type(given).__name__}.")
-        own = {
-            "intercept",
-            "row_norm_bound",
-            "missing",
-            "missing_values",
-            "max_rows_per_person",
-            "ignore_extra",
-        }
-        _only(given, {"columns", "planning", "file"} | own, "the schema")
-        columns = given.get("columns", {})
-        if not isinstance(columns, Mapping):
-            raise InputError("E122", "columns must be tables named [columns.NAME].")
-        # What [planning] says is for privcov.planning.moments, which reads it itself; no release depends on it.
-        rest = {word: value for word, value in given.items() if word in own}
-        if "missing_values" in rest:
-            rest["missing_values"] = _floats(rest["missing_values"])
-        return cls(
-            columns=tuple(_column(name, about) for name, about in columns.items()),
-            file=Dialect.from_dict(given.get("file", {})),
-            **rest,
-        )
+        return cls(**declarations(given))
 
     @classmethod
     def read(cls, path: str | Path) -> Schema:
@@ -386,29 +357,7 @@ class Schema:
         >>> pc.Schema.read(path).columns[0].name
         'age'
         """
-        try:
-            with files.opened(path) as file:
-                content = file.read(_MOST_BYTES + 1)
-            if len(content) > _MOST_BYTES:
-                raise InputError("E122", f"the schema {path} is too large: a schema has at most 16 MiB.")
-            text = content.decode("utf-8-sig")
-        except OSError as reason:
-            raise InputError("E119", f"cannot read the schema {path}: {reason.strerror}.") from None
-        except UnicodeDecodeError:
-            raise InputError("E105", f"the schema {path} is not UTF-8 text.") from None
-        for place, line in enumerate(text.splitlines(), 1):
-            if blank := _BLANK.match(line):
-                raise ParameterError(
-                    "E206",
-                    f"{path}, line {place}: {blank[1]} is still blank.",
-                    "Fill it from public knowledge, never from the data.",
-                )
-        try:
-            return cls.from_dict(tomllib.loads(text, parse_float=_decimal))
-        except (tomllib.TOMLDecodeError, ValueError, RecursionError) as reason:
-            if isinstance(reason, ParameterError):
-                raise
-            raise InputError("E122", f"the schema {path} is not valid TOML: {reason}.") from None
+        return read_toml(path, cls.from_dict)
 
     def to_toml(self) -> str:
         """Return the TOML text that ``read`` turns back into this schema.
@@ -425,50 +374,7 @@ class Schema:
         >>> print(schema.to_toml().splitlines()[-1])
         upper = 100
         """
-        lines = [f"intercept = {str(self.intercept).lower()}"]
-        if self.row_norm_bound is not None:
-            lines.append(f"row_norm_bound = {_toml(self.row_norm_bound)}")
-        lines += [f'missing = "{self.missing}"']
-        if self.missing_values:
-            lines.append(f"missing_values = {_toml_list(self.missing_values)}")
-        lines.append(f"max_rows_per_person = {self.max_rows_per_person}")
-        if self.ignore_extra:
-            lines.append("ignore_extra = true")
-        if words := self.file.words():
-            lines += ["", "[file]", *(f"{word} = {_toml(mark)}" for word, mark in words.items())]
-        for column in self.columns:
-            lines += ["", f"[columns.{toml_key(column.name)}]"]
-            if isinstance(column, Numeric):
-                lines += [f"lower = {_toml(column.lower)}", f"upper = {_toml(column.upper)}"]
-                lines += [] if column.centre is None else [f"centre = {_toml(column.centre)}"]
-                lines += [] if column.scale is None else [f"scale = {_toml(column.scale)}"]
-            else:
-                lines.append(f"levels = {_toml_list(column.levels)}")
-            if column.missing is not None:
-                lines.append(f'missing = "{column.missing}"')
-            if column.fill is not None:
-                lines.append(f"fill = {_toml(column.fill)}")
-            if (column.missing_values or ()) != self.missing_values:
-                lines.append(f"missing_values = {_toml_list(column.missing_values or ())}")
-        return "\n".join(lines) + "\n"
-
-
-def _column(name: str, about: object) -> Column:
-    where = f"column {brief(name)}"
-    if not isinstance(about, Mapping):
-        raise InputError("E122", f"{where}: expected lower and upper, or levels.")
-    rules = {"missing", "fill", "missing_values"}
-    _only(about, {"lower", "upper", "levels", "centre", "scale"} | rules, where)
-    own = {word: _floats(value) for word, value in about.items() if word in rules}
-    if "levels" in about and not {"lower", "upper", "centre", "scale"} & about.keys():
-        levels = about["levels"]
-        if not isinstance(levels, list | tuple):
-            raise InputError("E122", f"{where}: levels must be a list.")
-        return Categorical(name=name, levels=tuple(_floats(levels)), **own)
-    if "levels" not in about and {"lower", "upper"} <= about.keys():
-        own |= {word: _floats(about[word]) for word in ("centre", "scale") if word in about}
-        return Numeric(name=name, lower=about["lower"], upper=about["upper"], **own)
-    raise InputError("E122", f"{where}: give lower and upper, or levels, and not both.")
+        return toml_of(self)
 
 
 def _largest_square(column: Column) -> Fraction:
@@ -476,32 +382,6 @@ def _largest_square(column: Column) -> Fraction:
     if isinstance(column, Numeric) and column.scale is not None:
         return max(Fraction(column.reach) ** 2, Fraction(column.indicator))
     return _ONE
-
-
-def _floats(given: Any) -> Any:
-    """Exact decimals of the file as floats, also within a list."""
-    if isinstance(given, list | tuple):
-        return [_floats(value) for value in given]
-    try:
-        return float(given) if isinstance(given, Fraction) else given
-    except OverflowError:
-        return math.inf  # to be refused
-
-
-def _only(given: Mapping[str, Any], allowed: set[str], where: str) -> None:
-    for word in given:
-        if word not in allowed:
-            known = ", ".join(sorted(allowed))
-            raise InputError("E122", f"{where} has an unknown entry {brief(word)!r}.", f"Known: {known}.")
-
-
-def _decimal(text: str) -> Fraction | float:
-    """A decimal of the file as the exact number it says; ``nan`` and ``inf`` stay floats, to be refused."""
-    plain = text.replace("_", "")  # which TOML allows between digits
-    try:
-        return exact(plain)
-    except ValueError:
-        return float(plain)
 
 
 def _norm_bound(value: Any) -> Fraction:
@@ -512,16 +392,3 @@ def _norm_bound(value: Any) -> Fraction:
     if not 0 < number < 2**500:
         raise ParameterError("E205", f"row_norm_bound must be a finite number above 0, got {brief(value)}.")
     return number
-
-
-def _toml_list(values: Sequence[Level]) -> str:
-    return f"[{', '.join(map(_toml, values))}]"
-
-
-def _toml(value: Level | Fraction) -> str:
-    if isinstance(value, str):
-        return toml_text(value)
-    if isinstance(value, Fraction):
-        text = decimal_text(value)
-        return f'"{text}"' if "/" in text else text
-    return repr(int(value)) if float(value).is_integer() and abs(value) < 1e15 else repr(value)

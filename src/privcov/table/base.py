@@ -160,20 +160,20 @@ def check_names(names: Iterable[object], schema: Schema, where: str) -> list[int
             which = (
                 f"named {_shown([name])}"
                 if name in known
-                else "of one name, which the schema does not declare"
+                else "with the same name, which the schema does not declare"
             )
             raise InputError("E103", f"{where} has two columns {which}.", "Rename one.")
     if absent := [name for name in declared if name not in places]:
         raise InputError(
             "E102",
-            f"{where} has no column {_shown(absent)}; the schema expects {_shown(declared)}, "
-            f"and {len(extra)} of the table's {len(found)} names are not among them.",
+            f"{where} has no column {_shown(absent)}. The schema declares {_shown(declared)}; "
+            f"{len(extra)} of the {len(found)} columns of the table are not in it.",
             "Correct the schema or the header (the first line of a CSV file, with the separator given under [file]).",
         )
     if extra and not schema.ignore_extra:
         raise InputError(
             "E104",
-            f"{where} has {len(extra)} columns that the schema does not declare, beside {_shown(declared)}.",
+            f"{where} has {len(extra)} columns that the schema does not declare. It declares {_shown(declared)}.",
             "Declare them, or add ignore_extra = true to the schema.",
         )
     return [places[name] for name in declared]

@@ -1,7 +1,7 @@
 """What one cell means. The rules look at one cell and the schema, never at another row. White space around is trimmed.
 
 *Numeric columns.* A number is a sign, decimal digits with at most one point, an exponent; all but the digits optional
-(``schema/columns.py``; files may declare other marks). Everything else (empty, NA, NaN, inf, 0x10, 1_000, "1,5", true,
+(``schema/dialect.py``; files may declare other marks). Everything else (empty, NA, NaN, inf, 0x10, 1_000, "1,5", true,
 a date) is missing, and so is a number beyond the range of a double. True and false of a typed column are 1 and 0.
 
 *Levels that are numbers.* If every level stands for a number, no two for the same, and none is written with a zero in
@@ -33,8 +33,7 @@ from numpy.typing import NDArray
 from privcov.errors import InputError
 from privcov.linalg.arrays import Floats
 from privcov.schema import Categorical, Column, Numeric
-from privcov.schema.columns import WORDS, encoded, pattern
-from privcov.schema.dialect import RFC_4180, Dialect
+from privcov.schema.dialect import RFC_4180, WORDS, Dialect, encoded, pattern
 
 UNKNOWN = -1.0
 """The code of a categorical cell whose level the schema does not list."""
@@ -67,7 +66,7 @@ def check_type(column: Column, kind: pa.DataType, where: str) -> None:
         raise InputError(
             "E110",
             f"{where}: column {column.name} has the type {kind}, which does not match its levels.",
-            "Write the levels in the schema as such cells are, or store texts.",
+            "Write the levels in the schema with this type, or store the cells as text.",
         )
 
 

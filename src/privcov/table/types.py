@@ -186,7 +186,7 @@ def checked_names(names: list[str], where: str) -> list[str]:
             raise InputError(
                 "E163",
                 f"column {place} of {len(names):,} of {where} has no name.",
-                "Name it in the file, or write a schema of the others, with ignore_extra = true.",
+                "Name it in the file, or declare only the other columns, with ignore_extra = true.",
             )
         if reason is not None:
             raise InputError(
@@ -197,8 +197,8 @@ def checked_names(names: list[str], where: str) -> list[str]:
         places = [str(place) for place, name in enumerate(found, 1) if name == twice[0]]
         raise InputError(
             "E103",
-            f"columns {', '.join(places[:-1])} and {places[-1]} of {where} have one name.",
-            "Rename one in the file, or write a schema of the others, with ignore_extra = true.",
+            f"columns {', '.join(places[:-1])} and {places[-1]} of {where} have the same name.",
+            "Rename one in the file, or declare only the other columns, with ignore_extra = true.",
         )
     return found
 

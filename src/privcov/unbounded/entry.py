@@ -130,7 +130,9 @@ def estimate_gaussian(
     names = column_names(data, columns)
     mean = None if known_mean is None else _vector(known_mean, len(names))
     if mean is not None and radius is not None:
-        raise ParameterError("E249", "a known mean needs no mean_radius.", "Leave one of the two out.")
+        raise ParameterError(
+            "E249", "known_mean and mean_radius were both given.", "Leave one of the two out."
+        )
     source = kernel() if randomness is None else randomness
     table = open_rows(data, names)
     options = _options(facts, method, known_mean=known_mean is not None, radius=radius)
@@ -201,11 +203,12 @@ def _published(method: str, tail: Amount) -> Gaussian:
     if method != "coinpress":
         raise ParameterError(
             "E248",
-            f"{method} as published is not private under replace-one: its noise is √2 too small, and not symmetric.",
+            f"{method} as published is not private under replace-one: its noise is not symmetric, "
+            "and too small by a factor of √2.",
             "Leave as_published out, or use coinpress.",
         )
     if probability("tail", tail) != PUBLISHED_TAIL:
-        raise ParameterError("E241", f"coinpress as published has the tail {PUBLISHED_TAIL}, got {tail}.")
+        raise ParameterError("E241", f"coinpress as published needs tail = {PUBLISHED_TAIL}, got {tail}.")
     return Gaussian(constants="published")
 
 
@@ -214,8 +217,8 @@ def _enough(rows: int, *, paired: bool) -> None:
     if rows < (2 if paired else 1):
         raise InputError(
             "E108",
-            f"the table has {rows} rows, but needs at least {'two' if paired else 'one'}.",
-            "If the mean is not known, differences of rows are used.",
+            f"the table has {rows} rows; an estimate needs at least {'two' if paired else 'one'}.",
+            "Without a known mean, differences between rows are used.",
         )
 
 

@@ -25,7 +25,7 @@ def positive(name: str, value: Any) -> Fraction:
         raise ParameterError(
             "E240",
             f"{name} must be a number above 0, from 1e-120 to 1e120, got {brief(value)}.",
-            "It is public.",
+            "Choose it from public knowledge.",
         )
     return number
 
@@ -55,7 +55,7 @@ def replace_one(loss: Loss) -> None:
     if loss.neighbours is not Neighbours.REPLACE_ONE:
         raise ParameterError(
             "E243",
-            "estimates of unbounded data need neighbours='replace-one': they use the number of rows as public.",
+            "estimates of unbounded data need neighbours='replace-one': the number of rows has to be public.",
             "Under add-remove, declare bounds in a schema and use privcov.release.",
         )
 
@@ -65,7 +65,7 @@ def zcdp(loss: Any) -> ZCDP:
     if not isinstance(loss, ZCDP):
         raise ParameterError(
             "E244",
-            f"estimate_gaussian promises a zCDP loss, got {getattr(loss, 'kind', type(loss).__name__)}.",
+            f"estimate_gaussian needs a zCDP loss, got {getattr(loss, 'kind', type(loss).__name__)}.",
             "Give privcov.ZCDP(rho=…, neighbours='replace-one').",
         )
     replace_one(loss)

@@ -33,12 +33,12 @@ def column_names(data: Any, columns: Sequence[str] | None) -> tuple[str, ...]:
     if isinstance(data, np.ndarray):
         if data.ndim != 2 or data.shape[1] == 0:
             raise InputError(
-                "E111", f"the array has the shape {data.shape}.", "Give one row per person, and a column."
+                "E111",
+                f"the array has the shape {data.shape}.",
+                "Give one row per person and one column per variable.",
             )
         return tuple(f"x{place + 1}" for place in range(data.shape[1]))
-    raise InputError(
-        "E124", "columns must name the numeric columns to use.", "They can be left out for an array only."
-    )
+    raise InputError("E124", "columns must name the numeric columns to use.", "Only an array needs no names.")
 
 
 def open_rows(data: Any, columns: Sequence[str]) -> Table:

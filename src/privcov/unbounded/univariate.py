@@ -202,7 +202,9 @@ def estimate_scale(
         else:
             column = column - _finite("known_mean", known_mean)
         if not len(column):
-            raise InputError("E108", "a scale without a known mean needs two rows.")
+            raise InputError(
+                "E108", "the table has fewer than two rows: a scale without a known mean needs two."
+            )
         size = np.abs(column)
         # frexp is exact: |x| = m·2^e with m in [1/2, 1) lies in [2^(e-1), 2^e).
         bins = np.clip(np.frexp(size)[1].astype(np.float64) - 1, -_LARGEST_OCTAVE, _LARGEST_OCTAVE)
@@ -250,7 +252,7 @@ def _column(values: Any) -> Floats:
     Only arrays: the type that NumPy gives a list or a nullable series depends on whether a value is missing.
     """
     if not isinstance(values, np.ndarray) or values.ndim != 1 or values.dtype.kind not in "fiub":
-        raise InputError("E111", "one column of numbers is needed: a one-dimensional NumPy array.")
+        raise InputError("E111", "the data must be one column of numbers: a one-dimensional NumPy array.")
     if not len(values):
         raise InputError("E108", "the table has no rows.")
     with np.errstate(all="ignore"):  # a warning would tell that a value is huge
@@ -263,10 +265,14 @@ def _range(loss: Any, name: str, value: float | None) -> Fraction | None:
     """A public range, which a pure loss cannot do without."""
     if not isinstance(loss, PureDP | ApproxDP):
         kind = getattr(loss, "kind", type(loss).__name__)
-        raise ParameterError("E244", f"one column takes a pure or an (epsilon, delta) loss, got {kind}.")
+        raise ParameterError(
+            "E244", f"estimates of one column need a pure or an (epsilon, delta) loss, got {kind}."
+        )
     replace_one(loss)
     if isinstance(loss, PureDP) and value is None:
-        raise ParameterError("E246", f"a pure loss needs {name}, a public bound.", "Or give a delta.")
+        raise ParameterError(
+            "E246", f"a pure loss needs {name}, a public bound.", "Give it, or give a delta."
+        )
     return None if value is None else positive(name, value)
 
 

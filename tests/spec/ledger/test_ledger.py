@@ -17,7 +17,7 @@ import privcov as pc
 from privcov.errors import BudgetError, PrivcovError
 from privcov.ledger import Ledger, Request
 from privcov.ledger.holding import NETWORK, filesystem
-from privcov.ledger.sqlite import SQLite
+from privcov.ledger.store import SQLite
 
 ONE = "replace-one"
 BUDGET = pc.PureDP(epsilon=1, neighbours=ONE)

@@ -220,7 +220,7 @@ def test_a_payment_of_a_killed_process_is_not_left_behind_under_the_old_name(hom
     path, moved = home / "data" / "l.ledger", home / "moved.ledger"
     script = (
         "import os, sys; from contextlib import contextmanager; from racers import pay\n"
-        "from privcov.ledger.sqlite import SQLite\n"
+        "from privcov.ledger.store import SQLite\n"
         "@contextmanager\n"
         "def dying(self, path, real=SQLite._connected, calls=[]):\n"
         "    with real(self, path) as connection:\n"
@@ -274,7 +274,7 @@ def test_a_journal_that_a_crash_left_is_rolled_back_and_not_missed_under_another
     path, moved = home / "data" / "l.ledger", home / "data" / "moved.ledger"
     Ledger.open(path).pay(pure("0.1"))
     script = (
-        "import os, sys; from privcov.ledger.sqlite import SQLite\n"
+        "import os, sys; from privcov.ledger.store import SQLite\n"
         "with SQLite(sys.argv[1]).session(exclusive=True) as session:\n"
         "    session._execute('PRAGMA cache_size = 1', ())\n"
         "    session.write([(n, 'x' * 900, str(n)) for n in range(3, 300)], {'count': '299'})\n"
@@ -335,7 +335,7 @@ def test_who_closes_the_file_in_the_same_process_lets_nobody_in(home, monkeypatc
     def write(*words):
         path.read_bytes()  # a backup in a thread, say
         script = (
-            "import sys; from privcov.ledger import Ledger, Request; from privcov.ledger.sqlite import SQLite\n"
+            "import sys; from privcov.ledger import Ledger, Request; from privcov.ledger.store import SQLite\n"
             "from privcov.errors import BudgetError\n"
             "from privcov.privacy import PureDP\n"
             "asked = Request(loss=PureDP(epsilon='0.01', neighbours='replace-one'), mechanism='laplace')\n"

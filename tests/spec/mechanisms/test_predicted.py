@@ -16,7 +16,7 @@ import privcov as pc
 from privcov.mechanisms import MECHANISMS
 from privcov.mechanisms.matrix_bingham import MatrixBingham
 from privcov.mechanisms.power_method import PowerMethod
-from privcov.mechanisms.predicted import simulated_error
+from privcov.mechanisms.predicted import simulated_differences
 from privcov.mechanisms.separate import Separate
 from privcov.noise.randomness import rehearsal
 from privcov.schema.grid import Grid
@@ -55,6 +55,11 @@ def measured(rows, mechanism, loss, runs):
 
 def rms(errors):
     return math.sqrt(np.mean(np.square(errors)))
+
+
+def simulated_error(mechanism, **words):
+    """The Frobenius error of each simulated answer."""
+    return np.sqrt((simulated_differences(mechanism, **words) ** 2).sum(axis=(1, 2)))
 
 
 def spectrum_of(rows):

@@ -210,7 +210,7 @@ def test_as_published_every_entry_has_the_paper_s_noise_under_replace_one_alone(
             assert abs(squares.mean() - 2 / 0.3) <= off
             assert abs(squares.mean() - 1 / 0.3) > off
         assert draws[0].most_per_row == grid.squared_norm_bound  # values are clipped to [0, n·R²]
-    with pytest.raises(pc.PrivcovError, match="E207 separate as published clips to the number of rows"):
+    with pytest.raises(pc.PrivcovError, match="E207 separate as published uses the number of rows"):
         find("separate", loss=zcdp("0.3", "add-remove"), as_published=True)
 
 

@@ -217,13 +217,13 @@ def test_the_published_constants_are_the_papers(radius):
 
 def test_published_constants_are_refused_where_they_are_wrong_or_out_of_reach():
     mechanism = Wishart(constants="published")
-    with pytest.raises(pc.PrivcovError, match="E203 the published degrees are not certified"):
+    with pytest.raises(pc.PrivcovError, match="E203 the published degrees of freedom are not proven"):
         mechanism.law(loss=approx(epsilon=10), grid=grid_of(3))
     with pytest.raises(pc.PrivcovError, match=r"E209 .* at least columns"):
         mechanism.law(loss=approx(epsilon=50), grid=grid_of(3))
     with pytest.raises(pc.PrivcovError, match=r"E209 .* random numbers"):
         mechanism.law(loss=approx(epsilon="1e-60"), grid=grid_of(3))
-    with pytest.raises(pc.PrivcovError, match="E209 the published constants choose"):
+    with pytest.raises(pc.PrivcovError, match="E209 the published constants fix"):
         Wishart(constants="published", degrees=500).law(loss=approx(), grid=grid_of(3))
 
 

@@ -15,7 +15,7 @@ import privcov as pc
 from privcov.errors import OutputError
 from privcov.noise.randomness import rehearsal
 from privcov.planning.candidates import candidates
-from privcov.planning.figure import curves, draw
+from privcov.planning.display import curves, draw
 from privcov.planning.signal import SignalRange
 from privcov.schema.grid import Grid
 

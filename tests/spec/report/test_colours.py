@@ -11,7 +11,7 @@ import pytest
 
 import privcov as pc
 from privcov.mechanisms import MECHANISMS
-from privcov.planning import figure as planned
+from privcov.planning import display as planned
 from privcov.planning.signal import SignalRange
 from privcov.report import colours, figures
 from privcov.report.drawing import THEME, Line, curves

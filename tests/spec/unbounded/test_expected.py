@@ -160,7 +160,7 @@ def test_the_constants_are_those_of_the_public_code():
     [
         ({"method": "truncated"}, "E248 truncated as published is not private"),
         ({"method": "preconditioned"}, "E248 preconditioned as published is not private"),
-        ({"tail": "0.05"}, "E241 coinpress as published has the tail 1/10"),
+        ({"tail": "0.05"}, "E241 coinpress as published needs tail = 1/10"),
     ],
 )
 def test_what_was_published_unsound_or_otherwise_is_refused(options, code):

@@ -149,9 +149,9 @@ def _integral(matrix: Any) -> Integral:
         try:
             matrix = fmpz_mat([[index(entry) for entry in row] for row in matrix])
         except (TypeError, ValueError):
-            raise ParameterError("E220", "the matrix must be a square of whole numbers.") from None
+            raise ParameterError("E220", "the matrix must be square and hold whole numbers.") from None
     if matrix.nrows() != matrix.ncols() or matrix.nrows() == 0:
-        raise ParameterError("E220", "the matrix must be a square of whole numbers.")
+        raise ParameterError("E220", "the matrix must be square and hold whole numbers.")
     if matrix != matrix.transpose():
         raise ParameterError("E221", "the matrix must be symmetric.")
     return matrix

@@ -152,7 +152,9 @@ def symmetric(upper: Sequence[int] | NDArray[Any], *, dimension: int) -> Integra
     """The full matrix of a triangle in the order of ``np.triu_indices``."""
     rows, columns = np.triu_indices(dimension)
     if len(upper) != rows.size:
-        raise ParameterError("E220", f"a triangle of dimension {dimension} has {rows.size} entries.")
+        raise ParameterError(
+            "E220", f"a triangle of dimension {dimension} must have {rows.size} entries, got {len(upper)}."
+        )
     full = np.empty((dimension, dimension), dtype=object)
     full[rows, columns] = full[columns, rows] = [index(entry) for entry in upper]
     return fmpz_mat(dimension, dimension, full.ravel().tolist())

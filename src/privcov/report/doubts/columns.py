@@ -120,7 +120,7 @@ class Unread(OneByOne[int]):
         if not seen.certain(least**2 * kept * rows - square, odds):
             return None
         feature = seen.features[subject]
-        middle, half = _units(seen, subject)
+        _, half = _units(seen, subject)
         most = half * math.sqrt(max(0.0, seen.upper(square, odds) / seen.counted))
         said = f"{feature.name} is at the middle of its bounds"
         share = error = 0.0
@@ -129,28 +129,29 @@ class Unread(OneByOne[int]):
                 return None
             share, error = seen.share(seen.total(subject))
             said += f" (mean {_measured(seen, subject, share, error)} in {_bounds(feature)})"
-        return Doubt(
-            kind=self.kind,
-            columns=(feature.name,),
-            sentence=f"{said} with almost no spread (at most {number(most, 2)}): were its cells read?",
-            cause=f"{_NOT_NUMBERS} If they were read, the bounds are far too wide.",
-            figure=middle + half * share,
-            std_error=half * error,
-        )
+        said += f" with almost no spread (at most {number(most, 2)}): were its cells read?"
+        return self._doubt(seen, subject, (share, error), said, "the bounds are far too wide")
 
     def _framed(self, seen: Evidence, subject: int, odds: float) -> Doubt | None:
         if not _at_centre(seen, subject, odds):
             return None
-        feature, (middle, half) = seen.features[subject], _units(seen, subject)
-        share, error = seen.share(seen.total(subject))
+        feature, (share, error) = seen.features[subject], seen.share(seen.total(subject))
         mean = f"mean {_measured(seen, subject, share, error)} in {_bounds(feature)}"
+        said = f"{feature.name} does not vary ({mean}): were its cells read?"
+        return self._doubt(seen, subject, (share, error), said, "they are the same for everyone")
+
+    def _doubt(
+        self, seen: Evidence, subject: int, mean: tuple[float, float], sentence: str, otherwise: str
+    ) -> Doubt:
+        """A doubt with the mean, given in scaled units with its standard error, in the column's own."""
+        middle, half = _units(seen, subject)
         return Doubt(
             kind=self.kind,
-            columns=(feature.name,),
-            sentence=f"{feature.name} does not vary ({mean}): were its cells read?",
-            cause=f"{_NOT_NUMBERS} If they were read, they are the same for everyone.",
-            figure=middle + half * share,
-            std_error=half * error,
+            columns=(seen.features[subject].name,),
+            sentence=sentence,
+            cause=f"{_NOT_NUMBERS} If they were read, {otherwise}.",
+            figure=middle + half * mean[0],
+            std_error=half * mean[1],
         )
 
 

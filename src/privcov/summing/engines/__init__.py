@@ -98,7 +98,7 @@ def engine_named(
         raise ParameterError("E213", f"the device {device.name} is for the engine local, not for {name}.")
     if verify and name == "local":
         raise ParameterError(
-            "E213", "verify is for the engines spark and dask: local reads everything itself."
+            "E213", "verify works only with the engines spark and dask: local reads every row itself."
         )
     if name == "spark":
         return Spark(master=master, workers=workers, verify=verify)

@@ -67,7 +67,7 @@ class Dask(Engine):
         check_workers(self.workers)
         if self.workers is not None and (self.scheduler is not None or self.client is not None):
             raise ParameterError(
-                "E213", "workers can be set for a Dask started here only; a cluster has its own."
+                "E213", "workers can be set only for a Dask started here; a cluster has its own workers."
             )
 
     def check(self, table: Table) -> None:

@@ -74,7 +74,7 @@ class Spark(Engine):
         check_workers(self.workers)
         if self.workers is not None and (self.master is not None or self.session is not None):
             raise ParameterError(
-                "E213", "workers can be set for a Spark started here only; a cluster has its own."
+                "E213", "workers can be set only for a Spark started here; a cluster has its own workers."
             )
 
     def check(self, table: Table) -> None:
@@ -86,7 +86,7 @@ class Spark(Engine):
         running = self._running()
         if self.master is not None and running is not None and running.sparkContext.master != self.master:
             raise ParameterError(
-                "E213", f"a Spark session of another master is active, not {self.master}.", "Stop it first."
+                "E213", f"a Spark session with another master than {self.master} is active.", "Stop it first."
             )
         if running is None and _java() is None:
             raise ParameterError(

@@ -1,0 +1,174 @@
+"""A schema as the text of its TOML file, and back. The words of the file: docs/reference/schema-file.md."""
+
+from __future__ import annotations
+
+import math
+import re
+import tomllib
+from collections.abc import Callable, Mapping, Sequence
+from fractions import Fraction
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from privcov.errors import InputError, ParameterError
+from privcov.privacy import decimal_text, exact
+from privcov.schema.columns import Categorical, Column, Level, Numeric
+from privcov.schema.dialect import Dialect
+from privcov.schema.names import toml_key, toml_text
+from privcov.text import files
+from privcov.text.grammar import brief
+
+if TYPE_CHECKING:
+    from privcov.schema.schema import Schema
+
+_MOST_BYTES = 16 * 2**20
+"""Of a schema file: 20,000 levels of 128 characters fit."""
+_BLANK = re.compile(r"^\s*(lower|upper|levels)\s*=\s*(#.*)?$")
+
+Made = TypeVar("Made")
+
+
+def read_toml(path: str | Path, make: Callable[[dict[str, Any]], Made]) -> Made:
+    """What ``make`` makes of the words of a file; refuses what cannot be read, and bounds that are still blank."""
+    try:
+        with files.opened(path) as file:
+            content = file.read(_MOST_BYTES + 1)
+        if len(content) > _MOST_BYTES:
+            raise InputError("E122", f"the schema {path} is too large: a schema has at most 16 MiB.")
+        text = content.decode("utf-8-sig")
+    except OSError as reason:
+        raise InputError("E119", f"cannot read the schema {path}: {reason.strerror}.") from None
+    except UnicodeDecodeError:
+        raise InputError("E105", f"the schema {path} is not UTF-8 text.") from None
+    for place, line in enumerate(text.splitlines(), 1):
+        if blank := _BLANK.match(line):
+            raise ParameterError(
+                "E206",
+                f"{path}, line {place}: {blank[1]} is still blank.",
+                "Fill it from public knowledge, never from the data.",
+            )
+    try:
+        return make(tomllib.loads(text, parse_float=_decimal))
+    except (tomllib.TOMLDecodeError, ValueError, RecursionError) as reason:
+        if isinstance(reason, ParameterError):
+            raise
+        raise InputError("E122", f"the schema {path} is not valid TOML: {reason}.") from None
+
+
+def declarations(given: Mapping[str, Any]) -> dict[str, Any]:
+    """The words of a file as the fields of a ``Schema``; refuses words that nobody knows."""
+    if not isinstance(given, Mapping):
+        raise InputError("E122", f"a schema must be a mapping, got {type(given).__name__}.")
+    own = {
+        "intercept",
+        "row_norm_bound",
+        "missing",
+        "missing_values",
+        "max_rows_per_person",
+        "ignore_extra",
+    }
+    _only(given, {"columns", "planning", "file"} | own, "the schema")
+    columns = given.get("columns", {})
+    if not isinstance(columns, Mapping):
+        raise InputError("E122", "columns must be tables named [columns.NAME].")
+    # What [planning] says is for privcov.planning.moments, which reads it itself; no release depends on it.
+    rest = {word: value for word, value in given.items() if word in own}
+    if "missing_values" in rest:
+        rest["missing_values"] = _floats(rest["missing_values"])
+    return {
+        "columns": tuple(_column(name, about) for name, about in columns.items()),
+        "file": Dialect.from_dict(given.get("file", {})),
+        **rest,
+    }
+
+
+def toml_of(schema: Schema) -> str:
+    """The text that ``read_toml`` turns back into this schema."""
+    lines = [f"intercept = {str(schema.intercept).lower()}"]
+    if schema.row_norm_bound is not None:
+        lines.append(f"row_norm_bound = {toml_value(schema.row_norm_bound)}")
+    lines += [f'missing = "{schema.missing}"']
+    if schema.missing_values:
+        lines.append(f"missing_values = {_toml_list(schema.missing_values)}")
+    lines.append(f"max_rows_per_person = {schema.max_rows_per_person}")
+    if schema.ignore_extra:
+        lines.append("ignore_extra = true")
+    if words := schema.file.words():
+        lines += ["", "[file]", *(f"{word} = {toml_value(mark)}" for word, mark in words.items())]
+    for column in schema.columns:
+        lines += ["", f"[columns.{toml_key(column.name)}]"]
+        if isinstance(column, Numeric):
+            lines += [f"lower = {toml_value(column.lower)}", f"upper = {toml_value(column.upper)}"]
+            lines += [] if column.centre is None else [f"centre = {toml_value(column.centre)}"]
+            lines += [] if column.scale is None else [f"scale = {toml_value(column.scale)}"]
+        else:
+            lines.append(f"levels = {_toml_list(column.levels)}")
+        if column.missing is not None:
+            lines.append(f'missing = "{column.missing}"')
+        if column.fill is not None:
+            lines.append(f"fill = {toml_value(column.fill)}")
+        if (column.missing_values or ()) != schema.missing_values:
+            lines.append(f"missing_values = {_toml_list(column.missing_values or ())}")
+    return "\n".join(lines) + "\n"
+
+
+def _column(name: str, about: object) -> Column:
+    where = f"column {brief(name)}"
+    if not isinstance(about, Mapping):
+        raise InputError("E122", f"{where}: expected lower and upper, or levels.")
+    rules = {"missing", "fill", "missing_values"}
+    _only(about, {"lower", "upper", "levels", "centre", "scale"} | rules, where)
+    own = {word: _floats(value) for word, value in about.items() if word in rules}
+    if "levels" in about and not {"lower", "upper", "centre", "scale"} & about.keys():
+        levels = about["levels"]
+        if not isinstance(levels, list | tuple):
+            raise InputError("E122", f"{where}: levels must be a list.")
+        return Categorical(name=name, levels=tuple(_floats(levels)), **own)
+    if "levels" not in about and {"lower", "upper"} <= about.keys():
+        own |= {word: _floats(about[word]) for word in ("centre", "scale") if word in about}
+        return Numeric(name=name, lower=about["lower"], upper=about["upper"], **own)
+    raise InputError("E122", f"{where}: give lower and upper, or levels, and not both.")
+
+
+def _floats(given: Any) -> Any:
+    """Exact decimals of the file as floats, also within a list."""
+    if isinstance(given, list | tuple):
+        return [_floats(value) for value in given]
+    try:
+        return float(given) if isinstance(given, Fraction) else given
+    except OverflowError:
+        return math.inf  # to be refused
+
+
+def _only(given: Mapping[str, Any], allowed: set[str], where: str) -> None:
+    for word in given:
+        if word not in allowed:
+            known = ", ".join(sorted(allowed))
+            raise InputError("E122", f"{where} has an unknown entry {brief(word)!r}.", f"Known: {known}.")
+
+
+def _decimal(text: str) -> Fraction | float:
+    """A decimal of the file as the exact number it says; ``nan`` and ``inf`` stay floats, to be refused."""
+    plain = text.replace("_", "")  # which TOML allows between digits
+    try:
+        return exact(plain)
+    except ValueError:
+        return float(plain)
+
+
+def _toml_list(values: Sequence[Level]) -> str:
+    return f"[{', '.join(map(toml_value, values))}]"
+
+
+def toml_value(value: Level | Fraction) -> str:
+    """A text or a number as TOML writes it.
+
+    >>> toml_value("NA"), toml_value(3.0), toml_value(Fraction(1, 3))
+    ('"NA"', '3', '"1/3"')
+    """
+    if isinstance(value, str):
+        return toml_text(value)
+    if isinstance(value, Fraction):
+        text = decimal_text(value)
+        return f'"{text}"' if "/" in text else text
+    return repr(int(value)) if float(value).is_integer() and abs(value) < 1e15 else repr(value)
