@@ -49,6 +49,7 @@ def command(
                 "price": None if found.price is None else _texts(found.price),
                 "left": None if found.left is None else _texts(found.left),
                 "frame": _texts(found.frame),
+                "rows_for": dict(found.rows_for),
             }
         )
         return
@@ -60,6 +61,11 @@ def command(
         say(
             f"A private frame would be fitted first: at most {float(100 * found.frame['scales']):g} % of the loss for "
             f"looks at the columns, {float(100 * found.frame['radius']):g} % for one at the norms of rows."
+        )
+    if found.rows_for:
+        say(
+            f"For correlations this is useful from about {found.rows_for['useful']:,} rows on, and worse than "
+            f"publishing zeros below {found.rows_for['marginal']:,}; privcov plan says why."
         )
     if found.price is not None and found.left is not None:
         cost, rest = (

@@ -30,7 +30,8 @@ def html(plan: Plan) -> str:
         for made in plan.forecasts
     ]
     said = (
-        f"* {plan.reason} Errors are for the matrix before repair, divided by the number of rows, in scaled units. "
+        f"* {plan.reason} It is {plan.outlook()} Errors are for the matrix before repair, divided by the number of "
+        "rows, in scaled units. "
         "Under 95 %: the value that the Frobenius error stays below 95 times in 100."
     )
     heads = ["mechanism", "Frobenius", "95 %", "spectral", "entry", "verdict"]

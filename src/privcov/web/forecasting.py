@@ -12,6 +12,8 @@ from typing import Any
 from privcov.planning.candidates import Refusal
 from privcov.planning.forecast import Forecast
 from privcov.planning.known import known_forecast, plan_so_far, taken_by_auto
+from privcov.planning.moments import PublicMoments
+from privcov.planning.outlook import Outlook
 from privcov.planning.plan import Plan
 from privcov.planning.targets import Target
 from privcov.privacy import Loss
@@ -31,17 +33,16 @@ class Asked:
     rows: int
     loss: Loss
     purpose: str = "covariance"
-    spectrum: tuple[float, ...] | None = None
-    """Eigenvalues of the guessed moments, for mechanisms whose error depends on the table."""
+    moments: PublicMoments | None = None
+    """What was guessed: errors that depend on the table, and verdicts, are for these."""
 
     @property
     def schema(self) -> Schema:
         return self.draft.schema
 
     def task(self, name: str, loss: Loss) -> Task:
-        return Task(
-            mechanism=name, loss=loss, grid=Grid.of(self.schema), rows=self.rows, spectrum=self.spectrum
-        )
+        spectrum = None if self.moments is None else tuple(self.moments.spectrum.tolist())
+        return Task(mechanism=name, loss=loss, grid=Grid.of(self.schema), rows=self.rows, spectrum=spectrum)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,6 +61,7 @@ def planned(asked: Asked, simulator: Simulator) -> Partial:
         loss=asked.loss,
         purpose=asked.purpose,
         simulated=lambda name: simulator.found(asked.task(name, asked.loss)),
+        moments=asked.moments,
     )
     return Partial(plan=plan, pending=tuple(asked.task(name, asked.loss) for name in missing))
 
@@ -84,7 +86,7 @@ def told(asked: Asked, target: Target, known: Partial) -> dict[str, Any]:
         "choice": plan.choice.mechanism.name,
         "words": plan.reason[:1].upper() + plan.reason[1:],
         "verdict": plan.verdict(plan.choice),
-        "verdicts": _VERDICTS[plan.verdict(plan.choice)],
+        "verdicts": sentence(plan.outlook()),
         "error": error,
         "headline": error if target.norm else f"± {error}",
         "mechanisms": [_line(plan, made, target) for made in plan.forecasts],
@@ -101,11 +103,9 @@ def told(asked: Asked, target: Target, known: Partial) -> dict[str, Any]:
     }
 
 
-_VERDICTS = {
-    "useful": "The noise is small compared with the signal: a release at this budget is useful.",
-    "marginal": "The noise may be as large as the signal: how useful a release is depends on the table and on repair.",
-    "worse than publishing zeros": "The noise is larger than the signal: a release at this budget is useless.",
-}
+def sentence(outlook: Outlook) -> str:
+    """The verdict as a sentence."""
+    return f"{str(outlook)[:1].upper()}{str(outlook)[1:]}"
 
 
 def forecast_or_task(asked: Asked, name: str, loss: Loss, simulator: Simulator) -> Forecast | Refusal | Task:

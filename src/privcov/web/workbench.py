@@ -272,10 +272,9 @@ class Workbench:
             moments = draft.moments
         except Refused:  # half typed; the plan says ≤ in place of ~, and the regression says what is wrong
             moments = None
-        spectrum = None if moments is None else tuple(moments.spectrum.tolist())
         with at("purpose"):
             purpose = str(Purpose.parse(_choice(question)["purpose"]))
-        return Asked(draft=draft, rows=count, loss=loss, purpose=purpose, spectrum=spectrum)
+        return Asked(draft=draft, rows=count, loss=loss, purpose=purpose, moments=moments)
 
     def _ledger(self, question: Question) -> Ledger:
         name = text(question, "ledger")
