@@ -35,15 +35,15 @@ class Outlook:
     low, high : float
         For the pair in the middle: where columns fill their bounds, and where they fill a fifth of them. The same
         where moments were guessed. Of a single column, the noise on its mean in standard deviations.
-    guessed : bool
-        Whether they are for moments that someone declared public.
+    known : str
+        What one number is for, where it is one: moments that someone declared public, or a private frame.
     single : bool
         Whether there is one column only, and so no correlation.
     """
 
     low: float
     high: float
-    guessed: bool = False
+    known: str = ""
     single: bool = False
 
     @classmethod
@@ -58,13 +58,19 @@ class Outlook:
         single = len({feature.column for feature in schema.features if feature.kind != "intercept"}) < 2
         if moments is not None:
             found = entry * _middle(schema, *_mean_and_spread(moments))
-            return cls(low=found, high=found, guessed=True, single=single)
+            return cls(low=found, high=found, known="for a table with the moments you gave", single=single)
         mean, spread = first_two(schema, {})
         numbers = np.array([feature.kind == "numeric" for feature in schema.features])
         # A level that few rows have varies with the root of its share.
         narrow = np.where(numbers, FILLED * spread, math.sqrt(FILLED) * spread)
         low, high = (entry * _middle(schema, np.zeros_like(mean), one) for one in (spread, narrow))
         return cls(low=low, high=high, single=single)
+
+    @classmethod
+    def framed(cls, error: float) -> Outlook:
+        """The outlook in a private frame, where a correlation is off by ``error`` in root mean square."""
+        high = _HIGH * error
+        return cls(low=high, high=high, known="in a private frame, for columns like normal ones")
 
     @property
     def verdict(self) -> Verdict:
@@ -78,8 +84,8 @@ class Outlook:
         if self.single:
             what = "the noise on the mean is"
             told = [f"{_size(one)} standard deviations" for one in (self.low, self.high)]
-        if self.guessed:
-            return f"{what} {told[0]}, for a table with the moments you gave."
+        if self.known:
+            return f"{what} {told[0]}, {self.known}."
         if not self.single and self.low >= 1:
             return "no correlation stands clear of the noise, not even where columns fill their bounds."
         return f"{what} {told[0]} where columns fill their bounds, and {told[1]} where they fill a fifth of them."

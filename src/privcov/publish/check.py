@@ -296,6 +296,16 @@ def check(
     )
 
 
+def frame_words(shares: Mapping[str, Fraction]) -> str:
+    """What a private frame would take of the loss, as a sentence; empty for the declared frame."""
+    if not shares:
+        return ""
+    return (
+        f"A private frame would be fitted first: at most {float(100 * shares['scales']):g} % of the loss for looks at "
+        f"the columns, {float(100 * shares['radius']):g} % for one at the norms of rows."
+    )
+
+
 def _rows_for(ready: Ready) -> dict[str, int]:
     """The fewest rows for each verdict: the noise per row falls as their number grows."""
     law = ready.decided.mechanism.law(loss=ready.decided.loss, grid=Grid.of(ready.schema))

@@ -71,10 +71,7 @@ class Standing:
             return None
         step = max(1, len(first) // _MOST_PAIRS)
         some = first[::step], second[::step]
-        # Where the variance of a column is noise, so is whatever is divided by it.
-        varies = np.diag(view.scores) > 2
         sizes = np.nan_to_num(view.noise.correlation[some], nan=np.inf)
-        sizes = np.where(varies[some[0]] & varies[some[1]], sizes, np.inf)
         values = np.nan_to_num(np.abs(view.correlation[some]), nan=1.0)
         clear = view.clear[first, second]
         beyond = np.minimum(1.0, values + 2 * sizes)[~clear[::step]]

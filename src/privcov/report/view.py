@@ -14,7 +14,7 @@ nearer than this; how much nearer depends on the matrix.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -74,6 +74,11 @@ class View:
             scores = _scores(
                 moment if wide else release.second_moment(scaled=True, raw=True), release, law, places
             )
+            # Where the variance of a column is noise, so is whatever is divided by it.
+            varies = np.diag(scores) > 2
+            known_sizes = np.where(np.outer(varies, varies), noise.correlation, np.nan)
+            np.fill_diagonal(known_sizes, 0.0)
+            noise = replace(noise, correlation=known_sizes)
             reach = law.reach(ODDS / 2 / max(1, len(scores) * (len(scores) - 1) // 2))
         return cls(
             features=shown,
@@ -188,7 +193,8 @@ class NoiseSizes:
     covariance: Floats
     """Of covariances; without an intercept, of mean products. In original units, where products have them."""
     correlation: Floats
-    """NaN where a column has no variance; without an intercept, of correlations about zero."""
+    """NaN where a column has no variance, or one within two standard deviations of its noise; without an intercept, of
+    correlations about zero."""
 
 
 def noise_sizes(

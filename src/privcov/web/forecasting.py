@@ -11,6 +11,7 @@ from typing import Any
 
 from privcov.planning.candidates import Refusal
 from privcov.planning.forecast import Forecast
+from privcov.planning.framed import in_frame
 from privcov.planning.known import known_forecast, plan_so_far, taken_by_auto
 from privcov.planning.moments import PublicMoments
 from privcov.planning.outlook import Outlook
@@ -32,7 +33,10 @@ class Asked:
     draft: Draft
     rows: int
     loss: Loss
+    declared: Schema
+    """The schema without the focus, which a private frame sets out from."""
     purpose: str = "covariance"
+    frame: str = "declared"
     moments: PublicMoments | None = None
     """What was guessed: errors that depend on the table, and verdicts, are for these."""
 
@@ -80,13 +84,19 @@ def told(asked: Asked, target: Target, known: Partial) -> dict[str, Any]:
         return {"ready": False, "pending": waiting, "mechanisms": [], "words": "Simulating the noise …"}
     plan = known.plan
     error = _size(target.error(plan.choice, asked.schema, None))
+    private = in_frame(
+        asked.declared, law=plan.choice.law, rows=asked.rows, loss=asked.loss, purpose=asked.purpose
+    )
+    framed = asked.frame != "declared" and private is not None
+    outlook = Outlook.framed(private.private) if framed and private is not None else plan.outlook()
     return {
         "ready": True,
         "pending": waiting,
         "choice": plan.choice.mechanism.name,
         "words": plan.reason[:1].upper() + plan.reason[1:],
-        "verdict": plan.verdict(plan.choice),
-        "verdicts": sentence(plan.outlook()),
+        "verdict": outlook.verdict,
+        "verdicts": sentence(outlook),
+        "frames": "" if private is None else str(private),
         "error": error,
         "headline": error if target.norm else f"± {error}",
         "mechanisms": [_line(plan, made, target) for made in plan.forecasts],

@@ -265,3 +265,31 @@ def test_an_estimate_has_a_page_in_the_same_hand():
 )
 def test_a_number_has_the_digits_that_its_noise_leaves(value, noise, told):
     assert plus_minus(value, noise) == told
+
+
+@pytest.mark.parametrize(
+    ("loss", "learnt", "sure"),
+    [
+        (pc.PureDP(epsilon="0.1", neighbours="replace-one"), "next to nothing", "52.5 % likely"),
+        (pc.PureDP(epsilon=1, neighbours="replace-one"), "little", "73.2 % likely"),
+        (pc.PureDP(epsilon=5, neighbours="replace-one"), "MUCH", "99.4 % likely"),
+        (pc.PureDP(epsilon=9, neighbours="replace-one"), "MUCH", "all but certain"),
+        (pc.ApproxDP(epsilon=1, delta="1e-6", neighbours="replace-one"), "little", "probability of 1e-06"),
+        (pc.ZCDP(rho="0.001", neighbours="replace-one"), "little", "probability of 1e-06"),
+    ],
+)
+def test_what_the_promise_is_worth_is_told_by_its_budget(people, schema, loss, learnt, sure):
+    mechanism = "gaussian" if loss.kind == "approximate" else "auto"
+    words = read(html(pc.release(people, schema=schema, loss=loss, mechanism=mechanism))).words
+    assert f"From this a reader learns {learnt}" in words
+    assert sure in words
+    assert "hardly more" not in words
+
+
+def test_a_regression_that_is_drowned_explains_no_share(people, schema):
+    release = pc.release(people, schema=schema, loss=pc.PureDP(epsilon="0.01", neighbours="replace-one"))
+    fit = pc.ols(release, "income ~ age")
+    assert fit.uncertainty.drowned
+    for words in (read(html(release, models=[fit])).words, read(fit._repr_html_()).words):
+        assert "cannot be told from this release" in words
+        assert "Residual standard error" not in words

@@ -56,6 +56,7 @@ def correlation_figure(view: View) -> Markup:
 def noise_figure(view: View, noise: Floats) -> Markup:
     """How large the noise is on each cell of the matrix beside it, in the same colours."""
     largest = f"{float(np.nanmax(noise)):.2g}"
+    unknown = " A dash: the column's own variance is within the noise." if np.isnan(noise).any() else ""
     return figure(
         heat_map(
             view.names,
@@ -65,7 +66,7 @@ def noise_figure(view: View, noise: Floats) -> Markup:
             signed=False,
         ),
         "The noise on each, on the same scale: one standard deviation of what the mechanism added"
-        f"{'' if view.raw else ', before repair'}. The largest is ±{largest}.",
+        f"{'' if view.raw else ', before repair'}. The largest is ±{largest}.{unknown}",
     )
 
 
@@ -86,7 +87,7 @@ def _pairs(view: View) -> list[Markup]:
             of_value, of_product = noise.correlation[i, j], noise.covariance[i, j]
             rows.append([pair, *plus_minus(value, of_value), *plus_minus(product, of_product)])
     if not rows:
-        return [] if noise is None else [tag("p", "No pair stands clear of the noise.", class_="note")]
+        return []
     what = "covariance" if view.intercept else "sum of products" if view.count is None else "mean product"
     what += ", [−1, 1] units" if view.scaled else ", original units"
     heads = (

@@ -56,8 +56,8 @@ def promise(release: Release) -> Section:
         paragraphs(
             f"Every person with {rows} in the table is protected against anyone who reads this release, whatever their "
             "skill and whatever else they know.",
-            f"{change[0].upper()}{change[1:]} {words.effect(release)}. So a reader learns hardly more about a person "
-            "than they would have learned if that person's data had been different.",
+            f"{change[0].upper()}{change[1:]} {words.effect(release)}.",
+            words.graded(release.certificate.loss),
         ),
         side_by_side(
             tag("div", tag("h3", "What it rests on"), listed(words.particulars(release))),
