@@ -446,8 +446,8 @@ def test_every_exit_of_the_till_was_tried(served, order):
     wide = {
         **order,
         "draft": {"columns": columns},
-        "loss": {**order["loss"], "epsilon": "0.5"},
-        "rows": "3000",
+        "loss": {**order["loss"], "epsilon": "1"},
+        "rows": "6000",
     }
     found = served.ask("quote", **wide).json
     assert found["verdict"] == "worse than publishing zeros"
