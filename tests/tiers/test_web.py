@@ -558,7 +558,9 @@ def test_what_is_worse_than_zeros_is_said_at_the_till_and_bought_knowingly(serve
     page.wait_for_selector("#verdict[data-verdict^=worse]")
     page.click("[data-step=release]")
     page.wait_for_selector("#till[data-verdict^=worse]")
-    assert "For 300 rows, as the plan has them: worse than publishing zeros" in shown(page, "#till-words")
+    assert "For 300 rows, as the plan has them, it is worse than publishing zeros" in shown(
+        page, "#till-words"
+    )
     assert "Spend more: from ε = " in shown(page, "#exits")
     assert page.is_disabled("#pay")
     SHOTS.mkdir(parents=True, exist_ok=True)

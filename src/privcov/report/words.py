@@ -134,10 +134,10 @@ def effect(release: Release) -> str:
 
 
 _GRADES = (
-    (0.1, "next to nothing"),
-    (1.0, "little"),
-    (3.0, "something"),
-    (math.inf, "MUCH, if they try: at this budget the promise is weak"),
+    (0.1, "A reader learns next to nothing about a person from this."),
+    (1.0, "A reader learns little about a person from this."),
+    (3.0, "A reader may learn something about a person from this."),
+    (math.inf, "A reader may learn MUCH about a person from this: at such a budget the promise is weak."),
 )
 _SELDOM = 1e-6
 """The probability beyond which zero-concentrated privacy is told as a factor."""
@@ -147,8 +147,8 @@ def graded(loss: Loss) -> str:
     """What a reader can learn about a person, in words that follow the budget.
 
     >>> from privcov.privacy import PureDP
-    >>> graded(PureDP(epsilon=1, neighbours="replace-one"))[:50]
-    'From this a reader learns little about a person. W'
+    >>> graded(PureDP(epsilon=1, neighbours="replace-one"))[:48]
+    'A reader learns little about a person from this.'
     """
     amounts = {word: float(amount) for word, amount in loss.amounts.items()}
     epsilon, seldom = amounts.get("epsilon", 0.0), amounts.get("delta", 0.0)
@@ -159,8 +159,8 @@ def graded(loss: Loss) -> str:
     believed = f"{sure:g} % likely, and for no more" if sure < 99.9 else "all but certain"
     rare = f" (except with a probability of {seldom:.1g})" if seldom else ""
     return (
-        f"From this a reader learns {learnt} about a person. Whoever held a guess about a person's data to be as "
-        f"likely as not can come to hold it for {believed}{rare}."
+        f"{learnt} Whoever held a guess about a person's data to be as likely as not can come to hold it for "
+        f"{believed}{rare}."
     )
 
 

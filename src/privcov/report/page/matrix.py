@@ -55,18 +55,22 @@ def correlation_figure(view: View) -> Markup:
 
 def noise_figure(view: View, noise: Floats) -> Markup:
     """How large the noise is on each cell of the matrix beside it, in the same colours."""
-    largest = f"{float(np.nanmax(noise)):.2g}"
-    unknown = " A dash: the column's own variance is within the noise." if np.isnan(noise).any() else ""
+    between = noise[~np.eye(len(noise), dtype=np.bool_)]
+    known = between[np.isfinite(between)]
+    largest = f"The largest is ±{known.max():.2g}." if len(known) else "No size is known."
+    unknown = (
+        " Grey or a dash: a column's own variance is within the noise." if len(known) < len(between) else ""
+    )
     return figure(
         heat_map(
             view.names,
             noise.tolist(),
             title="Noise on each correlation",
-            description=f"One standard deviation; the largest is {largest}.",
+            description=f"One standard deviation. {largest}",
             signed=False,
         ),
         "The noise on each, on the same scale: one standard deviation of what the mechanism added"
-        f"{'' if view.raw else ', before repair'}. The largest is ±{largest}.{unknown}",
+        f"{'' if view.raw else ', before repair'}. {largest}{unknown}",
     )
 
 

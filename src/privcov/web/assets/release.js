@@ -126,7 +126,7 @@ function verdict(found) {
   const poor = found.verdict.startsWith("worse");
   find("till").hidden = !found.verdict;
   find("till").dataset.verdict = found.verdict;
-  const rows = `For ${Number(state.rows.replaceAll(",", "")).toLocaleString("en")} rows, as the plan has them: `;
+  const rows = `For ${Number(state.rows.replaceAll(",", "")).toLocaleString("en")} rows, as the plan has them, it is `;
   find("till-words").textContent = found.verdict ? rows + found.verdicts[0].toLowerCase() + found.verdicts.slice(1) : "";
   find("exits").replaceChildren(...found.exits.map((one) => make("li", {}, one)));
   find("knowing-label").hidden = !poor;
