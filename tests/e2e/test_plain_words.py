@@ -60,7 +60,7 @@ def test_show_tells_what_stands_clear_of_the_noise_and_keeps_the_exact_figures(s
 
 def test_show_warns_where_most_of_what_is_seen_is_noise(said, schema):
     saved("r.json", schema, pc.PureDP(epsilon="0.01", neighbours="replace-one"), rows=20)
-    assert "they are noise." in said("show", "r.json")
+    assert "so that they are noise." in said("show", "r.json")
 
 
 @pytest.mark.parametrize(

@@ -112,7 +112,7 @@ class Standing:
         ...     print(sentence)
         41 of 91 correlations stand clear of the noise.
         The other 50 cannot be told from zero; half of them may be 0.2 or more.
-        The noise moves half of all correlations by more than 0.061, and one in ten by more than 0.3, before repair.
+        Noise before repair: above 0.061 on half of all correlations, above 0.3 on one in ten.
         """
         left = self.pairs - self.clear
         if self.verdict == "worse than publishing zeros":
@@ -124,13 +124,13 @@ class Standing:
         if self.half >= 1:
             return [
                 first,
-                "The noise moves half of all correlations by 1 or more, before repair: they are noise.",
+                "Noise before repair: 1 or more on half of all correlations, so that they are noise.",
             ]
-        one_in_ten = "1 or more" if self.tenth >= 1 else f"more than {self.tenth:.2g}"
-        moved = f"by more than {self.half:.2g}, and one in ten by {one_in_ten}, before repair."
+        one_in_ten = "1 or more" if self.tenth >= 1 else f"above {self.tenth:.2g}"
         others = f"The other {left:,}" if self.clear else "They"
         others += f" cannot be told from zero; half of them may be {self.open_half:.2g} or more."
-        return [first, *([others] if left else []), f"The noise moves half of all correlations {moved}"]
+        moved = f"Noise before repair: above {self.half:.2g} on half of all correlations, {one_in_ten} on one in ten."
+        return [first, *([others] if left else []), moved]
 
     def to_dict(self) -> dict[str, Any]:
         """For programs."""

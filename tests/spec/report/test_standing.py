@@ -36,7 +36,8 @@ def uncorrelated(times):
 
 @pytest.fixture(scope="module")
 def drowned():
-    """Narrow columns far off the middle: the matrix is mostly means, 93 % of it signal, and no correlation is seen."""
+    """Narrow columns far off the middle: the noise is 5 % of the matrix, which is mostly means, and larger than any
+    correlation. With fresh noise one release in 20 may have a pair that stands clear."""
     rows = normal(n=20_000, d=14, spread=0.15, correlation=0.1, middle=0.5)
     return pc.release(rows, schema=schema(14), loss=pc.PureDP(epsilon="0.3", neighbours="replace-one"))
 
@@ -48,26 +49,28 @@ def test_a_large_mean_does_not_make_correlations_of_noise_look_useful(drowned):
     )  # by its norm the noise is small
     found = standing(drowned)
     assert found.pairs == 91
-    assert found.verdict == "worse than publishing zeros"
-    assert found.clear == 0
+    assert found.clear <= 3
+    assert found.verdict == ("marginal" if found.clear else "worse than publishing zeros")
+    assert found.half > 0.3
 
 
 def test_every_reader_is_told_the_same(drowned, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     drowned.save("r.release.json")
-    first = "The noise is LARGE: none of 91 correlations can be told from zero."
+    found = standing(drowned)
+    first = found.sentences[0]
     assert main(["show", "r.release.json"]) == 0
     said = capsys.readouterr().out
     assert first in said
     assert "In brackets: cannot be told from zero." in said
     assert main(["show", "r.release.json", "--json"]) == 0
     values = json.loads(capsys.readouterr().out)["correlations"]
-    assert values["verdict"] == "worse than publishing zeros"
-    assert values["clear"] == 0
+    assert values["verdict"] == found.verdict != "useful"
+    assert values["clear"] == found.clear
     for page in (html(drowned), shown(drowned)):
         assert first in page
-        assert "No pair stands clear of the noise." in page
-        assert "strongest pair is" not in page
+        assert ("No pair stands clear of the noise." in page) == (found.clear == 0)
+        assert ("strongest pair is" in page) == (found.clear > 0)
 
 
 def test_a_plan_does_not_call_useful_what_ends_in_noise(drowned):
