@@ -39,6 +39,14 @@ class Outlook:
         What one number is for, where it is one: moments that someone declared public, or a private frame.
     single : bool
         Whether there is one column only, and so no correlation.
+
+    Examples
+    --------
+    >>> made = Outlook(low=0.006, high=0.15)
+    >>> made.verdict, made.words[:47]
+    ('useful', 'a correlation stands clear of the noise from 0.')
+    >>> Outlook(low=60, high=1500).rows_for
+    {'useful': 7500, 'marginal': 300}
     """
 
     low: float
@@ -48,8 +56,24 @@ class Outlook:
 
     @classmethod
     def of(cls, schema: Schema, *, entry: float, moments: PublicMoments | None = None) -> Outlook:
-        """The outlook for an error on an entry off the diagonal that stays below ``entry``, per row, scaled units.
+        """Return the outlook for an error on the entries off the diagonal.
 
+        Parameters
+        ----------
+        schema : Schema
+            The columns.
+        entry : float
+            What the error on an entry stays below 95 times in 100, per row, in scaled units.
+        moments : PublicMoments, optional
+            What was declared public of the table. By default the outlook is for a range of tables.
+
+        Returns
+        -------
+        Outlook
+            For the pair of columns in the middle.
+
+        Examples
+        --------
         >>> columns = {name: {"lower": 0, "upper": 100} for name in ("age", "score")}
         >>> made = Outlook.of(Schema.from_dict({"columns": columns}), entry=0.002)
         >>> made.verdict, round(made.low, 3), round(made.high, 3)
@@ -68,7 +92,23 @@ class Outlook:
 
     @classmethod
     def framed(cls, error: float) -> Outlook:
-        """The outlook in a private frame, where a correlation is off by ``error`` in root mean square."""
+        """Return the outlook in a private frame.
+
+        Parameters
+        ----------
+        error : float
+            How far a correlation is off there, in root mean square.
+
+        Returns
+        -------
+        Outlook
+            One number, for columns like normal ones.
+
+        Examples
+        --------
+        >>> Outlook.framed(0.05).verdict
+        'useful'
+        """
         high = _HIGH * error
         return cls(low=high, high=high, known="in a private frame, for columns like normal ones")
 
@@ -95,11 +135,7 @@ class Outlook:
 
     @property
     def rows_for(self) -> dict[str, int]:
-        """The fewest rows for the two better verdicts, where this is the outlook for a single row.
-
-        >>> Outlook(low=60, high=1500).rows_for
-        {'useful': 7500, 'marginal': 300}
-        """
+        """The fewest rows for the two better verdicts, where this is the outlook for a single row."""
         return {"useful": math.ceil(self.high / FINE), "marginal": math.ceil(math.sqrt(self.low * self.high))}
 
 

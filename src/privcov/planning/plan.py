@@ -128,6 +128,14 @@ class Plan:
         -------
         Outlook
             With a ``verdict``, and as a sentence if it is printed.
+
+        Examples
+        --------
+        >>> import privcov as pc
+        >>> schema = pc.Schema.from_dict({"columns": {n: {"lower": 0, "upper": 100} for n in ("age", "score")}})
+        >>> loss = pc.ZCDP(rho="0.1", neighbours="replace-one")
+        >>> pc.plan(schema=schema, rows=100_000, loss=loss, mechanisms=["gaussian"]).outlook().verdict
+        'useful'
         """
         one = self.choice if made is None else made
         entry = one.entry.high if one.law is None else entry_of(one.law, one.rows)
