@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from pathlib import Path
 
 import numpy as np
@@ -48,17 +47,12 @@ def saved(path, schema, loss, *, rows=4_000, mechanism="auto"):
     return made
 
 
-def test_show_tells_the_noise_as_a_share_of_the_signal_and_keeps_the_exact_figures(said, schema):
+def test_show_tells_what_stands_clear_of_the_noise_and_keeps_the_exact_figures(said, schema):
     made = saved("r.json", schema, pc.PureDP(epsilon=1, neighbours="replace-one"))
     lines = said("show", "r.json").splitlines()
-    share = made.certificate.law.rms_frobenius / np.linalg.norm(made.second_moment(scaled=True))
-    assert 0.003 < share < 0.03
-    told = f"{100 * share:.1g}"
-    assert f"The noise is about {told} % of the signal." in lines
-    assert any(
-        re.fullmatch(r"In figures: expected error [\d.]+ before repair, matrix [\d.]+ \(.*", line)
-        for line in lines
-    )
+    # Everybody is the same: the matrix is large, and nothing goes with anything.
+    assert made.certificate.law.rms_frobenius < 0.03 * np.linalg.norm(made.second_moment(scaled=True))
+    assert "The noise is LARGE: none of 5 correlations can be told from zero." in lines
     assert json.loads(said("show", "r.json", "--json"))["expected_error"] == pytest.approx(
         made.certificate.law.rms_frobenius
     )
@@ -66,9 +60,7 @@ def test_show_tells_the_noise_as_a_share_of_the_signal_and_keeps_the_exact_figur
 
 def test_show_warns_where_most_of_what_is_seen_is_noise(said, schema):
     saved("r.json", schema, pc.PureDP(epsilon="0.01", neighbours="replace-one"), rows=20)
-    assert re.search(
-        r"The noise is LARGE: .* of the signal\. Most of what you see is noise\.", said("show", "r.json")
-    )
+    assert "so that they are noise." in said("show", "r.json")
 
 
 @pytest.mark.parametrize(

@@ -150,8 +150,8 @@ def _lines(text: str, noisy: bool) -> list[str]:
 
 
 def _masked(line: str) -> str:
-    """Numbers, and the white space and rules whose width follows from them, without their particulars."""
-    line = _NUMBER.sub(lambda found: "" if found[0][0] in "*." else "#", line)
+    """Numbers, and the white space, rules and brackets that follow from them, without their particulars."""
+    line = _NUMBER.sub(lambda found: "" if found[0][0] in "*." else "#", line).replace("(#)", "#")
     return re.sub(r"[ ─]+", " ", line).rstrip()
 
 

@@ -5,6 +5,7 @@ Needs the extra ``web``, Playwright's Python package and a Chromium on the path.
 
 from __future__ import annotations
 
+import hashlib
 import http.client
 import json
 import os
@@ -527,6 +528,100 @@ def test_everything_can_be_done_with_the_keyboard_alone(serve, browse):
     keys.press("Enter")
     page.wait_for_selector("#fit-section svg")
     assert server.spent() == "3/5"
+
+
+def test_after_a_payment_there_is_a_receipt_and_no_quote_until_one_is_asked_for(serve, browse):
+    server = serve("--schema", "people.toml", "--data", "people.csv", "--ledger", "people.ledger", budget="1")
+    page = browse(server, step="release").page
+    release_now(page)
+    said = shown(page, "#receipt:visible")
+    written = (server.folder / "people.release.json").read_bytes()
+    assert hashlib.sha256(written).hexdigest() in said
+    assert "none: it was not signed" in said
+    assert "epsilon: 0 of 1" in said
+    page.wait_for_selector("#balance:has-text('epsilon: 0 of 1 left')")
+    page.wait_for_timeout(500)
+    assert "Nothing was drawn" not in page.inner_text("main")
+    page.reload()
+    page.wait_for_selector("#receipt:visible")
+    assert "Nothing was drawn" not in page.inner_text("main")
+    page.click("#another")
+    page.wait_for_selector("#refusal:has-text('only 0 of 1 is left')")
+    assert page.locator("#receipt").is_hidden()
+
+
+def test_what_is_worse_than_zeros_is_said_at_the_till_and_bought_knowingly(serve, browse):
+    server = serve("--schema", "people.toml", "--data", "people.csv", "--ledger", "people.ledger")
+    page = browse(server, step="plan").page
+    page.fill("#rows", "300")
+    page.fill("#epsilon", "0.01")
+    page.wait_for_selector("#verdict[data-verdict^=worse]")
+    page.click("[data-step=release]")
+    page.wait_for_selector("#till[data-verdict^=worse]")
+    assert "For 300 rows, as the plan has them, it is worse than publishing zeros" in shown(
+        page, "#till-words"
+    )
+    assert "Spend more: from ε = " in shown(page, "#exits")
+    assert page.is_disabled("#pay")
+    SHOTS.mkdir(parents=True, exist_ok=True)
+    page.screenshot(path=SHOTS / "3-till-worse.png", full_page=True)
+    page.select_option("#till-frame", "auto")
+    page.wait_for_selector("#till-words:has-text('private frame')")
+    page.select_option("#till-frame", "declared")
+    page.wait_for_selector("#till[data-verdict^=worse]")
+    page.check("#knowing")
+    release_now(page)
+    page.wait_for_selector("#job[data-state=done]")
+    assert server.spent() == "1/100"
+
+
+def test_a_bad_budget_dims_the_regression_and_a_good_one_brings_it_back(serve, browse):
+    page = browse(serve("--schema", "people.toml"), step="plan").page
+    page.fill("#formula", "income ~ age")
+    page.click("#even")
+    page.wait_for_selector("#expected-terms td")
+    page.fill("#epsilon", "0.")
+    page.fill("#epsilon", "0")
+    page.wait_for_selector("#regression-result.stale")
+    page.fill("#epsilon", "0.5")
+    page.wait_for_selector("#regression-result:not(.stale) #expected-words:has-text('epsilon = 0.5')")
+
+
+def test_a_mistyped_formula_is_told_and_spoils_no_report(serve, browse):
+    server = serve("--schema", "people.toml", "--data", "people.csv", "--ledger", "people.ledger")
+    page = browse(server, step="release").page
+    release_now(page)
+    page.click("text=Read it")
+    page.wait_for_selector("#sections .spectrum svg")
+    page.fill("#fit-formula", "income ~ shoe")
+    page.press("#fit-formula", "Enter")
+    page.wait_for_selector("#fit-form .error:has-text('shoe')")
+    with page.expect_download() as download:
+        page.click("[data-download=report]")
+    assert download.value.suggested_filename == "people.html"
+
+
+def test_a_wide_release_shows_its_first_screen_while_the_rest_is_computed_and_is_not_cut(
+    serve, browse, people
+):
+    rng = np.random.default_rng(0)
+    names = {f"measurement_{i}": {"lower": -4, "upper": 4} for i in range(60)}
+    wide = pc.release(
+        rng.normal(size=(500, 60)) + rng.normal(size=(500, 1)),
+        schema=pc.Schema.from_dict({"columns": names}),
+        loss=pc.PureDP(epsilon=5, neighbours="replace-one"),
+    )
+    wide.save(people.parent / "wide.release.json")
+    page = browse(serve(), step="result").page
+    page.wait_for_selector("#sections .promise h2")
+    assert page.locator("#sections .waiting").count() > 0  # the slower ones are on their way
+    page.wait_for_selector("#sections .matrix svg")
+    cut = page.evaluate(
+        """() => [...document.querySelectorAll("#sections .matrix .scroll")]
+        .map((one) => one.scrollWidth - one.clientWidth)"""
+    )
+    assert max(cut) <= 0
+    page.screenshot(path=SHOTS / "4-wide.png", full_page=True)
 
 
 def test_every_control_has_a_name_and_every_chart_a_description(serve, browse):

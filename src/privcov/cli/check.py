@@ -30,7 +30,7 @@ def command(
     Example: privcov check people.csv --schema people.toml --epsilon 1 --ledger people.ledger
     """
     from privcov.ledger.rules import amount_text, short
-    from privcov.publish.check import check
+    from privcov.publish.check import check, frame_words
 
     order = as_order(words)
     delivery = Delivery.of(
@@ -49,6 +49,7 @@ def command(
                 "price": None if found.price is None else _texts(found.price),
                 "left": None if found.left is None else _texts(found.left),
                 "frame": _texts(found.frame),
+                "rows_for": dict(found.rows_for),
             }
         )
         return
@@ -57,9 +58,11 @@ def command(
     )
     say(f"Mechanism: {found.mechanism}. It can promise {found.loss}. Engine: {found.engine}.")
     if found.frame:
+        say(frame_words(found.frame))
+    if found.rows_for:
         say(
-            f"A private frame would be fitted first: at most {float(100 * found.frame['scales']):g} % of the loss for "
-            f"looks at the columns, {float(100 * found.frame['radius']):g} % for one at the norms of rows."
+            f"For correlations this is useful from about {found.rows_for['useful']:,} rows on, and worse than "
+            f"publishing zeros below {found.rows_for['marginal']:,}; privcov plan says why."
         )
     if found.price is not None and found.left is not None:
         cost, rest = (

@@ -59,8 +59,8 @@ def find(mechanism: str | Mechanism, *, loss: Loss, as_published: bool = False, 
                 "E209", f"there is no mechanism {mechanism!r}.", f"Choose one of {', '.join(MECHANISMS)}."
             )
         name, kind = mechanism, MECHANISMS[mechanism]
-        known = {f for f in kind.__dataclass_fields__}
-        if strange := sorted(set(options) - known):
+        known = kind.choices()
+        if strange := sorted(set(options) - set(known)):
             raise ParameterError(
                 "E209", f"{name} has no option {strange[0]!r}.", f"It has: {', '.join(sorted(known))}."
             )

@@ -44,7 +44,8 @@ def html(plan: Plan) -> str:
         for made in plan.forecasts
     ]
     said = (
-        f"* {plan.reason} Errors are for the matrix before repair, divided by the number of rows, in scaled units. "
+        f"* {plan.reason} It is {plan.outlook()} Errors are for the matrix before repair, divided by the number of "
+        "rows, in scaled units. "
         "Under 95 %: the value that the Frobenius error stays below 95 times in 100."
     )
     heads = ["mechanism", "Frobenius", "95 %", "spectral", "entry", "verdict"]
@@ -129,7 +130,6 @@ def draw(
     low, high = plan.signal.low, plan.signal.high
     worst = {made.mechanism.name for made in plan.forecasts if made.basis == "worst case"}
     axes.axhspan(low, high, color="0.9", zorder=0)
-    axes.axhline(low / 2, color="0.6", linewidth=0.8, linestyle=(0, (1, 2)), zorder=1)
     for name, line in _ordered(lines):
         look = figures.style(place_of(name))
         axes.plot(*zip(*line, strict=True), **look, label=("≤ " if name in worst else "") + name)
@@ -147,7 +147,6 @@ def draw(
     edge = axes.get_xlim()[1] / 1.06  # curves fall to the right, so that corner is free
     told = {"va": "top", "ha": "right", "fontsize": 8, "color": "0.3"}
     axes.text(edge, high * 0.97, "range of the matrix itself", **told)
-    axes.text(edge, low / 2 * 0.95, "useful below", **told)
     figures.clear(axes)
     figure.legend(
         loc="outside right center",

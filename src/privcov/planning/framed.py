@@ -16,12 +16,13 @@ import numpy as np
 from privcov.errors import ParameterError
 from privcov.linalg.arrays import Floats
 from privcov.linalg.triangle import is_wide
-from privcov.noise.laws import Normal
+from privcov.noise.laws import NoiseLaw, Normal
 from privcov.planning.candidates import choose
-from privcov.privacy import ZCDP
+from privcov.planning.purpose import Purpose
+from privcov.privacy import ZCDP, Loss
 from privcov.releases.certificate import RADII
 from privcov.releases.rounds import Norms
-from privcov.schema import Numeric
+from privcov.schema import Numeric, Schema
 from privcov.schema.grid import framed_grid, framed_weight
 
 if TYPE_CHECKING:
@@ -54,7 +55,13 @@ class Framed:
 
 def framed(plan: Plan) -> Framed | None:
     """What a frame would do for a plan; None where there is none, or no pair of numeric columns."""
-    schema, law = plan.schema, plan.choice.law
+    return in_frame(plan.schema, law=plan.choice.law, rows=plan.rows, loss=plan.loss, purpose=plan.purpose)
+
+
+def in_frame(
+    schema: Schema, *, law: NoiseLaw | None, rows: int, loss: Loss, purpose: str | Purpose
+) -> Framed | None:
+    """The same for what a plan is made of; ``law`` is that of the declared frame."""
     numbers = [column for column in schema.columns if isinstance(column, Numeric)]
     own = any(column.centre is not None or column.scale is not None for column in numbers)
     if law is None or own or len(numbers) < 2 or schema.row_norm_bound is not None:
@@ -63,7 +70,7 @@ def framed(plan: Plan) -> Framed | None:
         return None
     grid = framed_grid(schema)
     try:
-        found = choose(loss=plan.loss, grid=grid, purpose=plan.purpose, as_asked=True)
+        found = choose(loss=loss, grid=grid, purpose=purpose, as_asked=True)
     except ParameterError:
         return None
     inside = found.mechanism.law(loss=found.loss, grid=grid)
@@ -76,9 +83,9 @@ def framed(plan: Plan) -> Framed | None:
         width=float(len(numbers)),
         weight=float(framed_weight(schema)),
         entry_std=math.sqrt(inside.offdiagonal_variance) / left,
-        rows=float(plan.rows),
+        rows=float(rows),
     )
-    even = math.sqrt(law.offdiagonal_variance) / plan.rows * 3
+    even = math.sqrt(law.offdiagonal_variance) / rows * 3
     return Framed(
         private=norms.error(norms.radius),
         even=even,

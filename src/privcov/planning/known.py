@@ -16,6 +16,7 @@ from privcov.mechanisms.base import AdditiveMechanism
 from privcov.noise.laws import NoiseLaw
 from privcov.planning.candidates import MOST_REHEARSED, Candidate, Refusal, candidate, choose
 from privcov.planning.forecast import Forecast, forecast, is_known
+from privcov.planning.moments import PublicMoments
 from privcov.planning.plan import Plan, plan_of
 from privcov.privacy import Loss
 from privcov.schema import Schema
@@ -31,6 +32,7 @@ def plan_so_far(
     loss: Loss,
     purpose: str,
     simulated: Callable[[str], Forecast | Refusal | None],
+    moments: PublicMoments | None = None,
 ) -> tuple[Plan | None, tuple[str, ...]]:
     """What ``plan`` would say of the mechanisms that are known, and the names of the others, the choice first.
 
@@ -54,7 +56,8 @@ def plan_so_far(
     pending.sort(key=lambda name: not has_law(name))
     if taken not in made:
         return None, tuple(pending)
-    return plan_of(schema, made, taken, refused, rows=rows, loss=loss, purpose=purpose), tuple(pending)
+    plan = plan_of(schema, made, taken, refused, rows=rows, loss=loss, purpose=purpose, moments=moments)
+    return plan, tuple(pending)
 
 
 @lru_cache(maxsize=2_000)

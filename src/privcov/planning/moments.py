@@ -130,7 +130,7 @@ class PublicMoments:
         if not isinstance(columns, Mapping) or not isinstance(correlations, Mapping):
             raise ParameterError("E262", "[planning] may hold only the tables columns and correlations.")
         columns = {canonical(str(name)): about for name, about in columns.items()}
-        mean, std = _first_two(schema, columns)
+        mean, std = first_two(schema, columns)
         covariance = _correlations(schema, correlations) * np.outer(std, std)
         for i, one in enumerate(schema.features):  # features of one column exclude each other: E[zz'] = 0
             for j, other in enumerate(schema.features):
@@ -179,7 +179,7 @@ class PublicMoments:
         return None if given is None else cls.guessed(schema, given)
 
 
-def _first_two(schema: Schema, columns: Mapping[str, Any]) -> tuple[Floats, Floats]:
+def first_two(schema: Schema, columns: Mapping[str, Any]) -> tuple[Floats, Floats]:
     """Scaled mean and standard deviation of every feature; a column nothing is said of is spread evenly."""
     declared = {column.name: column for column in schema.columns}
     if strange := sorted(set(columns) - set(declared)):

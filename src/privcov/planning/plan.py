@@ -11,10 +11,12 @@ from privcov.planning.forecast import Forecast, Spread, Step, check_rows, foreca
 from privcov.planning.framed import framed
 from privcov.planning.invert import loss_values, pick
 from privcov.planning.moments import PublicMoments
+from privcov.planning.outlook import Outlook, entry_of
 from privcov.planning.purpose import Purpose
-from privcov.planning.signal import SignalRange, Verdict
+from privcov.planning.signal import SignalRange
 from privcov.planning.words import as_text, reason
 from privcov.privacy import Loss
+from privcov.report.standing import Verdict
 from privcov.schema import Schema
 from privcov.schema.grid import Grid
 
@@ -70,6 +72,8 @@ class Plan:
         What ``mechanism="auto"`` takes.
     signal : SignalRange
         The public range of the norm of the true matrix, per row, in scaled units.
+    moments : PublicMoments or None
+        What the verdicts are for, where someone declared it public; else they are for a range of tables.
 
     Examples
     --------
@@ -78,7 +82,7 @@ class Plan:
     >>> loss = pc.PureDP(epsilon=1, neighbours="replace-one")
     >>> plan = pc.plan(schema=schema, rows=4000, loss=loss, mechanisms=["symmetric-wishart", "laplace"])
     >>> plan.choice.mechanism.name, plan.verdict(plan.choice), len(plan.reason) > 0
-    ('symmetric-wishart', 'useful', True)
+    ('symmetric-wishart', 'marginal', True)
     >>> [column.column for column in plan.columns()], plan.to_dict()["rows"]
     (['age', 'math', 'art'], 4000)
     """
@@ -91,6 +95,7 @@ class Plan:
     refusals: tuple[Refusal, ...]
     choice: Forecast
     signal: SignalRange
+    moments: PublicMoments | None = None
 
     @property
     def reason(self) -> str:
@@ -98,7 +103,7 @@ class Plan:
         return reason(self)
 
     def verdict(self, made: Forecast) -> Verdict:
-        """Say what the expected error of a mechanism means beside the public range of the matrix.
+        """Say what the noise of a mechanism means for correlations.
 
         Parameters
         ----------
@@ -108,9 +113,36 @@ class Plan:
         Returns
         -------
         {"useful", "marginal", "worse than publishing zeros"}
-            The verdict on the unrepaired matrix.
+            The verdict on the unrepaired matrix: useful where a correlation of 0.2 stands clear of the noise even in
+            columns that fill a fifth of their bounds; worse than publishing zeros where none does in columns that
+            fill less than half of them.
         """
-        return self.signal.verdict(made.frobenius.mean)
+        return self.outlook(made).verdict
+
+    def outlook(self, made: Forecast | None = None) -> Outlook:
+        """Return how large a correlation must be to stand clear of the noise of a mechanism.
+
+        Parameters
+        ----------
+        made : Forecast, optional
+            One of ``forecasts``. By default the mechanism that "auto" takes.
+
+        Returns
+        -------
+        Outlook
+            With a ``verdict``, and as a sentence if it is printed.
+
+        Examples
+        --------
+        >>> import privcov as pc
+        >>> schema = pc.Schema.from_dict({"columns": {n: {"lower": 0, "upper": 100} for n in ("age", "score")}})
+        >>> loss = pc.ZCDP(rho="0.1", neighbours="replace-one")
+        >>> pc.plan(schema=schema, rows=100_000, loss=loss, mechanisms=["gaussian"]).outlook().verdict
+        'useful'
+        """
+        one = self.choice if made is None else made
+        entry = one.entry.high if one.law is None else entry_of(one.law, one.rows)
+        return Outlook.of(self.schema, entry=entry, moments=self.moments)
 
     def columns(self, made: Forecast | None = None) -> tuple[ColumnError, ...]:
         """Return the error on every column in original units.
@@ -162,7 +194,8 @@ class Plan:
                         made.frobenius.mean / self.signal.high,
                         made.frobenius.mean / self.signal.low,
                     ],
-                    "verdict": self.verdict(made),
+                    "verdict": (outlook := self.outlook(made)).verdict,
+                    "clear_from": [outlook.low, outlook.high],
                     "columns": [
                         {"column": c.column, "mean_95": c.mean, "variance_95": c.variance}
                         for c in self.columns(made)
@@ -243,7 +276,7 @@ def plan(
     >>> loss = pc.PureDP(epsilon=1, neighbours="replace-one")
     >>> made = pc.plan(schema=schema, rows=4000, loss=loss, mechanisms=["symmetric-wishart", "laplace"])
     >>> made.choice.mechanism.name, made.verdict(made.choice)
-    ('symmetric-wishart', 'useful')
+    ('symmetric-wishart', 'marginal')
     """
     check_rows(rows)
     grid, wanted = Grid.of(schema), Purpose.parse(purpose)
@@ -264,7 +297,7 @@ def plan(
         one: forecast(one.mechanism, loss=one.loss, grid=grid, rows=rows, spectrum=spectrum, step=step)
         for one in able
     }
-    return plan_of(schema, made, taken, refused, rows=rows, loss=loss, purpose=wanted)
+    return plan_of(schema, made, taken, refused, rows=rows, loss=loss, purpose=wanted, moments=moments)
 
 
 def plan_of(
@@ -276,6 +309,7 @@ def plan_of(
     rows: int,
     loss: Loss,
     purpose: str | Purpose,
+    moments: PublicMoments | None = None,
 ) -> Plan:
     """A plan of forecasts and the key of the choice: the best first, with the public range of the matrix."""
     return Plan(
@@ -287,6 +321,7 @@ def plan_of(
         refusals=tuple(refusals),
         choice=forecasts[choice],
         signal=SignalRange.of(schema),
+        moments=moments,
     )
 
 

@@ -1,4 +1,4 @@
-"""How large the matrix can be, from public facts, and what an error means beside it.
+"""How large the matrix can be, from public facts.
 
 Rows of squared norm at most R² have ‖Σ zzᵀ‖_F / n of at most R² (all rows along one line) and, if they use that
 norm and spread evenly, of R²/√d. An intercept is known, so the range is that of what is not known: with S what
@@ -13,14 +13,11 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Literal
 
 from privcov.planning.candidates import choose
 from privcov.privacy import Loss
 from privcov.schema import Column, Numeric, Schema
 from privcov.schema.grid import Grid
-
-Verdict = Literal["useful", "marginal", "worse than publishing zeros"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,19 +39,6 @@ class SignalRange:
             return cls(low=squared / math.sqrt(schema.dimension), high=squared)
         rest = squared - 1
         return cls(low=rest / math.sqrt(schema.dimension - 1), high=math.sqrt(rest**2 + 2 * rest))
-
-    @property
-    def middle(self) -> float:
-        return math.sqrt(self.low * self.high)
-
-    def verdict(self, error: float) -> Verdict:
-        """Useful below half the lower end; worse than zeros above the (geometric) middle of the range.
-
-        The error is that of the unrepaired matrix. Repair helps most where the verdict is marginal.
-        """
-        if error <= self.low / 2:
-            return "useful"
-        return "marginal" if error < self.middle else "worse than publishing zeros"
 
 
 @dataclass(frozen=True, kw_only=True)

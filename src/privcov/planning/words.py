@@ -79,12 +79,9 @@ def _mechanisms(plan: Plan) -> str:
 
 
 def _notes(plan: Plan) -> list[str]:
-    low, high = plan.signal.low, plan.signal.high
-    share = plan.choice.frobenius.mean
     notes = [
         f"* {plan.reason}",
-        f"The noise of {plan.choice.mechanism.name} is {_percent(share / high)} to {_percent(share / low)} of the "
-        f"signal: the unknown part of the matrix has a Frobenius norm between {_size(low)} and {_size(high)}.",
+        f"{plan.choice.mechanism.name} is {plan.outlook()}",
         "Errors are expected values; under 95 %, the value that the error stays below 95 times in 100. They are for "
         "the matrix before repair, divided by the number of rows, in scaled units. Repair makes large errors smaller.",
     ]
@@ -129,7 +126,3 @@ def _amounts(loss: object) -> str:
 
 def _size(value: float) -> str:
     return f"{value:.3g}"
-
-
-def _percent(value: float) -> str:
-    return f"{100 * value:.2g} %" if value < 10 else f"{value:.3g} times"

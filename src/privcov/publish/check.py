@@ -20,11 +20,12 @@ from privcov.ledger import Ledger, Request
 from privcov.mechanisms.base import Mechanism
 from privcov.noise.randomness import Randomness
 from privcov.planning.candidates import Candidate, decide
+from privcov.planning.outlook import Outlook, entry_of
 from privcov.planning.purpose import Purpose
 from privcov.privacy import Amount, Loss
 from privcov.publish.paying import counts_rho, order_for
 from privcov.schema import Schema
-from privcov.schema.grid import framed_grid
+from privcov.schema.grid import Grid, framed_grid
 from privcov.summing.engines import Engine, engine_for
 from privcov.table import Table, open_table
 
@@ -81,6 +82,9 @@ class Prospect:
     frame : mapping of str to Fraction
         The most that a private frame would take of the loss, as shares: "scales" for looks at the columns, "radius"
         for one at the norms of rows. What it leaves goes to the matrix. Empty for the declared frame.
+    rows_for : mapping of str to int
+        The fewest rows for the verdicts of a plan: "useful", and "marginal", below which a release is worse than
+        publishing zeros. Empty where the noise has no law or a frame is fitted first.
 
     Examples
     --------
@@ -101,6 +105,7 @@ class Prospect:
     price: Mapping[str, Fraction] | None
     left: Mapping[str, Fraction] | None
     frame: Mapping[str, Fraction] = field(default_factory=dict)
+    rows_for: Mapping[str, int] = field(default_factory=dict)
 
 
 def prepare(
@@ -298,4 +303,21 @@ def check(
         price=price,
         left=left,
         frame=ready.choice.shares if isinstance(ready.choice, Framing) else {},
+        rows_for={} if ready.choice is not None else _rows_for(ready),
     )
+
+
+def frame_words(shares: Mapping[str, Fraction]) -> str:
+    """What a private frame would take of the loss, as a sentence; empty for the declared frame."""
+    if not shares:
+        return ""
+    return (
+        f"A private frame would be fitted first: at most {float(100 * shares['scales']):g} % of the loss for looks at "
+        f"the columns, {float(100 * shares['radius']):g} % for one at the norms of rows."
+    )
+
+
+def _rows_for(ready: Ready) -> dict[str, int]:
+    """The fewest rows for each verdict: the noise per row falls as their number grows."""
+    law = ready.decided.mechanism.law(loss=ready.decided.loss, grid=Grid.of(ready.schema))
+    return {} if law is None else Outlook.of(ready.schema, entry=entry_of(law, 1)).rows_for

@@ -16,7 +16,7 @@ from privcov.report.page.elements import facts, figure, number, side_by_side, ta
 from privcov.report.page.matrix import correlation_figure
 from privcov.report.page.models import loadings_figure, model, spectrum_figure, variances
 from privcov.report.page.promise import amounts, misread
-from privcov.report.summary import signal
+from privcov.report.summary import sentences
 from privcov.report.view import View
 
 _DRAWN = 60
@@ -65,7 +65,7 @@ def _(result: Release) -> str:
     if count <= _DRAWN:
         view = View.of(result)
         parts += [correlation_figure(view) if count > 1 else None]
-        parts += [tag("p", line) for line in signal(result).split("\n")]
+        parts += [warning(line) if "LARGE" in line else tag("p", line) for line in sentences(result)]
     return card(f"Private release of {count:,} columns, {rows}", *parts)
 
 

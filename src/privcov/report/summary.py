@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import math
+from textwrap import fill
 from typing import Any
 
 import numpy as np
@@ -10,12 +10,11 @@ import numpy as np
 from privcov.releases.release import Release
 from privcov.releases.triangle import Triangle
 from privcov.report.doubts import can_doubt, doubts
-from privcov.report.tables import matrix, number, table
+from privcov.report.standing import Standing, standing
+from privcov.report.tables import MOST, matrix, number, table
+from privcov.report.view import View
 from privcov.report.words import misread, promise
 from privcov.text.aligning import cut
-
-_SOME = 2_000
-"""Columns of a wide release that its typical noise is read off."""
 
 
 def as_text(
@@ -39,48 +38,33 @@ def as_text(
             if what == "correlation"
             else release.covariance(scaled=scaled, repair=repair)
         )
-        body = matrix(names[1:], values, all_of_it=_all_of_it(release))
+        unsure = ~View.of(release).clear
+        body = matrix(names[1:], values, all_of_it=_all_of_it(release), unsure=unsure)
+        if unsure[:MOST, :MOST].any():
+            body += "\nIn brackets: cannot be told from zero."
     units = "" if what == "correlation" else (" (scaled units)" if scaled else " (original units)")
-    parts = [title + units, body, signal(release), misread(release), promise(release)]
+    said = [fill(line, width=100, subsequent_indent="  ") for line in sentences(release)]
+    parts = [title + units, body, "\n".join(said), misread(release), promise(release)]
     return "\n\n".join(part for part in parts if part)
 
 
-def signal(release: Release) -> str:
-    """How the noise compares with what was measured: the error anyone should expect, from public facts."""
-    law = release.certificate.law
-    if law is None:
-        return "The error of this mechanism depends on the data, so this release cannot state it."
-    # A wide matrix is not decomposed for a remark: raw, it is a little too large.
-    size = float(np.linalg.norm(release.second_moment(scaled=True, raw=_is_wide(release))))
-    expected = law.rms_frobenius
-    share = expected / size if size > 0 else math.inf
-    text = f"The noise is about {_percent(share)} of the signal."
-    if share >= 0.5:
-        text = f"The noise is LARGE: {_percent(share)} of the signal. Most of what you see is noise."
-    text += (
-        f"\nIn figures: expected error {number(expected)} before repair, matrix {number(size)} "
-        "(Frobenius norms, scaled units)."
-    )
-    if (typical := correlation_noise(release)) is not None:
-        text += (
-            f"\nA typical correlation is off by about ±{typical:.2g} (one standard deviation of the noise)."
+def sentences(release: Release) -> list[str]:
+    """What can be concluded beside the noise, and what cannot: from the release and public facts."""
+    if release.certificate.law is None:
+        return ["The error of this mechanism depends on the data, so this release cannot state it."]
+    view = View.of(release)
+    if (found := Standing.of(view)) is not None:
+        part = (
+            [f"Of the first {len(view.names)} of {len(view.names) + view.hidden:,} columns:"]
+            if view.hidden
+            else []
         )
-    return text
-
-
-def correlation_noise(release: Release) -> float | None:
-    """The standard deviation that noise puts on a typical correlation, to first order; None if unknown."""
-    law = release.certificate.law
-    if law is None or not release.schema.intercept or len(release.columns) < 3:
-        return None
-    if _is_wide(release):
-        raw = release.second_moment(scaled=True, raw=True)
-        sums = np.diag(raw)[1:] - raw[0, 1:] ** 2 / max(1.0, raw[0, 0])
-        spread = np.sqrt(np.clip(sums[:: max(1, len(sums) // _SOME)], 0, None))
-    else:
-        spread = np.sqrt(np.clip(np.diag(release.covariance(scaled=True)) * release.count(), 0, None))
-    typical = float(np.median(np.outer(spread, spread)[np.triu_indices(len(spread), 1)]))
-    return math.sqrt(law.offdiagonal_variance) / typical if typical > 0 else None
+        return [*part, *found.sentences]
+    if view.count is None:
+        return [
+            "The number of rows is private and no column counts them, so noise on products cannot be judged."
+        ]
+    return ["A single column has no correlations."]
 
 
 def as_json_values(release: Release, *, repair: str = "auto", scaled: bool = False) -> dict[str, Any]:
@@ -94,6 +78,7 @@ def as_json_values(release: Release, *, repair: str = "auto", scaled: bool = Fal
         "second_moment": None,
         "raw_second_moment": None,
         "expected_error": None if release.certificate.law is None else release.certificate.law.rms_frobenius,
+        "correlations": None if (found := standing(release)) is None else found.to_dict(),
         "certificate": document["certificate"],
         "doubts": [doubt.to_dict() for doubt in doubts(release)] if can_doubt(release) else None,
     }
@@ -109,19 +94,6 @@ def as_json_values(release: Release, *, repair: str = "auto", scaled: bool = Fal
             "correlation": None if _is_wide(release) else release.correlation(repair=repair),
         }
     return values
-
-
-def _percent(share: float) -> str:
-    """One digit of a small share, whole per cents of a larger one.
-
-    >>> [_percent(share) for share in (0.00001, 0.0221, 0.216, 3.71, math.inf)]
-    ['less than 0.01 %', '2 %', '22 %', '371 %', 'more than 1,000 %']
-    """
-    if share < 1e-4:
-        return "less than 0.01 %"
-    if share > 10:
-        return "more than 1,000 %"
-    return f"{100 * share:.1g} %" if share < 0.095 else f"{100 * share:.0f} %"
 
 
 def _is_wide(release: Release) -> bool:

@@ -9,6 +9,9 @@ from numpy.typing import NDArray
 
 from privcov.text.aligning import cut, line, widths
 
+MOST = 12
+"""Columns of a matrix that are printed."""
+
 
 def table(headings: Sequence[str], rows: Sequence[Sequence[str]], *, left: int = 1) -> str:
     """Columns that line up; the first ``left`` columns are words, the others numbers.
@@ -29,18 +32,24 @@ def matrix(
     values: NDArray[np.float64],
     *,
     digits: int = 2,
-    most: int = 12,
+    most: int = MOST,
+    unsure: NDArray[np.bool_] | None = None,
     all_of_it: str = "--json prints all",
 ) -> str:
-    """A symmetric matrix with its names; a wide one shows its first columns and says so."""
+    """A symmetric matrix with its names, what is ``unsure`` in brackets; a wide one shows its first columns."""
     shown = names[:most]
+    doubted = np.zeros(values.shape, dtype=np.bool_) if unsure is None else unsure
     cells = [
-        [cut(name), *(number(values[i, j], digits) for j in range(len(shown)))]
+        [cut(name), *(_cell(values[i, j], digits, doubted[i, j]) for j in range(len(shown)))]
         for i, name in enumerate(shown)
     ]
     text = table(["", *(cut(name, 11) for name in shown)], cells)
     hidden = len(names) - len(shown)
     return text + (f"\n… and {hidden} more columns ({all_of_it})" if hidden else "")
+
+
+def _cell(value: float, digits: int, unsure: np.bool_) -> str:
+    return f"({number(value, digits)})" if unsure else number(value, digits)
 
 
 def number(value: float, digits: int = 2) -> str:

@@ -14,10 +14,11 @@ nearer than this; how much nearer depends on the matrix.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
+from numpy.typing import NDArray
 
 from privcov.linalg.arrays import Floats
 from privcov.linalg.triangle import diagonal_places
@@ -29,6 +30,8 @@ from privcov.schema import Feature
 from privcov.schema.grid import Grid
 
 CORNER = 150
+ODDS = 0.05
+"""That some pair stands clear of the noise although its covariance is zero has at most these odds."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -41,6 +44,10 @@ class View:
     count: float | None
     """None where there is neither an intercept nor a public count: then products are sums, not means."""
     noise: NoiseSizes | None
+    scores: Floats | None
+    """Covariances before repair in standard deviations of their noise; None where its size is not known."""
+    reach: float
+    """The score from which on a covariance stands clear of the noise."""
     raw: bool
     hidden: int
 
@@ -49,6 +56,7 @@ class View:
         """The whole release, repaired; of a wide one its first columns, raw."""
         features = release.schema.features
         known = release.schema.intercept or release.rows is not None
+        wide = isinstance(release.upper, Triangle)
         if not isinstance(release.upper, Triangle):
             moment = release.second_moment(scaled=True)
             count, places = release.count() if known else None, release.structure.fixed
@@ -59,14 +67,27 @@ class View:
             places = np.empty((0, 2), dtype=np.intp)
         shown = features[: len(moment)]
         law = release.certificate.law
+        noise = scores = None
+        reach = np.inf
+        if law is not None and count is not None:
+            noise = noise_sizes(moment, law=law, features=shown, count=count, known=places)
+            scores = _scores(
+                moment if wide else release.second_moment(scaled=True, raw=True), release, law, places
+            )
+            # Where the variance of a column is noise, so is whatever is divided by it.
+            varies = np.diag(scores) > 2
+            known_sizes = np.where(np.outer(varies, varies), noise.correlation, np.nan)
+            np.fill_diagonal(known_sizes, 0.0)
+            noise = replace(noise, correlation=known_sizes)
+            reach = law.reach(ODDS / 2 / max(1, len(scores) * (len(scores) - 1) // 2))
         return cls(
             features=shown,
             moment=moment,
             count=count,
-            noise=None
-            if law is None or count is None
-            else noise_sizes(moment, law=law, features=shown, count=count, known=places),
-            raw=isinstance(release.upper, Triangle),
+            noise=noise,
+            scores=scores,
+            reach=reach,
+            raw=wide,
             hidden=len(features) - len(shown),
         )
 
@@ -79,6 +100,24 @@ class View:
     def columns(self) -> tuple[Feature, ...]:
         """Everything but the intercept."""
         return self.features[int(self.intercept) :]
+
+    @cached_property
+    def clear(self) -> NDArray[np.bool_]:
+        """Which covariances stand clear of the noise; what nothing is known of counts, and levels of one column do."""
+        same = self._homes[:, None] == self._homes[None, :]
+        return np.ones_like(same) if self.scores is None else same | (np.abs(self.scores) > self.reach)
+
+    @cached_property
+    def pairs(self) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+        """Places of every pair of different columns of the table, levels of one column left out."""
+        first, second = np.triu_indices(len(self.columns), 1)
+        apart = self._homes[first] != self._homes[second]
+        return first[apart], second[apart]
+
+    @cached_property
+    def _homes(self) -> NDArray[np.intp]:
+        """The column of the table that each column of the matrix belongs to."""
+        return np.unique([feature.column for feature in self.columns], return_inverse=True)[1]
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -126,6 +165,15 @@ class View:
         return np.asarray(self.moment[1:, 1:] - np.outer(sums, sums) / self.count)
 
 
+def _scores(raw: Floats, release: Release, law: NoiseLaw, known: Iterable[Sequence[int]]) -> Floats:
+    """Centred sums of the raw matrix in standard deviations of the noise on them; zero where there is no noise."""
+    features = release.schema.features[: len(raw)]
+    count = float(release.rows) if release.rows is not None else max(1.0, float(raw[0, 0]))
+    parts = _parts(raw, law=law, features=features, count=count, known=known)
+    sizes = np.sqrt(parts.covariance())
+    return np.divide(parts.centred, sizes, out=np.zeros_like(sizes), where=sizes > 0)
+
+
 def _corner(release: Release, upper: Triangle) -> Floats:
     """The first columns of a wide matrix, read from its words without the rest."""
     d = len(release.columns)
@@ -145,7 +193,8 @@ class NoiseSizes:
     covariance: Floats
     """Of covariances; without an intercept, of mean products. In original units, where products have them."""
     correlation: Floats
-    """NaN where a column has no variance; without an intercept, of correlations about zero."""
+    """NaN where a column has no variance, or one within two standard deviations of its noise; without an intercept, of
+    correlations about zero."""
 
 
 def noise_sizes(
@@ -164,12 +213,30 @@ def noise_sizes(
     >>> noise_sizes(moment, law=GaussianEnsemble(dimension=2, scale=10.0), features=features, count=1000).mean.round(3)
     array([0.354])
     """
-    d, intercept = len(moment), features[0].kind == "intercept"
-    fixed = [(int(i), int(j)) for i, j in known]
-    noise = EntryNoise.of(law, places=list(range(d)), known=fixed, mixing=np.eye(d))
+    intercept = features[0].kind == "intercept"
+    parts = _parts(moment, law=law, features=features, count=count, known=known)
     columns = features[int(intercept) :]
     has_units = intercept or not any(feature.middle for feature in columns)
     widths = np.array([feature.unit if has_units else 1.0 for feature in columns])
+    return NoiseSizes(
+        mean=np.sqrt(parts.edge + parts.mu**2 * parts.corner) / count * widths if intercept else None,
+        covariance=np.sqrt(parts.covariance()) / count * np.outer(widths, widths),
+        correlation=np.sqrt(parts.correlation()),
+    )
+
+
+def _parts(
+    moment: Floats,
+    *,
+    law: NoiseLaw,
+    features: Sequence[Feature],
+    count: float,
+    known: Iterable[Sequence[int]],
+) -> _Parts:
+    """What the sizes are made of, in scaled units and sums over all rows."""
+    d, intercept = len(moment), features[0].kind == "intercept"
+    fixed = [(int(i), int(j)) for i, j in known]
+    noise = EntryNoise.of(law, places=list(range(d)), known=fixed, mixing=np.eye(d))
     if intercept:
         mu = moment[0, 1:] / count
         centred = moment[1:, 1:] - count * np.outer(mu, mu)
@@ -177,13 +244,8 @@ def noise_sizes(
     else:
         mu, centred = np.zeros(d), moment
         edge, corner, inner = np.zeros(d), 0.0, noise.variances
-    parts = _Parts(
+    return _Parts(
         mu=mu, centred=centred, edge=edge, corner=corner, inner=inner, shared=noise.shared, count=count
-    )
-    return NoiseSizes(
-        mean=np.sqrt(edge + mu**2 * corner) / count * widths if intercept else None,
-        covariance=np.sqrt(parts.covariance()) / count * np.outer(widths, widths),
-        correlation=np.sqrt(parts.correlation()),
     )
 
 
@@ -203,8 +265,14 @@ class _Parts:
         """The variance of noise on each centred sum."""
         mu, middle = self.mu, np.outer(self.mu, self.mu) - self.centred / self.count
         cross = np.outer(self.edge, mu**2)
-        variance = self.inner + cross + cross.T + middle**2 * self.corner
-        own = np.diag(self.inner) + 4 * mu**2 * self.edge + np.diag(middle) ** 2 * self.corner
+        product = np.outer(self.edge, self.edge) / self.count**2  # of the noise on two means
+        variance = self.inner + cross + cross.T + product + middle**2 * self.corner
+        own = (
+            np.diag(self.inner)
+            + 4 * mu**2 * self.edge
+            + 2 * np.diag(product)
+            + np.diag(middle) ** 2 * self.corner
+        )
         own = own + 2 * np.diag(middle) * self.shared * (np.diag(self.inner) > 0) * (self.corner > 0)
         np.fill_diagonal(variance, own)
         return np.asarray(np.maximum(variance, 0.0))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from textwrap import fill
 
-from privcov.privacy import Neighbours, display
+from privcov.privacy import Loss, Neighbours, display
 from privcov.releases.certificate import proof_address
 from privcov.releases.release import Release
 from privcov.report import rounds
@@ -131,6 +131,37 @@ def effect(release: Release) -> str:
     if loss.kind == "approximate":
         sentence += f", except with probability {amounts['delta']}"
     return sentence + f" ({loss.kind} differential privacy, epsilon = {amounts['epsilon']})"
+
+
+_GRADES = (
+    (0.1, "A reader learns next to nothing about a person from this."),
+    (1.0, "A reader learns little about a person from this."),
+    (3.0, "A reader may learn something about a person from this."),
+    (math.inf, "A reader may learn MUCH about a person from this: at such a budget the promise is weak."),
+)
+_SELDOM = 1e-6
+"""The probability beyond which zero-concentrated privacy is told as a factor."""
+
+
+def graded(loss: Loss) -> str:
+    """What a reader can learn about a person, in words that follow the budget.
+
+    >>> from privcov.privacy import PureDP
+    >>> graded(PureDP(epsilon=1, neighbours="replace-one"))[:48]
+    'A reader learns little about a person from this.'
+    """
+    amounts = {word: float(amount) for word, amount in loss.amounts.items()}
+    epsilon, seldom = amounts.get("epsilon", 0.0), amounts.get("delta", 0.0)
+    if loss.kind == "zcdp":
+        epsilon, seldom = amounts["rho"] + 2 * math.sqrt(amounts["rho"] * -math.log(_SELDOM)), _SELDOM
+    learnt = next(words for most, words in _GRADES if epsilon <= most)
+    sure = math.ceil(1000 / (1 + math.exp(-min(epsilon, 50.0)))) / 10
+    believed = f"{sure:g} % likely, and for no more" if sure < 99.9 else "all but certain"
+    rare = f" (except with a probability of {seldom:.1g})" if seldom else ""
+    return (
+        f"{learnt} Whoever held a guess about a person's data to be as likely as not can come to hold it for "
+        f"{believed}{rare}."
+    )
 
 
 def _noise(release: Release) -> str:

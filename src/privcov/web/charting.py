@@ -100,7 +100,6 @@ def drawn(
         y_label=unit_words(target),
         here=(float(mine), f"your {symbol} = {display(mine)}"),
         band=(signal.low, signal.high, "range of the matrix itself") if target.norm else None,
-        useful=(signal.low / 2, "useful below") if target.norm else None,
         width=width,
     )
     return chart, tuple(pending)

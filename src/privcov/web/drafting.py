@@ -248,7 +248,10 @@ def _bound(row: Question, word: str, field: str) -> float:
 
 
 def _levels(row: Question, name: str) -> list[str | float]:
-    given = [line.strip() for line in text(row, "levels", longest=100_000).splitlines() if line.strip()]
+    lines = text(row, "levels", longest=100_000).splitlines()
+    # A single level would be no column, so commas on a single line part levels; on several they belong to them.
+    apart = lines[0].split(",") if len(lines) == 1 else lines
+    given = [level.strip() for level in apart if level.strip()]
     if not given:
         raise ParameterError("E206", "levels is still blank.", _PUBLIC)
     if not flag(row, "numbers"):

@@ -11,7 +11,10 @@ from typing import Any
 
 from privcov.planning.candidates import Refusal
 from privcov.planning.forecast import Forecast
+from privcov.planning.framed import in_frame
 from privcov.planning.known import known_forecast, plan_so_far, taken_by_auto
+from privcov.planning.moments import PublicMoments
+from privcov.planning.outlook import Outlook
 from privcov.planning.plan import Plan
 from privcov.planning.targets import Target
 from privcov.privacy import Loss
@@ -30,18 +33,20 @@ class Asked:
     draft: Draft
     rows: int
     loss: Loss
+    declared: Schema
+    """The schema without the focus, which a private frame sets out from."""
     purpose: str = "covariance"
-    spectrum: tuple[float, ...] | None = None
-    """Eigenvalues of the guessed moments, for mechanisms whose error depends on the table."""
+    frame: str = "declared"
+    moments: PublicMoments | None = None
+    """What was guessed: errors that depend on the table, and verdicts, are for these."""
 
     @property
     def schema(self) -> Schema:
         return self.draft.schema
 
     def task(self, name: str, loss: Loss) -> Task:
-        return Task(
-            mechanism=name, loss=loss, grid=Grid.of(self.schema), rows=self.rows, spectrum=self.spectrum
-        )
+        spectrum = None if self.moments is None else tuple(self.moments.spectrum.tolist())
+        return Task(mechanism=name, loss=loss, grid=Grid.of(self.schema), rows=self.rows, spectrum=spectrum)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,6 +65,7 @@ def planned(asked: Asked, simulator: Simulator) -> Partial:
         loss=asked.loss,
         purpose=asked.purpose,
         simulated=lambda name: simulator.found(asked.task(name, asked.loss)),
+        moments=asked.moments,
     )
     return Partial(plan=plan, pending=tuple(asked.task(name, asked.loss) for name in missing))
 
@@ -78,13 +84,19 @@ def told(asked: Asked, target: Target, known: Partial) -> dict[str, Any]:
         return {"ready": False, "pending": waiting, "mechanisms": [], "words": "Simulating the noise …"}
     plan = known.plan
     error = _size(target.error(plan.choice, asked.schema, None))
+    private = in_frame(
+        asked.declared, law=plan.choice.law, rows=asked.rows, loss=asked.loss, purpose=asked.purpose
+    )
+    framed = asked.frame != "declared" and private is not None
+    outlook = Outlook.framed(private.private) if framed and private is not None else plan.outlook()
     return {
         "ready": True,
         "pending": waiting,
         "choice": plan.choice.mechanism.name,
         "words": plan.reason[:1].upper() + plan.reason[1:],
-        "verdict": plan.verdict(plan.choice),
-        "verdicts": _VERDICTS[plan.verdict(plan.choice)],
+        "verdict": outlook.verdict,
+        "verdicts": sentence(outlook),
+        "frames": "" if private is None else str(private),
         "error": error,
         "headline": error if target.norm else f"± {error}",
         "mechanisms": [_line(plan, made, target) for made in plan.forecasts],
@@ -101,11 +113,9 @@ def told(asked: Asked, target: Target, known: Partial) -> dict[str, Any]:
     }
 
 
-_VERDICTS = {
-    "useful": "The noise is small compared with the signal: a release at this budget is useful.",
-    "marginal": "The noise may be as large as the signal: how useful a release is depends on the table and on repair.",
-    "worse than publishing zeros": "The noise is larger than the signal: a release at this budget is useless.",
-}
+def sentence(outlook: Outlook) -> str:
+    """The verdict as a sentence."""
+    return f"{str(outlook)[:1].upper()}{str(outlook)[1:]}"
 
 
 def forecast_or_task(asked: Asked, name: str, loss: Loss, simulator: Simulator) -> Forecast | Refusal | Task:

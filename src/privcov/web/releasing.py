@@ -9,11 +9,13 @@ The ledger as the page sees it: what is left, what a release would cost, and why
 
 from __future__ import annotations
 
+import hashlib
 import math
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from fractions import Fraction
 from pathlib import Path
 from threading import Lock
 from typing import Any
@@ -23,6 +25,7 @@ from privcov.ledger import Ledger
 from privcov.ledger.rules import short
 from privcov.planning.candidates import decide
 from privcov.privacy import Loss, display
+from privcov.publish.check import check, frame_words
 from privcov.publish.paying import counts_rho, order_for
 from privcov.publish.release import release
 from privcov.releases.release import Release
@@ -32,6 +35,7 @@ from privcov.report.words import MOST_TOLD
 from privcov.schema import Schema
 from privcov.text import files
 from privcov.text.grammar import escaped
+from privcov.web.till import Choice
 
 MOST_JOBS = 1000
 _NAME = re.compile(r"[0-9a-f]{32}")
@@ -80,8 +84,7 @@ class Order:
     data: Path
     schema: Schema
     loss: Loss
-    mechanism: str
-    purpose: str
+    choice: Choice
     ledger: Ledger
     output: Path
     key: PrivateKey | None
@@ -89,16 +92,29 @@ class Order:
     def made(self, job: Job, before: Before) -> Release:
         """Pay under the name of the job, release, and write the file where there is none; ``before`` may refuse."""
         with files.reserved(self.output, force=False):
-            return release(
+            made = release(
                 self.data,
                 schema=self.schema,
                 loss=self.loss,
-                mechanism=self.mechanism,
-                purpose=self.purpose,
+                **self.choice.words,
                 ledger=self.ledger.once(job.request).announcing(before),
                 deliver=lambda made: made.save(self.output, key=self.key, force=False),
                 progress=job.progress,
             )
+        job.result["receipt"] = self.receipt()
+        return made
+
+    def receipt(self) -> dict[str, Any]:
+        """What was bought: the file and its digest, who signed it, and what is left."""
+        return {
+            "file": self.output.name,
+            "digest": hashlib.sha256(self.output.read_bytes()).hexdigest(),
+            "signed": "" if self.key is None else self.key.public.fingerprint,
+            "paid": str(self.loss),
+            "left": [
+                f"{one['word']}: {one['left']} of {one['total']}" for one in balance(self.ledger)["amounts"]
+            ],
+        }
 
 
 class Jobs:
@@ -174,7 +190,7 @@ class Jobs:
             job.state = "failed"
         else:
             told = [str(doubt) for doubt in doubts(made)[:MOST_TOLD]]
-            job.result = {"taken": made.certificate.mechanism, "doubts": told}
+            job.result |= {"taken": made.certificate.mechanism, "doubts": told}
             job.state = "done"
 
 
@@ -203,22 +219,52 @@ def balance(ledger: Ledger) -> dict[str, Any]:
     }
 
 
-def quote(schema: Schema, loss: Loss, ledger: Ledger, *, mechanism: str, purpose: str) -> dict[str, Any]:
-    """What a release would cost, and the refusal in words where the ledger would refuse. Nothing is paid."""
-    taken = decide(mechanism, loss=loss, schema=schema, purpose=purpose, as_asked=counts_rho(ledger))
+def quote(
+    schema: Schema, loss: Loss, ledger: Ledger, *, choice: Choice, data: Path | None = None
+) -> dict[str, Any]:
+    """What a release would cost, and the refusal in words where the ledger would refuse. Nothing is paid.
+
+    With ``data`` its header is looked at too, as a private frame and a focus ask for: the answer of ``privcov check``.
+    """
+    if data is not None:
+        return _checked(schema, loss, ledger, choice=choice, data=data)
+    taken = decide(
+        choice.mechanism, loss=loss, schema=schema, purpose=choice.purpose, as_asked=counts_rho(ledger)
+    )
     found: dict[str, Any] = {
         "mechanism": taken.mechanism.name,
         "promise": str(taken.loss),
         "price": "",
         "refusal": "",
         "stronger": taken.loss.kind != loss.kind,
+        "frame": "",
     }
     try:
         price, _ = ledger.quote(order_for(taken.mechanism, loss=taken.loss, schema=schema, choice=None))
-        found["price"] = ", ".join(f"{word} {display(amount)}" for word, amount in price.items() if amount)
+        found["price"] = _price(price)
     except BudgetError as refusal:
         found["refusal"] = _words(refusal)
     return found
+
+
+def _checked(schema: Schema, loss: Loss, ledger: Ledger, *, choice: Choice, data: Path) -> dict[str, Any]:
+    refusal = ""
+    try:
+        seen = check(data, schema=schema, loss=loss, **choice.words, ledger=ledger)
+    except BudgetError as reason:
+        refusal, seen = _words(reason), check(data, schema=schema, loss=loss, **choice.words)
+    return {
+        "mechanism": seen.mechanism,
+        "promise": str(seen.loss),
+        "price": "" if seen.price is None else _price(seen.price),
+        "refusal": refusal,
+        "stronger": seen.loss.kind != loss.kind,
+        "frame": frame_words(seen.frame),
+    }
+
+
+def _price(amounts: Mapping[str, Fraction]) -> str:
+    return ", ".join(f"{word} {display(amount)}" for word, amount in amounts.items() if amount)
 
 
 def _words(reason: PrivcovError) -> str:

@@ -9,7 +9,7 @@ A release as the page shows it: the sections of the report, and models on demand
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from privcov.errors import BudgetError, OutputError, ParameterError, PrivcovError
@@ -18,6 +18,7 @@ from privcov.mechanisms import MECHANISMS
 from privcov.models.ols import ols
 from privcov.planning.forecast import check_rows
 from privcov.planning.purpose import Purpose
+from privcov.privacy import Loss
 from privcov.releases.release import Release, load
 from privcov.releases.signing import PrivateKey
 from privcov.report.page import Section, sections
@@ -46,6 +47,7 @@ from privcov.web.forecasting import Asked
 from privcov.web.places import Directory
 from privcov.web.releasing import Jobs, Order
 from privcov.web.simulating import Simulator, Task
+from privcov.web.till import Choice, Till
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,6 +59,8 @@ class Workbench:
     given: Given = field(default_factory=Given)
     jobs: Jobs = field(default_factory=Jobs)
     simulator: Simulator = field(default_factory=Simulator)
+    loaded: dict[tuple[object, ...], Release] = field(default_factory=dict)
+    """The release that was read last, with what was computed from it."""
 
     def close(self) -> None:
         """End what can be ended; a release that is paid for comes to its end."""
@@ -184,22 +188,29 @@ class Workbench:
     def quote(self, question: Question) -> Answer:
         """What a release would cost, and whether the ledger would refuse it."""
         draft, loss = self._draft(question), as_loss(part(question, "loss"))
+        choice, name = self._choice(question), text(question, "data")
+        with at("data"):
+            data = self.directory.existing(name) if name and choice.needs_a_look else None
         with at("ledger"):
             ledger = self._ledger(question)
-            return {
-                **releasing.quote(draft.schema, loss, ledger, **_choice(question)),
-                "balance": releasing.balance(ledger),
-            }
+            quoted = releasing.quote(draft.schema, loss, ledger, choice=choice, data=data)
+        rows = self._rows(question) if text(question, "rows") else None
+        till = None if rows is None else self._till(draft, loss, rows, choice)
+        return {
+            **quoted,
+            **({"verdict": "", "verdicts": "", "exits": []} if till is None else till.told()),
+            "balance": releasing.balance(ledger),
+        }
 
     def release(self, question: Question) -> Answer:
         """Start a release, or find the one that this request started."""
         draft, loss = self._draft(question), as_loss(part(question, "loss"))
         with at(None):
-            request, choice = text(question, "request"), _choice(question)
+            request, choice = text(question, "request"), self._choice(question)
             names = {word: text(question, word) for word in ("data", "ledger", "output")}
             facts = {
                 **names,
-                **choice,
+                **choice.words,
                 "loss": str(loss),
                 "exact": repr(loss),
                 "schema": draft.schema.to_toml(),
@@ -214,7 +225,13 @@ class Workbench:
         with at("output"):
             output = self.directory.new(names["output"], ending=".release.json")
         order = Order(
-            data=data, schema=draft.schema, loss=loss, ledger=ledger, output=output, key=self.key, **choice
+            data=data,
+            schema=draft.schema,
+            loss=loss,
+            ledger=ledger,
+            output=output,
+            key=self.key,
+            choice=choice,
         )
         with at(None):
             return self.jobs.start(request, facts, order.made).told()
@@ -225,8 +242,8 @@ class Workbench:
             return self.jobs.find(text(question, "request")).told()
 
     def result(self, question: Question) -> Answer:
-        """A release file in words and charts."""
-        return shown(self._loaded(question))
+        """A release file in words and charts: all of it, or one ``section``, as some take long of a wide release."""
+        return shown(self._loaded(question), text(question, "section"))
 
     def fit(self, question: Question) -> Answer:
         """A regression from a release file."""
@@ -259,23 +276,46 @@ class Workbench:
         return drafting.drafted(given)
 
     def _asked(self, question: Question) -> Asked:
-        def rows() -> int:
-            with at("rows"):
-                count = whole(text(question, "rows"), "the number of rows", "E260")
-                check_rows(count)
-                return count
-
         draft, loss, count = all_of(
-            lambda: self._draft(question), lambda: as_loss(part(question, "loss")), rows
+            lambda: self._draft(question),
+            lambda: as_loss(part(question, "loss")),
+            lambda: self._rows(question),
         )
         try:
             moments = draft.moments
         except Refused:  # half typed; the plan says ≤ in place of ~, and the regression says what is wrong
             moments = None
-        spectrum = None if moments is None else tuple(moments.spectrum.tolist())
+        choice = self._choice(question)
         with at("purpose"):
-            purpose = str(Purpose.parse(_choice(question)["purpose"]))
-        return Asked(draft=draft, rows=count, loss=loss, purpose=purpose, spectrum=spectrum)
+            purpose = str(Purpose.parse(choice.purpose))
+        with at("focus"):
+            weighed = choice.weighed(draft.schema)
+        return Asked(
+            draft=replace(draft, schema=weighed),
+            declared=draft.schema,
+            rows=count,
+            loss=loss,
+            purpose=purpose,
+            frame=choice.frame,
+            moments=None if choice.emphasis else moments,
+        )
+
+    def _rows(self, question: Question) -> int:
+        with at("rows"):
+            count = whole(text(question, "rows"), "the number of rows", "E260")
+            check_rows(count)
+            return count
+
+    def _choice(self, question: Question) -> Choice:
+        with at("frame"):
+            return Choice.of(question)
+
+    def _till(self, draft: drafting.Draft, loss: Loss, rows: int, choice: Choice) -> Till:
+        try:
+            moments = draft.moments
+        except Refused:  # half typed
+            moments = None
+        return Till(schema=draft.schema, loss=loss, rows=rows, choice=choice, moments=moments)
 
     def _ledger(self, question: Question) -> Ledger:
         name = text(question, "ledger")
@@ -292,16 +332,14 @@ class Workbench:
     def _loaded(self, question: Question) -> Release:
         with at("release"):
             path = self.directory.existing(_release_name(question))
-            Verified.file(path)
-            return load(path)
-
-
-def _choice(question: Question) -> dict[str, str]:
-    """The mechanism asked for, and what ``auto`` is to choose for."""
-    return {
-        "mechanism": text(question, "mechanism") or "auto",
-        "purpose": text(question, "purpose") or "covariance",
-    }
+            seen = path.stat()
+            facts = (path, seen.st_mtime_ns, seen.st_size, seen.st_ino)
+            if facts not in self.loaded:
+                Verified.file(path)
+                made = load(path)
+                self.loaded.clear()
+                self.loaded[facts] = made
+            return self.loaded[facts]
 
 
 def _release_name(question: Question) -> str:
@@ -317,9 +355,11 @@ SHOWN = ("overview", "promise", "matrix", "spectrum", "columns")
 """The sections of the report that the page shows, in its order; the report has all of them."""
 
 
-def shown(release: Release) -> dict[str, Any]:
-    """The certificate in plain words, the matrix, the spectrum and the columns, as markup."""
-    made = {section.name: section for section in sections(release)}
+def shown(release: Release, section: str = "") -> dict[str, Any]:
+    """The certificate in plain words, the matrix, the spectrum and the columns, as markup: all of it, or a section."""
+    if section:
+        return {"sections": [_told(one) for one in sections(release, only=section)]}
+    made = {one.name: one for one in sections(release)}
     return {
         "columns": [column.name for column in release.schema.columns],
         "mechanism": release.certificate.mechanism,

@@ -7,6 +7,7 @@ import pytest
 
 import privcov as pc
 from privcov.errors import ParameterError
+from privcov.mechanisms import find
 from privcov.noise.randomness import rehearsal
 from privcov.planning.candidates import candidate, candidates, choose
 from privcov.planning.purpose import Purpose
@@ -120,3 +121,12 @@ def test_a_ledger_that_counts_rho_is_not_charged_for_a_promise_nobody_asked_for(
         ledger = pc.Ledger.init(tmp_path / f"{name}.ledger", budget, concentrated=concentrated)
         counted[name] = pc.release(people, schema=schema, loss=loss, ledger=ledger).certificate.mechanism
     assert counted == {"added": "symmetric-wishart", "turned": "gaussian"}
+
+
+def test_an_unknown_option_is_answered_with_the_options_there_are():
+    with pytest.raises(ParameterError) as refused:
+        find("laplace", loss=pc.PureDP(epsilon=1, neighbours="replace-one"), rnak=2)
+    assert "row_norm" not in refused.value.remedy
+    for class_wide in ("name", "kinds", "summary", "best_at", "proof", "relations"):
+        assert class_wide not in refused.value.remedy.replace(",", " ").split()
+    assert "arithmetic" in refused.value.remedy

@@ -16,6 +16,7 @@ from privcov.errors import OutputError
 from privcov.noise.randomness import rehearsal
 from privcov.planning.candidates import candidates
 from privcov.planning.display import curves, draw
+from privcov.planning.moments import PublicMoments
 from privcov.planning.signal import SignalRange
 from privcov.schema.grid import Grid
 
@@ -52,7 +53,9 @@ def test_the_plan_is_ordered_by_error_and_marks_what_auto_takes(plan):
     text = str(plan)
     assert f"{plan.choice.mechanism.name} *" in text
     assert "auto chooses symmetric-wishart for covariance" in text
-    assert "useful" in text
+    assert "symmetric-wishart is marginal: a correlation stands clear of the noise from" in " ".join(
+        text.split()
+    )
 
 
 def test_errors_of_columns_are_those_of_releases_in_original_units(plan):
@@ -79,18 +82,31 @@ def test_the_json_of_a_plan_holds_every_number_of_its_text(plan):
     assert {line["mechanism"] for line in values["refused"]} == {no.name for no in plan.refusals}
 
 
-@pytest.mark.parametrize(
-    ("error", "verdict"),
-    [
-        (0.01, "useful"),
-        (0.49, "useful"),
-        (0.6, "marginal"),
-        (1.3, "marginal"),
-        (1.5, "worse than publishing zeros"),
-    ],
-)
-def test_the_verdict_compares_the_error_with_the_range_of_the_matrix(error, verdict):
-    assert SignalRange(low=1.0, high=2.0).verdict(error) == verdict
+def test_the_verdict_is_on_correlations_from_the_best_case_to_a_cautious_one(plan):
+    made, law = plan.outlook(), plan.choice.law
+    sigma = 1.96 * law.offdiagonal_variance**0.5 / plan.rows
+    assert made.low == pytest.approx(3 * sigma)  # spread evenly: a variance of 1/3
+    assert made.high == pytest.approx(75 * sigma)  # a fifth of the bounds: 1/25 of that
+    assert made.verdict == plan.verdict(plan.choice) == plan.to_dict()["mechanisms"][0]["verdict"]
+    assert plan.to_dict()["mechanisms"][0]["clear_from"] == [made.low, made.high]
+
+
+def test_guessed_moments_decide_the_verdict_in_place_of_a_range():
+    schema = pc.Schema.from_dict({"columns": {n: {"lower": 0, "upper": 100} for n in "ab"}})
+    guess = {"columns": {n: {"mean": 50, "std": 5} for n in "ab"}}
+    moments = PublicMoments.guessed(schema, guess)
+    plan = pc.plan(schema=schema, rows=2000, loss=PURE, mechanisms=["laplace"], moments=moments)
+    made = plan.outlook(plan.forecasts[0])
+    assert made.low == made.high
+    law = plan.forecasts[0].law
+    assert made.low == pytest.approx(1.96 * law.offdiagonal_variance**0.5 / 2000 / 0.1**2)
+    assert "for a table with the moments you gave" in str(made)
+
+
+def test_a_plan_for_a_single_column_speaks_of_its_mean():
+    schema = pc.Schema.from_dict({"columns": {"a": {"lower": 0, "upper": 100}}})
+    plan = pc.plan(schema=schema, rows=2000, loss=PURE, mechanisms=["laplace"])
+    assert "the noise on the mean is" in str(plan.outlook())
 
 
 @pytest.mark.parametrize("intercept", [False, True])

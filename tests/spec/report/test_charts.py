@@ -86,7 +86,6 @@ CHARTS = {
         y_label="error per row",
         here=(1, "your ε = 1"),
         band=(3, 6, "range of the matrix itself"),
-        useful=(0.2, "useful below"),
     ),
     "linear curves": lambda: curves(
         LINES[:1], title="T", description="D", x_label="x", y_label="y", log_x=False, log_y=False

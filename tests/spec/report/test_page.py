@@ -172,7 +172,7 @@ def test_components_that_are_asked_for_are_shown(made):
 
 def test_noise_that_drowns_everything_is_said_first(people, schema):
     page = html(KINDS["nothing but noise"](people, schema))
-    assert "% of the signal. Most of what you see is noise" in next(
+    assert "The noise is LARGE: none of" in next(
         e.words for e in read(page).all("p") if e.attributes.get("class") == "warning"
     )
 
@@ -194,16 +194,21 @@ def test_a_hostile_level_title_or_file_name_stays_text(people):
     assert entry.count("{") == entry.count("}")
 
 
-def test_levels_of_one_column_are_not_praised_as_a_strong_pair(made):
-    words = read(html(made)).words
+def test_levels_of_one_column_are_not_praised_as_a_strong_pair(schema):
+    import pandas
+
+    age = np.random.default_rng(6).integers(18, 90, 5_000)
+    people = pandas.DataFrame({"age": age, "sex": np.where(age % 2, "F", "M"), "income": 1.5 * age})
+    words = read(html(pc.release(people, schema=schema, loss=PURE))).words
     assert "sex[F] × sex[M]" not in words
     assert "age × income" in words
+    assert "age × sex" not in words  # within the noise: no finding
 
 
 def test_a_wide_release_stays_small_and_says_what_is_left_out():
     d = 130
     schema = pc.Schema.from_dict({"columns": {f"m{i}": {"lower": -6, "upper": 6} for i in range(d)}})
-    release = pc.release(rows(3000, d), schema=schema, loss=pc.ZCDP(rho=2, neighbours="replace-one"))
+    release = pc.release(rows(3000, d), schema=schema, loss=pc.ZCDP(rho=2_000, neighbours="replace-one"))
     page = html(release)
     assert len(page.encode()) < 1_500_000
     document = read(page)
@@ -260,3 +265,31 @@ def test_an_estimate_has_a_page_in_the_same_hand():
 )
 def test_a_number_has_the_digits_that_its_noise_leaves(value, noise, told):
     assert plus_minus(value, noise) == told
+
+
+@pytest.mark.parametrize(
+    ("loss", "learnt", "sure"),
+    [
+        (pc.PureDP(epsilon="0.1", neighbours="replace-one"), "next to nothing", "52.5 % likely"),
+        (pc.PureDP(epsilon=1, neighbours="replace-one"), "little", "73.2 % likely"),
+        (pc.PureDP(epsilon=5, neighbours="replace-one"), "MUCH", "99.4 % likely"),
+        (pc.PureDP(epsilon=9, neighbours="replace-one"), "MUCH", "all but certain"),
+        (pc.ApproxDP(epsilon=1, delta="1e-6", neighbours="replace-one"), "little", "probability of 1e-06"),
+        (pc.ZCDP(rho="0.001", neighbours="replace-one"), "little", "probability of 1e-06"),
+    ],
+)
+def test_what_the_promise_is_worth_is_told_by_its_budget(people, schema, loss, learnt, sure):
+    mechanism = "gaussian" if loss.kind == "approximate" else "auto"
+    words = read(html(pc.release(people, schema=schema, loss=loss, mechanism=mechanism))).words
+    assert re.search(f"A reader (learns|may learn) {learnt} about a person", words)
+    assert sure in words
+    assert "hardly more" not in words
+
+
+def test_a_regression_that_is_drowned_explains_no_share(people, schema):
+    release = pc.release(people, schema=schema, loss=pc.PureDP(epsilon="0.01", neighbours="replace-one"))
+    fit = pc.ols(release, "income ~ age")
+    assert fit.uncertainty.drowned
+    for words in (read(html(release, models=[fit])).words, read(fit._repr_html_()).words):
+        assert "cannot be told from this release" in words
+        assert "Residual standard error" not in words

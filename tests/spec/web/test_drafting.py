@@ -234,3 +234,13 @@ def test_a_dialect_that_is_none_is_refused_on_the_page(file):
     age = {"name": "age", "kind": "numeric", "lower": "0", "upper": "100"}
     with pytest.raises(Refused):
         drafted({"columns": [age], "file": file})
+
+
+def test_levels_on_one_line_are_parted_by_commas_and_on_several_lines_keep_them():
+    def levels(text):
+        column = {"name": "sex", "kind": "levels", "levels": text}
+        return drafted({"columns": [column]}).schema.columns[0].levels
+
+    assert levels("F, M") == ("F", "M")
+    assert levels("F,M,") == ("F", "M")
+    assert levels("never, ever\nonce") == ("never, ever", "once")

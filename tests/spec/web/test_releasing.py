@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import copy
+import hashlib
 import json
+import re
 import threading
 
 import numpy as np
 import pytest
+from patience import until
 
 import privcov as pc
 from privcov.errors import InputError
@@ -398,3 +401,94 @@ def test_what_a_worker_says_is_told_as_text_and_escaped(served, order, monkeypat
     reply = served.ask("job", request=ONE)
     assert reply.headers["content-type"].startswith("application/json")
     assert reply.headers["x-content-type-options"] == "nosniff"
+
+
+def test_a_release_that_is_paid_for_comes_with_a_receipt(served, order):
+    served.ask("release", request="a" * 32, **order)
+    receipt = served.finished("a" * 32)["receipt"]
+    written = (served.folder / "people.release.json").read_bytes()
+    assert receipt == {
+        "file": "people.release.json",
+        "digest": hashlib.sha256(written).hexdigest(),
+        "signed": "",
+        "paid": "pure differential privacy, epsilon = 1, replace-one",
+        "left": ["epsilon: 1 of 2"],
+    }
+
+
+def plan_of(served, question):
+    """The plan, once what has to be simulated for the choice is known."""
+    until(lambda: served.ask("plan", **question, word="frobenius").json["ready"])
+    return served.ask("plan", **question, word="frobenius").json
+
+
+def test_the_till_repeats_the_verdict_of_the_plan_and_offers_what_would_do(served, order):
+    poor = {**order, "loss": {**order["loss"], "epsilon": "0.01"}, "rows": "300"}
+    found = served.ask("quote", **poor).json
+    planned = plan_of(served, poor)
+    assert found["verdict"] == planned["verdict"] == "worse than publishing zeros"
+    assert found["verdicts"] == planned["verdicts"]
+    exits = " ".join(found["exits"])
+    assert "Spend more: from ε = " in exits
+    enough = exits.partition("from ε = ")[2].partition(" ")[0]
+    better = served.ask("quote", **{**poor, "loss": {**order["loss"], "epsilon": enough}}).json
+    assert better["verdict"] == "marginal"
+    good = served.ask("quote", **{**order, "rows": "1,000,000"}).json
+    assert good["verdict"] == "useful"
+    assert good["exits"] == []
+    assert served.spent == "0"
+
+
+def test_every_exit_of_the_till_was_tried(served, order):
+    columns = [
+        {"name": f"c{i}", "kind": "numeric", "lower": "0", "upper": "1", "use": True} for i in range(30)
+    ]
+    wide = {
+        **order,
+        "draft": {"columns": columns},
+        "loss": {**order["loss"], "epsilon": "1"},
+        "rows": "6000",
+    }
+    found = served.ask("quote", **wide).json
+    assert found["verdict"] == "worse than publishing zeros"
+    kinds = [one.partition(":")[0] for one in found["exits"]]
+    assert kinds == [
+        "Fit a private frame first (frame",
+        "Allow a δ of 0.000001",
+        "Release fewer columns",
+        "Spend more",
+    ]
+    count = int(re.search(r"the first (\d+) of 30", found["exits"][2])[1])
+    verdicts = [
+        served.ask("quote", **{**wide, "draft": {"columns": columns[:some]}}).json["verdict"]
+        for some in (count, count + 1)
+    ]
+    assert verdicts == ["marginal", "worse than publishing zeros"]
+
+
+def test_a_private_frame_and_a_focus_are_quoted_planned_and_released(served, order):
+    framed = {**order, "frame": "scales", "focus": "income ~ age", "rows": "300"}
+    quoted = served.ask("quote", **framed).json
+    assert "A private frame would be fitted first: at most" in quoted["frame"]
+    assert quoted["price"] == "epsilon 1"
+    planned = plan_of(served, framed)
+    assert "in a private frame" in planned["verdicts"]
+    assert planned["verdicts"] == quoted["verdicts"]
+    assert "With --frame auto" in planned["frames"]
+    served.ask("release", request="a" * 32, **framed)
+    assert served.finished("a" * 32)["state"] == "done"
+    made = pc.load(served.folder / "people.release.json").certificate
+    assert [one.name for one in made.rounds][-1:] == ["radius"]
+    assert served.ask("quote", **{**order, "frame": "golden"}).errors == {
+        "frame": "frame must be declared, scales or auto, got 'golden'."
+    }
+    assert (
+        "which the schema does not have" in served.ask("plan", **{**framed, "focus": "shoe"}).errors["focus"]
+    )
+
+
+def test_a_section_can_be_read_before_the_others_are_computed(released):
+    whole = released.ask("result", release="people.release.json").json["sections"]
+    for section in whole:
+        found = released.ask("result", release="people.release.json", section=section["name"]).json
+        assert found["sections"] == [section]

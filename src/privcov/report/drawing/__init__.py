@@ -5,14 +5,14 @@ Every chart is a function from plain numbers to a ``Markup``, a ``str`` that is 
     heat_map(labels, values, *, title, description="", columns=None, limit=1.0, signed=True, digits=2)
     spectrum(values, *, title, description="", edge=None, repaired=None, y_label="variance")
     coefficients(estimates, *, title, description="", x_label="")          estimates: [Estimate(…), …]
-    curves(lines, *, title, description="", x_label, y_label, here=None, band=None, useful=None,
+    curves(lines, *, title, description="", x_label, y_label, here=None, band=None,
            log_x=True, log_y=True, width=440, height=320)                  lines: [Line(…), …]
     ranges(rows, *, title, description="")                                 rows: [Range(…), …]
 
     Estimate(name=, value=, low=None, high=None)     an infinite end becomes an arrow; without ends, a point
     Line(name=, points=[(x, y), …], bold=False, place=None)    points that a log axis cannot show are left out
     Range(name=, low=, high=, value=, spread=None, noise=None)             a column within its declared bounds
-    here=(x, "your ε")   band=(low, high, "range of the matrix itself")    useful=(y, "useful below")
+    here=(x, "your ε")   band=(low, high, "range of the matrix itself")
 
 ``tag(name, *children, **attributes)`` builds any other markup. It is the one place that escapes: a child that is
 not a ``Markup`` is text, whatever is in it. ``text(…)`` and ``join(…)`` go with it.

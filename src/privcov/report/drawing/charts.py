@@ -39,13 +39,12 @@ def curves(
     y_label: str,
     here: tuple[float, str] | None = None,
     band: tuple[float, float, str] | None = None,
-    useful: tuple[float, str] | None = None,
     log_x: bool = True,
     log_y: bool = True,
     width: float = WIDTH,
     height: float = 320,
 ) -> Markup:
-    """Lines in the order given; ``here`` marks an x, ``band`` shades a range of y, ``useful`` marks a y.
+    """Lines in the order given; ``here`` marks an x, ``band`` shades a range of y.
 
     >>> line = Line(name="laplace", points=[(0.1, 8), (1, 0.8)])
     >>> "laplace" in curves([line], title="Error", x_label="ε", y_label="error")
@@ -53,20 +52,12 @@ def curves(
     """
     points = [point for line in lines for point in line.points]
     xs = [x for x, _ in points] + ([] if here is None else [here[0]])
-    ys = (
-        [y for _, y in points]
-        + ([] if useful is None else [useful[0]])
-        + ([] if band is None else list(band[:2]))
-    )
+    ys = [y for _, y in points] + ([] if band is None else list(band[:2]))
     left, head, foot = 62.0, 34.0 + (14 if here else 0), height - 44
     x = Scale.over(xs, start=left, end=width - 10.0, log=log_x, margin=0.02)
     y = Scale.over(ys, start=foot, end=head, log=log_y)
     parts = [_band(band, x, y), Axes(x=x, y=y, x_label=x_label).drawn()]
     parts.append(label(y_label, 2.0, 14.0, room=width - 4))
-    if useful is not None and y.shows(useful[0]):
-        at = y(useful[0])
-        parts.append(rule(left, at, x.end, at, stroke_dasharray="2 3"))
-        parts.append(label(useful[1], x.end - 4, at - 5, font_size=SMALL, text_anchor="end"))
     if here is not None and x.shows(here[0]):
         at = x(here[0])
         parts.append(rule(at, foot, at, head - 6, stroke_width=1.4))

@@ -30,11 +30,13 @@ def heat_map(
     limit: float = 1.0,
     signed: bool = True,
     digits: int = 2,
+    clear: Sequence[Sequence[bool]] | None = None,
 ) -> Markup:
     """A matrix with a name for each row (and column, where they differ); full colour at ``limit`` and beyond.
 
-    ``signed=False`` is for sizes: one colour, from 0. NaN is missing. Up to 60 rows have their names; beyond
-    150 a cell stands for a block of neighbours and shows the value in it that is farthest from zero.
+    ``signed=False`` is for sizes: one colour, from 0. NaN is missing. What is not ``clear`` has no colour. Up to 60
+    rows have their names; beyond 150 a cell stands for a block of neighbours and shows the value in it that is
+    farthest from zero.
 
     >>> heat_map(["a", "b"], [[1.0, -0.5], [-0.5, 1.0]], title="Correlation").count("× ")
     4
@@ -43,9 +45,15 @@ def heat_map(
     across = list(labels if columns is None else columns)
     if len(table) != len(labels) or any(len(row) != len(across) for row in table):
         raise ValueError("a heat map needs a value for every pair of labels")
+    coloured = table
+    if clear is not None:
+        coloured = [
+            [value if sure or not math.isfinite(value) else 0.0 for value, sure in zip(*both, strict=True)]
+            for both in zip(table, clear, strict=True)
+        ]
     block = -(-max(len(labels), len(across)) // _MOST)
     if block > 1:
-        table = list(blocks(table, block))
+        table = coloured = list(blocks(coloured, block))
     high, wide = len(table), len(table[0]) if table else 0
     named = len(labels) <= _NAMED and len(across) <= _NAMED
     left = _margin(labels) if named else 4.0
@@ -56,10 +64,18 @@ def heat_map(
     parts = list(_names(labels, across, left=left, top=top, cell=cell)) if named else []
     if len(table) * wide <= 26 * 26:
         parts += _cells(
-            table, labels, across, at=(left, top), cell=cell, limit=limit, signed=signed, digits=digits
+            table,
+            coloured,
+            labels,
+            across,
+            at=(left, top),
+            cell=cell,
+            limit=limit,
+            signed=signed,
+            digits=digits,
         )
     else:
-        parts += tones(table, at=(left, top), cell=cell, limit=limit, signed=signed)
+        parts += tones(coloured, at=(left, top), cell=cell, limit=limit, signed=signed)
     foot = top + high * cell + 22
     parts += _legend(left if named else 40.0, foot, limit=limit, signed=signed, digits=digits)
     if block > 1:
@@ -104,6 +120,7 @@ def _names(
 
 def _cells(
     table: Values,
+    coloured: Values,
     labels: Sequence[str],
     across: Sequence[str],
     *,
@@ -122,7 +139,7 @@ def _cells(
             said = tag(
                 "title", f"{labels[i]} × {across[j]}: {words if math.isfinite(value) else 'not known'}"
             )
-            share = depth(value, limit)
+            share = depth(coloured[i][j], limit)
             inside = tag(
                 "rect",
                 x=x + 0.5,

@@ -10,7 +10,7 @@ Everything is computed from the release alone, so it costs no privacy; the same 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from privcov.models.ols import Fit, ols
 from privcov.releases.release import Release
@@ -57,26 +57,33 @@ def sections(
     components: int | None = None,
     title: str | None = None,
     source: Source | None = None,
+    only: str | None = None,
 ) -> list[Section]:
     """The parts of the page: promise, columns, matrix, spectrum, models, and how to cite, verify and use it.
 
     ``models`` are formulas or fits of this release; ``components`` asks for so many principal components;
-    ``source`` is the file it came from, without which the one that saving it would make is described.
+    ``source`` is the file it came from, without which the one that saving it would make is described. ``only`` the
+    first five can be asked for by name, which takes no longer than that one.
     """
+    parts: dict[str, Callable[[], Section]] = {
+        "overview": lambda: overview(release),
+        "promise": lambda: promise(release),
+        "columns": lambda: columns(View.of(release)),
+        "matrix": lambda: matrix(View.of(release)),
+        "spectrum": lambda: spectrum(release, components),
+    }
+    if only is not None:
+        return [parts[only]()] if only in parts else []
     fits = [one if isinstance(one, Fit) else ols(release, one) for one in models]
     file = _to_be(release) if source is None else source
-    certificate, view = release.certificate, View.of(release)
+    certificate = release.certificate
     rows = "an undisclosed number of rows" if release.rows is None else f"{release.rows:,} rows"
     about = (
         f"Second moments of {len(release.schema.columns):,} columns and {rows} under {certificate.loss}, by "
         f"{certificate.mechanism}, made with privcov {certificate.version} on {certificate.created[:10]}"
     )
     read = [
-        overview(release),
-        promise(release),
-        columns(view),
-        matrix(view),
-        spectrum(release, components),
+        *(part() for part in parts.values()),
         *(model(fit, place=place) for place, fit in enumerate(fits, 1)),
     ]
     if certificate.randomness != "kernel":

@@ -183,7 +183,7 @@ margin:0 0 1.4rem}
 .facts dd{margin:.1rem 0 0;font-size:1.08rem;font-weight:560;font-variant-numeric:tabular-nums}
 .beside{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(100%,27.5rem),1fr));gap:2rem 3rem;
 align-items:start;margin:1rem 0}
-.beside>*{min-width:0}
+.beside>*{min-width:0}.beside>:has(svg.broad){grid-column:1/-1}
 figure{margin:0}
 figcaption{color:var(--soft);font-size:.9rem;line-height:1.5;margin-top:.7rem;max-width:60ch}
 .note{color:var(--soft);font-size:.9rem;line-height:1.5;margin:.6rem 0 0}

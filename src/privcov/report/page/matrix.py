@@ -46,24 +46,31 @@ def correlation_figure(view: View) -> Markup:
             view.correlation.tolist(),
             title=f"{word} of {len(view.names)} columns",
             description=told,
+            clear=view.clear.tolist(),
         ),
-        f"{word}, {how}. Full colour is ±1; a stroke marks what is negative. {told}",
+        f"{word}, {how}. Full colour is ±1; a stroke marks what is negative; no colour, what cannot be told from zero. "
+        f"{told}",
     )
 
 
 def noise_figure(view: View, noise: Floats) -> Markup:
     """How large the noise is on each cell of the matrix beside it, in the same colours."""
-    largest = f"{float(np.nanmax(noise)):.2g}"
+    between = noise[~np.eye(len(noise), dtype=np.bool_)]
+    known = between[np.isfinite(between)]
+    largest = f"The largest is ±{known.max():.2g}." if len(known) else "No size is known."
+    unknown = (
+        " Grey or a dash: a column's own variance is within the noise." if len(known) < len(between) else ""
+    )
     return figure(
         heat_map(
             view.names,
             noise.tolist(),
             title="Noise on each correlation",
-            description=f"One standard deviation; the largest is {largest}.",
+            description=f"One standard deviation. {largest}",
             signed=False,
         ),
         "The noise on each, on the same scale: one standard deviation of what the mechanism added"
-        f"{'' if view.raw else ', before repair'}. The largest is ±{largest}.",
+        f"{'' if view.raw else ', before repair'}. {largest}{unknown}",
     )
 
 
@@ -92,29 +99,30 @@ def _pairs(view: View) -> list[Markup]:
         if noise is None
         else ["pair", "correlation", "± noise", what, "± noise"]
     )
-    said = "Strongest pairs first, levels of one column left out."
+    said = "Pairs that stand clear of the noise, strongest first; levels of one column left out."
     if noise is not None:
         said += " ± is one standard deviation of the noise" + ("." if view.raw else " before repair.")
     made = [table(heads, rows[:_PAIRS], caption=said)]
     if len(rows) > _PAIRS:
         hidden = len(order) - len(rows)
-        more = f"; the other {hidden:,} are in the release file" if hidden else ""
+        more = f"; {hidden:,} others are in the release file" if hidden else ""
         made.append(folded(f"{len(rows) - _PAIRS} more pairs{more}", table(heads, rows[_PAIRS:])))
     return made
 
 
 def _ordered(view: View) -> tuple[NDArray[np.intp], NDArray[np.intp], NDArray[np.intp]]:
-    """Pairs of different columns and their order, the strongest first, the unknown last."""
-    first, second = np.triu_indices(len(view.names), 1)
-    homes = np.array([feature.column for feature in view.columns])
-    apart = homes[first] != homes[second]
-    first, second = first[apart], second[apart]
+    """Pairs of different columns that stand clear of the noise and their order, strongest first, the unknown last."""
+    first, second = view.pairs
+    clear = view.clear[first, second]
+    first, second = first[clear], second[clear]
     sizes = np.nan_to_num(np.abs(view.correlation[first, second]), nan=-1.0)
     return first, second, np.argsort(-sizes, kind="stable")
 
 
 def _strongest(view: View) -> str:
     first, second, order = _ordered(view)
+    if not len(order) and view.noise is not None:
+        return "No pair stands clear of the noise."
     if not len(order) or not np.isfinite(view.correlation[first[order[0]], second[order[0]]]):
         return "No pair is known."
     i, j = int(first[order[0]]), int(second[order[0]])

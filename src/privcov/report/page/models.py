@@ -41,7 +41,8 @@ def model(fit: Fit, *, place: int = 1, level: float = 0.95) -> Section:
     for words in _cautions(fit):
         body.append(warning(words))
     picture = coefficient_figure(fit, values)
-    body.append(side_by_side(*([picture] if picture else []), overall(values)))
+    drowned = fit.method not in ("none", "naive") and bool(fit.uncertainty.drowned)
+    body.append(side_by_side(*([picture] if picture else []), overall(values, drowned=drowned)))
     body.append(coefficient_table(values))
     if fit.release.certificate.rounds:
         body.append(tag("p", f"Estimates and intervals are of {values['target']}.", class_="note"))
@@ -104,13 +105,15 @@ def coefficient_table(values: dict[str, Any]) -> Markup:
     return table(heads, rows, caption=said)
 
 
-def overall(values: dict[str, Any]) -> Markup:
-    """What the whole model says."""
+def overall(values: dict[str, Any], *, drowned: bool = False) -> Markup:
+    """What the whole model says; nothing, where its columns are ``drowned`` in noise."""
     count = f"{values['rows']:,.0f}"
     known: list[tuple[str, object]] = [
         ("Rows", count if values["rows_public"] else f"about {count} (a noisy count)")
     ]
-    if "refused" not in values:
+    if drowned:
+        known.insert(0, ("R²", "cannot be told from this release"))
+    elif "refused" not in values:
         low, high = values["r_squared_interval"]
         known = [
             ("R²", f"{number(values['r_squared'], 3)} [{number(low, 3)}, {number(high, 3)}]"),

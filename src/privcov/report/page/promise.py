@@ -8,12 +8,13 @@ from privcov.report import rounds, words
 from privcov.report.doubts import doubts
 from privcov.report.drawing import Markup, join, tag
 from privcov.report.page.elements import Section, facts, listed, paragraphs, side_by_side, warning
-from privcov.report.summary import correlation_noise, signal
+from privcov.report.standing import standing
+from privcov.report.summary import sentences
 
 
 def overview(release: Release) -> Section:
     """The first thing to know: how much, how private, how noisy."""
-    typical = correlation_noise(release)
+    found = standing(release)
     columns = len(release.schema.columns)
     known = [
         ("Columns", f"{columns:,}" + _levels(release)),
@@ -23,8 +24,9 @@ def overview(release: Release) -> Section:
         ("Mechanism", release.certificate.mechanism),
         ("Made", release.certificate.created.replace("T", " ").replace("Z", " UTC")),
     ]
-    if typical is not None:
-        known.insert(4, ("Noise on a typical correlation", f"± {typical:.2g}"))
+    if found is not None:
+        known.insert(4, ("Correlations clear of the noise", found.counted))
+        known.insert(5, ("Verdict", found.verdict))
     body = [facts(known), misread(release)]
     if release.certificate.randomness == "rehearsal":
         body.insert(0, warning(words.REHEARSAL))
@@ -34,9 +36,7 @@ def overview(release: Release) -> Section:
         )
     if release.sketch is not None:
         body += [tag("p", _sketch(release))]
-    return Section(
-        name="overview", heading="In short", body=join([*body, *map(_line, signal(release).split("\n"))])
-    )
+    return Section(name="overview", heading="In short", body=join([*body, *map(_line, sentences(release))]))
 
 
 def misread(release: Release) -> Markup:
@@ -56,8 +56,8 @@ def promise(release: Release) -> Section:
         paragraphs(
             f"Every person with {rows} in the table is protected against anyone who reads this release, whatever their "
             "skill and whatever else they know.",
-            f"{change[0].upper()}{change[1:]} {words.effect(release)}. So a reader learns hardly more about a person "
-            "than they would have learned if that person's data had been different.",
+            f"{change[0].upper()}{change[1:]} {words.effect(release)}.",
+            words.graded(release.certificate.loss),
         ),
         side_by_side(
             tag("div", tag("h3", "What it rests on"), listed(words.particulars(release))),

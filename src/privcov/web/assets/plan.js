@@ -2,7 +2,7 @@
 
 import { ask, latest, Refused } from "./api.js";
 import { chart, clear, find, later, make, options, refuse, rows } from "./dom.js";
-import { keep, loss, state } from "./state.js";
+import { choice, keep, loss, state } from "./state.js";
 
 const form = find("plan-form");
 const regression = find("regression-form");
@@ -10,6 +10,7 @@ const put = latest("plan");
 let stops = {};
 let summary = null;
 let again = 0;
+let forecast = false; // whether a regression was asked for: it follows every change from then on
 
 export function setUp(start) {
   stops = start.stops;
@@ -34,6 +35,12 @@ export function setUp(start) {
     state.purpose = find("purpose").value;
     ask_plan();
   });
+  for (const word of ["frame", "focus"]) {
+    find(word).addEventListener("input", () => {
+      state[word] = find(word).value;
+      ask_plan();
+    });
+  }
   find("correlations").addEventListener("input", () => {
     const lines = find("correlations").value.split("\n").filter((line) => line.trim());
     state.draft.correlations = lines.map((line) => {
@@ -129,6 +136,7 @@ const warmSoon = later(() => {
 }, 400);
 
 export function show() {
+  for (const word of ["frame", "focus"]) find(word).value = state[word];
   if (!summary) return;
   ask_plan();
   if (state.formula) ask_regression();
@@ -140,7 +148,7 @@ function room(id) {
 }
 
 function wanted() {
-  return { draft: state.draft, rows: state.rows, loss: loss(), purpose: state.purpose, ...state.question };
+  return { draft: state.draft, rows: state.rows, loss: loss(), ...choice(), ...state.question };
 }
 
 function ask_plan({ chart: whole = true } = {}) {
@@ -148,7 +156,7 @@ function ask_plan({ chart: whole = true } = {}) {
   clearTimeout(again);
   if (!summary) return;
   put({ ...wanted(), chart: whole, width: room("plan-chart") }, answered, refused);
-  if (state.formula && !find("regression-result").hidden) regressSoon();
+  if (state.formula && forecast) regressSoon();
 }
 
 function refused(error) {
@@ -167,6 +175,7 @@ function answered(found) {
     find("error-unit").textContent = found.unit;
     find("verdict-words").textContent = found.verdicts;
     find("choice-words").textContent = found.words;
+    find("frame-words").textContent = found.frames;
     find("error-head").textContent = "Error";
     rows(find("mechanisms"), found.mechanisms.map((line) => [
       { text: line.mechanism + (line.exact ? "" : " †"), class: line.chosen ? "chosen" : null },
@@ -183,6 +192,7 @@ function answered(found) {
     find("error-unit").textContent = "";
     find("verdict-words").textContent = found.words;
     find("choice-words").textContent = "";
+    find("frame-words").textContent = "";
   }
   if (found.chart) chart(find("plan-chart"), found.chart);
   else if (location.hash === "#plan") drawSoon(); // numbers came first; the picture follows once nothing moves
@@ -238,9 +248,11 @@ async function even() {
 }
 
 async function ask_regression() {
+  forecast = true;
   try {
     const found = await ask("regression", { ...wanted(), formula: state.formula, width: room("expected-curves") });
     clear(regression);
+    find("regression-result").classList.remove("stale");
     if (!found.ready) {
       setTimeout(ask_regression, 1000);
       return;
@@ -252,7 +264,10 @@ async function ask_regression() {
     find("expected-words").textContent = found.words;
   } catch (error) {
     if (!(error instanceof Refused)) throw error;
-    find("regression-result").hidden = true;
-    refuse(regression, error.errors);
+    // What belongs to the formula is said beside it; a budget that is being typed leaves the last answer, dimmed.
+    const own = error.errors.filter((one) => !one.field || one.field === "formula" || regression.querySelector(`[data-field="${one.field}"]`));
+    if (own.length) find("regression-result").hidden = true;
+    else find("regression-result").classList.add("stale");
+    refuse(regression, own);
   }
 }

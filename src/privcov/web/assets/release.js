@@ -2,7 +2,7 @@
 
 import { ask, latest, Refused } from "./api.js";
 import { clear, find, focusFirst, later, make, options, refuse } from "./dom.js";
-import { keep, loss, request, state } from "./state.js";
+import { choice, keep, loss, request, state } from "./state.js";
 
 const form = find("release-form");
 const put = latest("quote");
@@ -26,15 +26,28 @@ export function setUp(start, finished) {
       quote();
     });
   }
+  for (const word of ["frame", "focus"]) {
+    find(`till-${word}`).addEventListener("input", () => {
+      state[word] = find(`till-${word}`).value;
+      keep();
+      quote();
+    });
+  }
+  find("knowing").addEventListener("change", quote);
   find("ledger-open").addEventListener("click", openLedger);
   form.addEventListener("submit", (event) => event.preventDefault()); // Enter in a field must not spend
   find("pay").addEventListener("click", pay);
   find("another").addEventListener("click", () => {
+    state.receipt = null;
+    find("knowing").checked = false;
+    keep();
     armed(true);
     words("");
+    quote();
     find("pay").focus();
   });
   if (state.request) follow();
+  else if (state.receipt) settle(state.receipt);
 }
 
 function fresh() {
@@ -55,6 +68,7 @@ export function mechanisms(names) {
 export function show() {
   state.data = find("data").value;
   state.ledger = find("ledger").value;
+  for (const word of ["frame", "focus"]) find(`till-${word}`).value = state[word];
   quote();
 }
 
@@ -68,37 +82,56 @@ function bars(balance) {
     make("p", { class: "soft small" }, `${balance.releases} ${balance.releases === 1 ? "release" : "releases"} recorded.` + (balance.burned ? ` ${balance.burned} more paid for, without a recorded release.` : "")));
 }
 
-// Until the price is known there is nothing to agree to.
+// Until the price is known there is nothing to agree to; after a payment there is nothing to quote until it is asked for.
 function quote() {
+  if (state.receipt) return;
   find("pay").disabled = true;
   quoteSoon();
 }
 
 const quoteSoon = later(() => {
   const pay = find("pay");
+  if (state.receipt) return;
   find("refusal").textContent = "";
   if (!state.draft || !state.ledger) {
     find("balance").replaceChildren();
     find("quote-words").textContent = "";
+    find("quote-frame").textContent = "";
+    find("till").hidden = true;
     find("refusal").textContent = state.draft ? "Pick a ledger, or open a new one." : "Complete the schema first.";
     pay.disabled = true;
     return;
   }
-  put({ draft: state.draft, loss: loss(), ledger: state.ledger, mechanism: state.mechanism, purpose: state.purpose }, (found) => {
+  put({ draft: state.draft, loss: loss(), ledger: state.ledger, data: find("data").value, mechanism: state.mechanism, rows: state.rows, ...choice() }, (found) => {
     clear(form);
     bars(found.balance);
+    if (state.receipt) return;
+    verdict(found);
     const price = found.refusal ? "" : ` Price: ${found.price || "none"}.`;
     const stronger = found.stronger ? " It has less noise here and promises more than you asked for." : "";
     find("quote-words").textContent = `${found.mechanism}: ${found.promise}.${stronger}${price}`;
+    find("quote-frame").textContent = found.frame;
     find("refusal").textContent = found.refusal;
     pay.textContent = found.price ? `Pay ${found.price} and release` : "Pay and release";
-    pay.disabled = Boolean(found.refusal) || running;
+    pay.disabled = Boolean(found.refusal) || running || (found.verdict.startsWith("worse") && !find("knowing").checked);
   }, (error) => {
     if (!(error instanceof Refused)) throw error;
     refuse(form, error.errors);
     pay.disabled = true;
   });
 }, 60);
+
+// What the plan says of it, beside the price: whoever buys what is worse than nothing says so first.
+function verdict(found) {
+  const poor = found.verdict.startsWith("worse");
+  find("till").hidden = !found.verdict;
+  find("till").dataset.verdict = found.verdict;
+  const rows = `For ${Number(state.rows.replaceAll(",", "")).toLocaleString("en")} rows, as the plan has them, it is `;
+  find("till-words").textContent = found.verdict ? rows + found.verdicts[0].toLowerCase() + found.verdicts.slice(1) : "";
+  find("exits").replaceChildren(...found.exits.map((one) => make("li", {}, one)));
+  find("knowing-label").hidden = !poor;
+  if (!poor) find("knowing").checked = false;
+}
 
 async function openLedger() {
   const delta = find("ledger-delta").value.trim();
@@ -129,7 +162,7 @@ async function pay() {
   try {
     const name = request();
     const output = find("output").value.trim();
-    await ask("release", { request: name, draft: state.draft, loss: loss(), ledger: state.ledger, data: find("data").value, output, mechanism: state.mechanism, purpose: state.purpose });
+    await ask("release", { request: name, draft: state.draft, loss: loss(), ledger: state.ledger, data: find("data").value, output, mechanism: state.mechanism, ...choice() });
     follow();
   } catch (error) {
     running = false;
@@ -146,6 +179,19 @@ async function pay() {
 function armed(ready) {
   find("pay").hidden = !ready;
   find("next").hidden = ready;
+  find("offer").hidden = !ready;
+  find("receipt").hidden = ready;
+}
+
+// What was bought, until another release is asked for.
+function settle(job) {
+  state.receipt = job;
+  words(`Released: ${job.output}, by ${job.taken}.`, "done", job.doubts);
+  const { file, digest, signed, paid, left } = job.receipt;
+  const facts = [["File", file], ["SHA-256", digest], ["Signature", signed ? `with the key ${signed}` : "none: it was not signed"], ["Paid for", paid], ["Left in the ledger", left.join("; ") || "nothing"]];
+  find("receipt-facts").replaceChildren(...facts.flatMap(([word, value]) => [make("dt", {}, word), make("dd", {}, value)]));
+  armed(false);
+  ask("ledger", { ledger: job.ledger }).then(bars, () => {});
 }
 
 function words(text, kind = "", doubts = []) {
@@ -178,14 +224,12 @@ async function follow() {
   else bar.value = job.percent;
   if (job.state === "done") {
     finish();
-    words(`Released: ${job.output}, by ${job.taken}.`, "done", job.doubts);
-    armed(false);
+    settle(job);
     files.releases.push(job.output);
     state.release = job.output;
     state.output = "";
     find("output").value = fresh();
     keep();
-    quote();
     done(job);
   } else if (job.state === "refused" || job.state === "failed") {
     finish();

@@ -6,6 +6,9 @@ import { keep, state } from "./state.js";
 
 const step = find("step-result");
 let files = null;
+let asked = 0; // the newest look at a release; what older ones find comes too late
+const SECTIONS = ["overview", "promise", "matrix", "spectrum", "columns"];
+const QUICKEST = ["promise", "overview", "columns", "matrix", "spectrum"];
 
 export function setUp(start) {
   files = start.files;
@@ -17,9 +20,7 @@ export function setUp(start) {
   });
   find("fit-form").addEventListener("submit", (event) => {
     event.preventDefault();
-    state.fit = find("fit-formula").value;
-    keep();
-    fit();
+    fit(find("fit-formula").value);
   });
   for (const button of step.querySelectorAll("[data-download]")) {
     button.addEventListener("click", () =>
@@ -27,9 +28,10 @@ export function setUp(start) {
   }
 }
 
+// Said where the buttons are, whatever field it is about.
 function refused(error) {
   if (!(error instanceof Refused)) throw error;
-  refuse(step, error.errors);
+  refuse(step, error.errors.map((one) => ({ ...one, field: one.field === "formula" ? null : one.field })));
 }
 
 export async function show() {
@@ -42,25 +44,34 @@ export async function show() {
   find("fit").hidden = true;
   if (!names.length) return;
   clear(step);
+  find("fit-formula").value = state.fit;
+  find("sections").replaceChildren(...SECTIONS.map((name) => make("section", { class: `card ${name}` }, make("p", { class: "waiting", role: "status" }, "Computing …"))));
+  const look = (asked += 1);
   try {
-    const found = await ask("result", { release: state.release });
-    find("sections").replaceChildren(...found.sections.map((one) => {
-      const body = make("div");
-      report(body, one.body);
-      return make("section", { class: `card ${one.name}` }, make("h2", {}, one.heading), body);
-    }));
-    find("fit-formula").value = state.fit;
-    find("result").hidden = false;
-    if (state.fit) fit();
+    for (const name of QUICKEST) {
+      const found = await ask("result", { release: state.release, section: name });
+      if (look !== asked) return;
+      place(name, found.sections[0]);
+      find("result").hidden = false;
+    }
+    if (state.fit) fit(state.fit);
   } catch (error) {
-    refused(error);
+    if (look === asked) refused(error);
   }
 }
 
-async function fit() {
+function place(name, section) {
+  const body = make("div");
+  report(body, section.body);
+  find("sections").querySelector(`.${name}`).replaceChildren(make("h2", {}, section.heading), body);
+}
+
+async function fit(formula) {
   clear(find("fit-form"));
   try {
-    const found = await ask("fit", { release: state.release, formula: state.fit });
+    const found = await ask("fit", { release: state.release, formula });
+    state.fit = formula; // a report has it only if it can be fitted
+    keep();
     report(find("fit-section"), found.section.body);
     find("fit-summary").textContent = found.summary;
     find("fit").hidden = false;

@@ -7,6 +7,7 @@ import { keep, state } from "./state.js";
 const form = find("schema-form");
 const touched = new Set();
 let everything = false;
+let saved = ""; // what was written last, until something is edited: an answer that comes late must not wipe it out
 let changed = () => {};
 
 export function setUp(start, tell) {
@@ -88,6 +89,7 @@ function edited(event) {
   if (place !== undefined) state.draft.columns[Number(place)][word] = value;
   else state.draft[field] = value;
   touched.add(field);
+  saved = "";
   keep();
   if (word === "kind" || word === "use") {
     draw();
@@ -103,7 +105,7 @@ async function check() {
   try {
     const found = await ask("schema/check", { draft });
     clear(form);
-    find("schema-status").textContent = found.words;
+    find("schema-status").textContent = saved + found.words;
     changed(found);
     return found;
   } catch (error) {
@@ -125,8 +127,9 @@ async function go(event) {
 
 async function save() {
   try {
-    const saved = await ask("schema/save", { draft: state.draft, name: find("schema-name").value });
-    find("schema-status").textContent = `Saved as ${saved.schema}.`;
+    const written = await ask("schema/save", { draft: state.draft, name: find("schema-name").value });
+    saved = `Saved as ${written.schema}. `;
+    await check();
   } catch (error) {
     everything = true;
     if (error instanceof Refused) refuse(form, error.errors);

@@ -10,11 +10,14 @@ const FRESH = {
   loss: { kind: "pure", epsilon: "1", delta: "0.000001", rho: "0.1", neighbours: "replace-one" },
   question: { word: "mean", one: "", other: "" },
   purpose: "covariance",
+  frame: "declared",
+  focus: "",
   formula: "",
   ledger: "",
   output: "",
   mechanism: "auto",
   request: "",
+  receipt: null,
   release: "",
   fit: "",
 };
@@ -31,6 +34,12 @@ export const state = kept();
 
 export function keep() {
   sessionStorage.setItem(KEY, JSON.stringify(state));
+}
+
+// What goes with the loss in every question, in the words of the command line.
+export function choice() {
+  const { purpose, frame, focus } = state;
+  return { purpose, frame, focus };
 }
 
 export function loss() {

@@ -1,0 +1,172 @@
+"""What a plan can promise of correlations: how large one must be to stand clear of the noise, and the verdict on that.
+
+The rule is the one that a release is judged by (``report/standing.py``), per pair and centred. How far noise moves a
+correlation depends on how much of its bounds a column fills, which nobody may look up before a release. So a plan
+answers for two tables, one whose columns are spread evenly over their bounds and one whose columns fill a fifth of
+them; where moments were declared public it answers for those.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from privcov.linalg.arrays import Floats
+from privcov.noise.laws import NoiseLaw
+from privcov.planning.moments import PublicMoments, first_two
+from privcov.report.standing import FINE, Verdict, grade
+from privcov.schema import Schema
+
+FILLED = 0.2
+"""The share of its bounds that a column fills in the second table: bounds five times too wide."""
+_HIGH = 1.96
+_SOME = 300
+"""Columns of a wide schema that its middle pair is read off."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Outlook:
+    """What the noise on a correlation stays below, 95 times in 100: smaller ones cannot be told from zero.
+
+    Attributes
+    ----------
+    low, high : float
+        For the pair in the middle: where columns fill their bounds, and where they fill a fifth of them. The same
+        where moments were guessed. Of a single column, the noise on its mean in standard deviations.
+    known : str
+        What one number is for, where it is one: moments that someone declared public, or a private frame.
+    single : bool
+        Whether there is one column only, and so no correlation.
+
+    Examples
+    --------
+    >>> made = Outlook(low=0.006, high=0.15)
+    >>> made.verdict, made.words[:47]
+    ('useful', 'a correlation stands clear of the noise from 0.')
+    >>> Outlook(low=60, high=1500).rows_for
+    {'useful': 7500, 'marginal': 300}
+    """
+
+    low: float
+    high: float
+    known: str = ""
+    single: bool = False
+
+    @classmethod
+    def of(cls, schema: Schema, *, entry: float, moments: PublicMoments | None = None) -> Outlook:
+        """Return the outlook for an error on the entries off the diagonal.
+
+        Parameters
+        ----------
+        schema : Schema
+            The columns.
+        entry : float
+            What the error on an entry stays below 95 times in 100, per row, in scaled units.
+        moments : PublicMoments, optional
+            What was declared public of the table. By default the outlook is for a range of tables.
+
+        Returns
+        -------
+        Outlook
+            For the pair of columns in the middle.
+
+        Examples
+        --------
+        >>> columns = {name: {"lower": 0, "upper": 100} for name in ("age", "score")}
+        >>> made = Outlook.of(Schema.from_dict({"columns": columns}), entry=0.002)
+        >>> made.verdict, round(made.low, 3), round(made.high, 3)
+        ('useful', 0.006, 0.15)
+        """
+        single = len({feature.column for feature in schema.features if feature.kind != "intercept"}) < 2
+        if moments is not None:
+            found = entry * _middle(schema, *_mean_and_spread(moments))
+            return cls(low=found, high=found, known="for a table with the moments you gave", single=single)
+        mean, spread = first_two(schema, {})
+        numbers = np.array([feature.kind == "numeric" for feature in schema.features])
+        # A level that few rows have varies with the root of its share.
+        narrow = np.where(numbers, FILLED * spread, math.sqrt(FILLED) * spread)
+        low, high = (entry * _middle(schema, np.zeros_like(mean), one) for one in (spread, narrow))
+        return cls(low=low, high=high, single=single)
+
+    @classmethod
+    def framed(cls, error: float) -> Outlook:
+        """Return the outlook in a private frame.
+
+        Parameters
+        ----------
+        error : float
+            How far a correlation is off there, in root mean square.
+
+        Returns
+        -------
+        Outlook
+            One number, for columns like normal ones.
+
+        Examples
+        --------
+        >>> Outlook.framed(0.05).verdict
+        'useful'
+        """
+        high = _HIGH * error
+        return cls(low=high, high=high, known="in a private frame, for columns like normal ones")
+
+    @property
+    def verdict(self) -> Verdict:
+        """The one word."""
+        return grade(self.low, self.high)
+
+    @property
+    def words(self) -> str:
+        """From where on a correlation could be believed."""
+        what, told = "a correlation stands clear of the noise", [_from(self.low), _from(self.high)]
+        if self.single:
+            what = "the noise on the mean is"
+            told = [f"{_size(one)} standard deviations" for one in (self.low, self.high)]
+        if self.known:
+            return f"{what} {told[0]}, {self.known}."
+        if not self.single and self.low >= 1:
+            return "no correlation stands clear of the noise, not even where columns fill their bounds."
+        return f"{what} {told[0]} where columns fill their bounds, and {told[1]} where they fill a fifth of them."
+
+    def __str__(self) -> str:
+        return f"{self.verdict}: {self.words}"
+
+    @property
+    def rows_for(self) -> dict[str, int]:
+        """The fewest rows for the two better verdicts, where this is the outlook for a single row."""
+        return {"useful": math.ceil(self.high / FINE), "marginal": math.ceil(math.sqrt(self.low * self.high))}
+
+
+def entry_of(law: NoiseLaw, rows: float) -> float:
+    """What the noise on an entry off the diagonal stays below 95 times in 100, per row, as if it were normal."""
+    return _HIGH * math.sqrt(law.offdiagonal_variance) / rows
+
+
+def _mean_and_spread(moments: PublicMoments) -> tuple[Floats, Floats]:
+    squares = np.diag(moments.matrix)
+    mean = moments.matrix[0] if moments.schema.intercept else np.zeros_like(squares)
+    return mean, np.sqrt(np.clip(squares - mean**2, 0, None))
+
+
+def _middle(schema: Schema, mean: Floats, spread: Floats) -> float:
+    """The error on a correlation for an error of 1 on every entry: of the pair in the middle, to first order."""
+    places = [place for place, feature in enumerate(schema.features) if feature.kind != "intercept"][:_SOME]
+    homes = np.array([schema.features[place].column for place in places])
+    mean, spread = mean[places], np.maximum(spread[places], 1e-300)
+    first, second = np.triu_indices(len(places), 1)
+    apart = homes[first] != homes[second]
+    first, second = first[apart], second[apart]
+    if not len(first):
+        return float(np.median(1 / spread))
+    sizes = np.sqrt(1 + mean[first] ** 2 + mean[second] ** 2) / spread[first] / spread[second]
+    return float(np.median(sizes))
+
+
+def _from(value: float) -> str:
+    return "nowhere" if value >= 1 else f"from {_size(value)} on"
+
+
+def _size(value: float) -> str:
+    return f"{value:.2g}"

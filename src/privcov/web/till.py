@@ -1,0 +1,159 @@
+"""The verdict of the plan, beside the price: what is about to be bought, and what else the same steward could do.
+
+Public facts only, and quick: the law of the noise, without a simulation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Any
+
+from privcov.errors import ParameterError, PrivcovError
+from privcov.frame.emphasis import emphasis_of, emphasised
+from privcov.planning.candidates import decide
+from privcov.planning.framed import Framed, in_frame
+from privcov.planning.moments import PublicMoments
+from privcov.planning.outlook import Outlook, entry_of
+from privcov.privacy import ZCDP, ApproxDP, Loss, PureDP, display
+from privcov.schema import Schema
+from privcov.schema.grid import Grid
+from privcov.web.asking import EPSILON_POLICY_CAP, Question, text
+
+FRAMES = ("declared", "scales", "auto")
+_DELTA = Fraction(1, 10**6)
+_MOST_TRIED = 200
+"""Columns beyond which nobody is told how many to leave out."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Choice:
+    """What the page lets a steward choose beside the loss: the words of the command line."""
+
+    mechanism: str = "auto"
+    purpose: str = "covariance"
+    frame: str = "declared"
+    emphasis: str = ""
+
+    @classmethod
+    def of(cls, question: Question) -> Choice:
+        """From the fields of the page."""
+        frame = text(question, "frame") or "declared"
+        if frame not in FRAMES:
+            raise ParameterError("E218", f"frame must be declared, scales or auto, got {frame!r}.")
+        return cls(
+            mechanism=text(question, "mechanism") or "auto",
+            purpose=text(question, "purpose") or "covariance",
+            frame=frame,
+            emphasis=text(question, "focus", longest=20_000),
+        )
+
+    @property
+    def words(self) -> dict[str, Any]:
+        """The arguments of ``privcov.release``."""
+        return {
+            "mechanism": self.mechanism,
+            "purpose": self.purpose,
+            "frame": self.frame,
+            "emphasis": self.emphasis or None,
+        }
+
+    @property
+    def needs_a_look(self) -> bool:
+        """Whether what it would be depends on the header of the table."""
+        return self.frame != "declared" or bool(self.emphasis)
+
+    def weighed(self, schema: Schema) -> Schema:
+        """The schema with its focus, as the declared frame has it."""
+        return emphasised(schema, emphasis_of(self.emphasis or None, schema)) if self.emphasis else schema
+
+
+@dataclass(frozen=True, kw_only=True)
+class Till:
+    """A release that is about to be paid for: its schema, its loss, the rows as the steward stated them."""
+
+    schema: Schema
+    loss: Loss
+    rows: int
+    choice: Choice
+    moments: PublicMoments | None = None
+
+    def outlook(self) -> Outlook | None:
+        """How large a correlation must be to stand clear of the noise; None where the noise has no law."""
+        schema = self.choice.weighed(self.schema)
+        taken = decide(self.choice.mechanism, loss=self.loss, schema=schema, purpose=self.choice.purpose)
+        law = taken.mechanism.law(loss=taken.loss, grid=Grid.of(schema))
+        if law is None:
+            return None
+        if self.choice.frame != "declared" and (framed := self.framed()) is not None:
+            return Outlook.framed(framed.private)
+        return Outlook.of(
+            schema, entry=entry_of(law, self.rows), moments=None if self.choice.emphasis else self.moments
+        )
+
+    def framed(self) -> Framed | None:
+        """What a private frame would do; None where there is none."""
+        taken = decide("auto", loss=self.loss, schema=self.schema, purpose=self.choice.purpose)
+        law = taken.mechanism.law(loss=taken.loss, grid=Grid.of(self.schema))
+        return in_frame(self.schema, law=law, rows=self.rows, loss=self.loss, purpose=self.choice.purpose)
+
+    def told(self) -> dict[str, Any]:
+        """The verdict, and ways out where there is nothing to buy."""
+        found = self.outlook()
+        if found is None:
+            return {"verdict": "", "verdicts": "", "exits": []}
+        poor = found.verdict == "worse than publishing zeros"
+        said = str(found)
+        return {
+            "verdict": found.verdict,
+            "verdicts": f"{said[:1].upper()}{said[1:]}",
+            "exits": [*self._exits()] if poor else [],
+        }
+
+    def _exits(self) -> Iterator[str]:
+        """What would be better than zeros, each tried before it is offered."""
+        if self.choice.frame == "declared" and (
+            better := self._better(choice=replace(self.choice, frame="auto"))
+        ):
+            yield f"Fit a private frame first (frame: auto): {better}"
+        if isinstance(self.loss, PureDP):
+            delta = ApproxDP(epsilon=self.loss.epsilon, delta=_DELTA, neighbours=self.loss.neighbours)
+            if better := self._better(loss=delta):
+                yield f"Allow a δ of {display(_DELTA)}: {better}"
+        if count := self._fewer():
+            yield f"Release fewer columns: with the first {count} of {len(self.schema.columns)} it would be marginal."
+        if amount := self._enough():
+            yield f"Spend more: from ε = {display(amount)} on it would be marginal."
+
+    def _better(self, **other: Any) -> str:
+        """The outlook of another order, where it is better than zeros."""
+        try:
+            found = replace(self, **other).outlook()
+        except PrivcovError:
+            return ""
+        return "" if found is None or found.verdict.startswith("worse") else str(found)
+
+    def _fewer(self) -> int | None:
+        """The most columns, from the first on, that are better than zeros; at least two."""
+        columns = self.schema.columns
+        low, high = 1, len(columns) if len(columns) <= _MOST_TRIED else 1
+        while high - low > 1:
+            middle = (low + high) // 2
+            fewer = replace(self.schema, columns=columns[:middle])
+            worth = self._better(schema=fewer, choice=replace(self.choice, emphasis=""), moments=None)
+            low, high = (middle, high) if worth else (low, middle)
+        return low if low > 1 else None
+
+    def _enough(self) -> Fraction | None:
+        """The smallest ε on a scale of two digits that is better than zeros, and that the page allows."""
+        if isinstance(self.loss, ZCDP):
+            return None
+        for power in range(-2, 2):
+            for digits in range(10, 100, 5):
+                amount = Fraction(digits, 10) * Fraction(10) ** power
+                if self.loss.epsilon < amount <= EPSILON_POLICY_CAP and self._better(
+                    loss=replace(self.loss, epsilon=amount)
+                ):
+                    return amount
+        return None
