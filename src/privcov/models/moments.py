@@ -50,15 +50,14 @@ class EntryNoise:
         z = self.mixing.T @ vector
         covariance = self._pairs * np.outer(z, z)
         np.fill_diagonal(covariance, self.variances @ z**2)
-        return np.asarray(self.mixing @ covariance @ self.mixing.T)
+        return self._mixed(covariance)
 
     def bend(self, vector: Floats, weights: Floats) -> Floats:
         """The derivative of Cov(N z) w with respect to z, in working units."""
         z, w = self.mixing.T @ vector, self.mixing.T @ weights
-        pairs = self._pairs - np.diag(np.diag(self._pairs))
-        derivative = 2 * self.variances * np.outer(w, z) + pairs * np.outer(z, w)
-        derivative += np.diag(pairs @ (z * w))
-        return np.asarray(self.mixing @ derivative @ self.mixing.T)
+        derivative = 2 * self.variances * np.outer(w, z) + self._apart * np.outer(z, w)
+        derivative[np.diag_indices(len(z))] += self._apart @ (z * w)
+        return self._mixed(derivative)
 
     def inner(self, first: Floats, second: Floats) -> float:
         """Cov(⟨K, N⟩, ⟨L, N⟩) for symmetric K and L in working units."""
@@ -66,6 +65,19 @@ class EntryNoise:
         own = 2 * float((self.variances * k * m).sum()) - float(np.diag(self.variances * k * m).sum())
         on, kd, md = self._noisy, np.diag(k), np.diag(m)
         return own + self.shared * float((on @ kd) * (on @ md) - (on * kd) @ md)
+
+    def _mixed(self, matrix: Floats) -> Floats:
+        return matrix if self._plain else np.asarray(self.mixing @ matrix @ self.mixing.T)
+
+    @cached_property
+    def _plain(self) -> bool:
+        """Whether nothing is mixed, which saves two products of matrices each time."""
+        return bool(np.array_equal(self.mixing, np.eye(len(self.mixing))))
+
+    @cached_property
+    def _apart(self) -> Floats:
+        """Covariances of pairs of different entries of one row."""
+        return np.asarray(self._pairs - np.diag(np.diag(self._pairs)))
 
     @cached_property
     def _noisy(self) -> Floats:
