@@ -67,7 +67,9 @@ def render(fit: RidgeFit, values: dict[str, Any]) -> str:
         rows.append([cut(name), _short(value), number(scaled, 4), why])
     shown = [row if fit.problem.constant else row[:3] for row in rows]
     lines += [table(["", "Coefficient", "Scaled", ""][: len(shown[0])], shown), ""]
-    how = "chosen from the release" if fit.choice else "given"
+    if fit.problem.flat:
+        lines.append(f"The release leaves {fit.target} nothing to explain: predictions are its mean.")
+    how = "chosen from the release" if fit.choice else "without effect" if fit.problem.flat else "given"
     lines.append(f"Penalty {fit.penalty:.4g}, {how}; it weighs coefficients of {values['penalty_units']}.")
     if values["expected_error"] is not None:
         lines.append(f"Expected error for a new row: {_short(values['expected_error'])} (root mean square).")

@@ -30,7 +30,7 @@ def ridge(
     target: str,
     *,
     features: Sequence[str] | None = None,
-    penalty: float | Literal["auto"] = 0.1,
+    penalty: float | Literal["auto"] = "auto",
     scaled: bool = True,
     repair: str = "auto",
 ) -> RidgeFit:
@@ -38,7 +38,7 @@ def ridge(
 
     The sum over rows of squared errors plus ``penalty`` times the squared norm of the coefficients is
     minimised; the intercept is not penalised. The release must have an intercept. A column that the release
-    leaves no variance gets coefficient 0, or is refused if it was named.
+    leaves no variance gets coefficient 0; where it leaves the target none, predictions are its mean.
 
     Parameters
     ----------
@@ -48,9 +48,9 @@ def ridge(
         The column to explain. One level of a categorical column is written "sex[F]".
     features : sequence of str, optional
         The columns to explain it with. By default every other column.
-    penalty : float or "auto", default 0.1
+    penalty : float or "auto", default "auto"
         The weight of the penalty, from 0, for a sum over rows. "auto" takes the one whose estimated error for
-        new rows is smallest, with the noise and the sampling of rows counted.
+        new rows is smallest, with the noise and the sampling of rows counted; it needs the law of the noise.
     scaled : bool, default True
         Whether the penalty weighs coefficients of columns scaled to [-1, 1]; with False, of columns in
         original units.
@@ -65,7 +65,8 @@ def ridge(
     Raises
     ------
     ParameterError
-        A column is unknown or has no variance, the penalty is out of range, or there is no intercept (E25x).
+        A column is unknown, the penalty is out of range, the law of the noise is not published and no penalty was
+        given, or there is no intercept (E25x).
 
     Examples
     --------
@@ -80,6 +81,8 @@ def ridge(
     """
     problem = Problem.of(release, target, features=features, scaled=scaled, repair=repair)
     if isinstance(penalty, str) and penalty == "auto":
+        if problem.flat:  # no penalty changes the mean
+            return RidgeFit(problem=problem, penalty=float(problem.grid()[-1]))
         choice = choose(problem.rehearsable(), problem.grid())
         return RidgeFit(problem=problem, penalty=choice.penalty, choice=choice)
     return RidgeFit(problem=problem, penalty=check_penalty(penalty))
@@ -121,7 +124,7 @@ def ridge_path(
     Raises
     ------
     ParameterError
-        There is no penalty, or one is out of range (E252); a column is unknown or has no variance (E25x).
+        There is no penalty, or one is out of range (E252); a column is unknown (E25x).
 
     Examples
     --------
