@@ -36,8 +36,8 @@ def lowest(
     is ten times lower.
 
     >>> height, place = lowest(lambda x: (1 + float(x @ x), 2 * x, 2 * np.eye(2)), np.array([0.5, 1.0]))
-    >>> height, np.abs(place)
-    (1.0, array([0., 0.]))
+    >>> height, bool(np.abs(place).max() < 1e-12)
+    (1.0, True)
     """
     place = start
     height, slope, curve = value(place)

@@ -22,6 +22,7 @@ from privcov.models import perturbation, selection
 from privcov.models.ridge_problem import Choice, Problem, choose
 from privcov.models.summary import REHEARSAL
 from privcov.releases.release import Release
+from privcov.schema.names import INTERCEPT
 from privcov.text.display import Shown
 
 
@@ -185,8 +186,8 @@ class RidgeFit(Shown):
     (2.0, array([1.]), 0)
     >>> fit.predict([[5.0]]).round(), fit.error_bound() < 0.1, fit.expected_error
     (array([10.]), True, None)
-    >>> fit.to_dict()["penalty_units"]
-    'scaled columns'
+    >>> fit.to_dict()["penalty_units"], list(fit.params), fit.summary().splitlines()[0]
+    ('scaled columns', ['(Intercept)', 'dose'], 'Private ridge regression of effect')
     """
 
     problem: Problem
@@ -218,6 +219,11 @@ class RidgeFit(Shown):
         """One coefficient per feature, in units of the target per unit of the column."""
         ratios = self._target_width / self.problem.units
         return dict(zip(self.columns, (self.scaled_slopes * ratios).tolist(), strict=True))
+
+    @property
+    def params(self) -> dict[str, float]:
+        """The intercept, under "(Intercept)", and the coefficients: the word that ``Fit`` has for them."""
+        return {INTERCEPT: self.intercept, **self.coefficients}
 
     @cached_property
     def intercept(self) -> float:
@@ -308,6 +314,28 @@ class RidgeFit(Shown):
         """
         error = math.nan if self.choice is None else self.choice.error * self._target_width
         return error if math.isfinite(error) else None
+
+    def summary(self, level: float = 0.95) -> str:
+        """Return the coefficients as a table, with the penalty and the error bound.
+
+        Parameters
+        ----------
+        level : float, default 0.95
+            The confidence level of the error bound, from 0.5 to 0.999.
+
+        Returns
+        -------
+        str
+            Several lines, to print.
+
+        Raises
+        ------
+        ParameterError
+            The level is out of range (E258).
+        """
+        from privcov.models.ridge_summary import as_text
+
+        return as_text(self, level)
 
     def to_dict(self, level: float = 0.95) -> dict[str, Any]:
         """Return everything a program may want.

@@ -76,8 +76,8 @@ def read_rows(release: Release, places: Sequence[int], rows: Any) -> Floats:
 
     ``rows`` is an array with the columns in that order, or anything with named columns (a mapping, a pandas
     or polars frame), where a categorical column is given as its values and becomes indicators, and a cell
-    without a value is missing where the model has an indicator for that, and else the column's fill or no level. Levels are
-    compared as a release compares them: 1, 1.0 and "1" are one level. Any other value is refused.
+    without a value is missing where the model has an indicator for that, and else the column's fill or no level.
+    Levels are compared as a release compares them: 1, 1.0 and "1" are one level. Any other value is refused.
     """
     features = [release.schema.features[place] for place in places]
     if hasattr(rows, "keys") or hasattr(rows, "columns"):

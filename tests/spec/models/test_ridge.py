@@ -315,6 +315,15 @@ def test_where_nothing_can_be_explained_predictions_are_the_mean(make, numeric, 
         assert fit.to_dict()["penalty_chosen"] is False
 
 
+def test_a_fit_has_the_words_of_least_squares(release, people_columns):
+    ridge = pc.ridge(release, "income", features=["age", "educ"], penalty=0.0)
+    ols = pc.ols(release, "income ~ age + educ")
+    assert list(ridge.params) == list(ols.params)
+    assert list(ridge.params.values()) == pytest.approx(list(ols.params.values()), rel=1e-2)
+    assert ridge.predict(people_columns) == pytest.approx(ols.predict(people_columns), rel=1e-2)
+    assert "Penalty 0, given" in ridge.summary()
+
+
 def test_by_default_no_noise_is_taken_for_a_prediction(make, people_schema, people_columns):
     """Forty releases that the noise nearly drowns: with penalty 0.1 some predict twice the upper bound of income."""
     within, small = [], []
