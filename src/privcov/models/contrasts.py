@@ -18,7 +18,7 @@ from privcov.errors import ParameterError
 from privcov.linalg.arrays import Floats
 from privcov.models import selection
 from privcov.models.goodness import FTest, total_squares
-from privcov.models.inference import Bootstrap, Uncertainty, critical_value, score_interval
+from privcov.models.inference import Bootstrap, Uncertainty, score_interval
 from privcov.models.moments import Moments
 from privcov.models.profile import Height, lowest
 from privcov.releases.release import Release
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 Contrast = str | Mapping[str, float] | Sequence[float] | Floats
 """A combination of coefficients: a name, weights by name, or one weight for each coefficient in order."""
+_ONE_SIDED = 1.645  # standard deviations that a normal variable exceeds one time in twenty
 Correction = Literal["holm", "bonferroni", "bh"]
 
 
@@ -79,7 +80,8 @@ class Prediction:
     upper : ndarray
         The high ends.
     observed_lower : ndarray
-        The low ends of intervals for the target of one new row, if errors are normal.
+        The low ends of intervals for the target of one new row, if errors are normal. They count the noise on the
+        variance of errors by what it may be at most, and so hold at least as often as said.
     observed_upper : ndarray
         The high ends.
 
@@ -404,7 +406,7 @@ class Contrasts:
             The rows have another shape, or a column is missing (E25x), the level is out of range (E239), or the law of
             the noise is not published (E238).
         """
-        spread = np.sqrt(self._critical(level)) * self.residual_std_error
+        spread = np.sqrt(self._critical(level)) * self._largest_residual_std_error
         found = [self.t_test(row, level=level) for row in self._design_of(rows)]
         mean, error, lower, upper = (
             np.array([getattr(one, word) for one in found])
@@ -436,7 +438,7 @@ class Contrasts:
         Raises
         ------
         ParameterError
-            pandas is not installed or the level is out of range (E239), or the law of the noise is not published (E238).
+            pandas is not installed, the level is out of range (E239), or the law of the noise is not published (E238).
         """
         from privcov.models.summary import as_frame
 
@@ -475,8 +477,12 @@ class Contrasts:
         return made
 
     def _design_of(self, rows: Any) -> Floats:
+        columns = self.formula.regressors(self.release.schema)
         places = self.formula.features(self.release.schema)
-        table = selection.read_rows(self.release, places, rows)
+        read = selection.read_rows(self.release, places, rows)
+        table = np.zeros((len(read), len(columns)))
+        for i, column in enumerate(columns):
+            table[:, i] = read[:, [places.index(place) for place in column.places]].sum(axis=1)
         return np.hstack([np.ones((len(table), 1)), table]) if self.moments.intercept else table
 
     def _criterion(self, per_coefficient: float) -> float:
@@ -485,6 +491,16 @@ class Contrasts:
         if not known.wald_is_sound or not residual > 0:
             return float("nan")
         return float(rows * (np.log(2 * np.pi * residual) + 1) + per_coefficient * self.moments.size)
+
+    @property
+    def _largest_residual_std_error(self) -> float:
+        """What the standard deviation of the errors is below 95 times in 100, as far as the noise goes."""
+        known, noise = self._known, self.moments.noise
+        variance = known.residual_variance
+        if noise is not None:
+            square = np.outer(known.direction, known.direction)
+            variance += _ONE_SIDED * float(np.sqrt(noise.inner(square, square))) / self.moments.freedom
+        return float(np.sqrt(variance)) * self.moments.target_width
 
     @property
     def _spreads(self) -> Floats:

@@ -187,6 +187,14 @@ def score_interval(
             ends.append(side * np.inf)
             continue
         inside, outside = beyond
+        # Where Q has several valleys, a longer search may accept what a short one did not: then further out.
+        for place in places[places.index(outside) :]:
+            inside, outside = outside if place != outside else inside, place
+            if profile(outside) > critical:
+                break
+        else:
+            ends.append(side * np.inf)
+            continue
         # The profile is nearly a parabola, so that its root is nearly a line, which the search crosses in few steps.
         ends.append(
             float(brentq(lambda t: _root(profile(t)) - _root(critical), inside, outside, xtol=1e-9 * step))

@@ -16,6 +16,7 @@ import numpy as np
 from privcov.errors import ParameterError
 from privcov.linalg.arrays import Floats
 from privcov.models.formula import Formula
+from privcov.models.levels import Regressor
 from privcov.noise.laws import NoiseLaw
 from privcov.releases.release import Release
 from privcov.schema.names import INTERCEPT
@@ -128,28 +129,27 @@ class Moments:
     def of(cls, release: Release, formula: Formula) -> Moments:
         """The moments of a formula, from the raw and unbiased matrix."""
         schema, features = release.schema, release.schema.features
-        chosen = [*formula.features(schema), release.columns.index(formula.target)]
-        middles = np.array([features[place].middle for place in chosen])
-        widths = np.array([features[place].unit for place in chosen])
-        if not schema.intercept and (formula.intercept or middles.any() or release.rows is None):
+        columns = [
+            *formula.regressors(schema),
+            Regressor(formula.target, (release.columns.index(formula.target),)),
+        ]
+        chosen = list(dict.fromkeys(place for column in columns for place in column.places))
+        if not schema.intercept and (
+            formula.intercept or any(features[place].middle for place in chosen) or release.rows is None
+        ):
             raise ParameterError(
                 "E237",
                 "this release has no intercept column, which the model needs for the means and the count.",
                 "Release again with intercept = true in the schema.",
             )
         places = [0, *chosen] if schema.intercept else chosen
-        k = len(chosen) - 1 + formula.intercept
-        if formula.intercept:
-            mixing = np.eye(len(places))
-        elif schema.intercept:
-            mixing = np.hstack([(middles / widths)[:, None], np.eye(len(chosen))])
-        else:
-            mixing = np.eye(len(chosen))
+        k = len(columns) - 1 + formula.intercept
+        mixing, middles, widths = _mixing(release, columns, chosen, intercept=formula.intercept)
         raw, known = _with_public_entries(release, places)
         rows, public = _count(release, k, known=(0, 0) in known and places[0] == 0)
         slope, shift = _back(middles, widths, intercept=formula.intercept)
         law = release.certificate.law
-        names = [features[place].name for place in chosen[:-1]]
+        names = [column.name for column in columns[:-1]]
         return cls(
             names=tuple([INTERCEPT, *names] if formula.intercept else names),
             matrix=mixing @ raw @ mixing.T,
@@ -162,6 +162,34 @@ class Moments:
             target_width=float(widths[-1]),
             places=tuple(places),
         )
+
+
+def _mixing(
+    release: Release, columns: list[Regressor], chosen: list[int], *, intercept: bool
+) -> tuple[Floats, Floats, Floats]:
+    """Working columns from released ones, and each one's middle and unit.
+
+    A single column stays as it is, about the origin of its original units where there is no intercept. Levels that
+    count as one are added up in original units.
+    """
+    features = release.schema.features
+    middles, widths = np.zeros(len(columns)), np.ones(len(columns))
+    constant, mixing = np.zeros(len(columns)), np.zeros((len(columns), len(chosen)))
+    for row, column in enumerate(columns):
+        parts = [features[place] for place in column.places]
+        here = [chosen.index(place) for place in column.places]
+        if len(parts) == 1:
+            middles[row], widths[row] = parts[0].middle, parts[0].unit
+            mixing[row, here] = 1.0
+            constant[row] = 0.0 if intercept else middles[row] / widths[row]
+        else:
+            mixing[row, here] = [part.unit for part in parts]
+            constant[row] = sum(part.middle for part in parts)
+    if release.schema.intercept:
+        mixing = np.hstack([constant[:, None], mixing])
+    if intercept:
+        mixing = np.vstack([np.eye(1, mixing.shape[1]), mixing])
+    return mixing, middles, widths
 
 
 def _with_public_entries(release: Release, places: list[int]) -> tuple[Floats, list[tuple[int, int]]]:

@@ -222,7 +222,7 @@ class RidgeFit(Shown):
 
     @property
     def params(self) -> dict[str, float]:
-        """The intercept, under "(Intercept)", and the coefficients: the word that ``Fit`` has for them."""
+        """The intercept, under "(Intercept)", and the coefficients, in one dictionary as ``Fit`` has them."""
         return {INTERCEPT: self.intercept, **self.coefficients}
 
     @cached_property

@@ -11,6 +11,7 @@ from privcov.noise.laws import GaussianEnsemble
 from privcov.noise.randomness import rehearsal
 from privcov_lab.bench.inference import LOSSES, TRUTH, simulated_release
 
+AT_LEAST = ("together", "new row")
 FORMULA = "income ~ age + educ + area + sex"
 
 
@@ -178,12 +179,12 @@ def counted(name, rows, tables, seed):
 def test_intervals_and_tests_of_combinations_hold_as_often_as_said(name, rows):
     """120 tables: false alarm 1e-4 each at 0.95; a coverage of 0.80 passes less than one time in ten.
 
-    All coefficients together are held at least as often as said, so that there is no upper limit for them.
+    All coefficients together, and new rows, are held at least as often as said: there is no upper limit for them.
     """
     low, high = stats.binom.ppf([5e-5, 1 - 5e-5], 120, 0.95)
     for what, times in counted(name, rows, 120, 31).items():
         assert times >= low, what
-        assert times <= high or what == "together", what
+        assert times <= high or what in AT_LEAST, what
 
 
 @pytest.mark.slow
@@ -194,4 +195,4 @@ def test_intervals_and_tests_of_combinations_hold_as_often_as_said(name, rows):
 def test_over_many_tables_they_hold_within_two_points(name, rows):
     """1,000 tables: 0.93 to 0.975 is what we promise; at a true 0.95 the false-alarm rate is 0.4 percent each."""
     for what, times in counted(name, rows, 1000, 32).items():
-        assert 930 <= times <= (1000 if what == "together" else 975), (what, times)
+        assert 930 <= times <= (1000 if what in AT_LEAST else 975), (what, times)
