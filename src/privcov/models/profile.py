@@ -94,11 +94,14 @@ class Profile:
     uncertainty: Uncertainty
     functional: Floats
     _floors: dict[float, Floats] = field(default_factory=dict)
+    _heights: dict[float, float] = field(default_factory=dict)
 
     def __call__(self, theta: float) -> float:
         if np.isinf(theta):
             return self.uncertainty.far_away
-        return self._remember(theta, self.search(theta, self._starts(theta)))
+        if theta not in self._heights:
+            self._heights[theta] = self._remember(theta, self.search(theta, self._starts(theta)))
+        return self._heights[theta]
 
     def above(self, theta: float, limit: float) -> bool:
         """Whether the profile is above a limit there, which takes less to say than how far."""
