@@ -14,7 +14,6 @@ import pandas as pd
 import pytest
 from sklearn.base import clone
 from sklearn.decomposition import PCA
-from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LinearRegression, Ridge
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
@@ -254,14 +253,17 @@ def test_under_add_remove_no_number_of_rows_is_refused(rows):
         assert made.release_.rows is None
 
 
-def test_a_release_is_kept_though_its_noise_leaves_nothing_to_fit(rows, target):
-    made = make(pc.PrivateRidge).fit(rows, target)
-    with pytest.raises(ParameterError, match="E254"):
-        made.fit(rows, np.zeros(len(target)))  # a target without variance
-    assert made.release_.columns[-1] == "y"
-    assert not hasattr(made, "coef_")
-    with pytest.raises(NotFittedError):
-        made.predict(rows)
+def test_a_target_without_variance_is_predicted_by_its_mean(rows, target):
+    made = make(pc.PrivateRidge).fit(rows, np.zeros(len(target)))
+    assert not made.coef_.any()
+    assert made.predict(rows) == pytest.approx(np.full(len(rows), made.intercept_))
+
+
+def test_a_penalty_that_cannot_be_chosen_is_refused_before_anything_is_released(rows, target):
+    made = make(pc.PrivateRidge, mechanism="eigenvectors")
+    with pytest.raises(ParameterError, match=r"E256 .*Give a penalty"):
+        made.fit(rows, target)
+    assert not hasattr(made, "release_")
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,8 @@ from sklearn.utils.validation import check_consistent_length, column_or_1d
 from privcov.errors import ParameterError
 from privcov.estimators.base import TARGET, PrivateEstimator, check_numeric, require_target
 from privcov.linalg.arrays import Floats
-from privcov.mechanisms.base import Mechanism
+from privcov.mechanisms import MECHANISMS
+from privcov.mechanisms.base import AdditiveMechanism, Mechanism
 from privcov.models.ols import ols
 from privcov.models.ridge import check_penalty, ridge
 from privcov.privacy import Amount, Neighbours
@@ -195,7 +196,7 @@ class PrivateRidge(_PrivateRegressor):
 
     Parameters
     ----------
-    penalty : float or "auto", default 0.1
+    penalty : float or "auto", default "auto"
         The weight of the penalty, from 0, for a sum over rows. With ``scaled=False`` it is the ``alpha`` of
         scikit-learn's ``Ridge``. "auto" chooses it from the release.
     scaled : bool, default True
@@ -258,7 +259,7 @@ class PrivateRidge(_PrivateRegressor):
     def __init__(
         self,
         *,
-        penalty: float | Literal["auto"] = 0.1,
+        penalty: float | Literal["auto"] = "auto",
         scaled: bool = True,
         bounds: Any = None,
         target_bounds: Any = None,
@@ -312,10 +313,22 @@ class PrivateRidge(_PrivateRegressor):
         BudgetError
             The ledger refuses (E3xx). Nothing was drawn and nothing was read.
         """
-        if not (isinstance(self.penalty, str) and self.penalty == "auto"):
-            check_penalty(self.penalty)  # before anything is spent
+        self._check_penalty()
         made = self._publish_with(X, y)
         fit = ridge(made, TARGET, penalty=self.penalty, scaled=self.scaled)
         self.intercept_, self.penalty_ = fit.intercept, fit.penalty
         self.coef_ = np.array(list(fit.coefficients.values()))
         return self
+
+    def _check_penalty(self) -> None:
+        """Refuse a penalty that no fit could take, before anything is spent."""
+        if not (isinstance(self.penalty, str) and self.penalty == "auto"):
+            check_penalty(self.penalty)
+            return
+        kind = MECHANISMS.get(self.mechanism) if isinstance(self.mechanism, str) else type(self.mechanism)
+        if kind is not None and not issubclass(kind, AdditiveMechanism):
+            raise ParameterError(
+                "E256",
+                f"the choice of a penalty needs the distribution of the noise, which is not known for {kind.name}.",
+                "Give a penalty, such as 1.0, or another mechanism.",
+            )

@@ -30,11 +30,7 @@ def emphasis_of(given: str | Sequence[str] | None, schema: Schema) -> tuple[str,
     if given is None:
         return ()
     if isinstance(given, str) and "~" in given:
-        formula = Formula.parse(given, schema)
-        named = {
-            feature.column for feature in schema.features if feature.name in (formula.target, *formula.terms)
-        }
-        named |= {formula.target, *formula.terms} & {column.name for column in schema.columns}
+        named = set(Formula.parse(given, schema).columns(schema))
     else:
         named = set(split_names(given)) if isinstance(given, str) else set(given)
     columns = {column.name: column for column in schema.columns}

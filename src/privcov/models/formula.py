@@ -1,12 +1,16 @@
 """Model formulas, ``income ~ age + educ``, read against the public schema of a release.
 
 Terms are declared columns joined by ``+`` and taken away by ``-``; ``.`` stands for every column but the
-target; ``- 1`` or ``+ 0`` leaves the intercept out. What a second-moment matrix cannot answer is refused with the
+target; ``- 1`` or ``+ 0`` leaves the intercept out. Of a categorical column one may name levels (``levels.py``), and
+take one away, which then counts with the baseline. What a second-moment matrix cannot answer is refused with the
 reason: products of columns and functions of columns would need moments that were never released. ::
 
-    formula = name "~" [sign] term {sign term}
+    formula = (name | level) "~" [sign] term {sign term}
     sign    = "+" | "-"
-    term    = name | "." | "0" | "1"
+    term    = name | level | factor | "." | "0" | "1"
+    level   = name "[" text {"|" text} "]"                    several levels are one indicator
+    factor  = "C(" name ["," "Treatment(" text ")"] ")"       the text is the baseline
+    text    = a level, between double or single quotes where it has other marks
     name    = quoted | run
     quoted  = "`" {any character but "`" | "``"} "`"         two backticks stand for one
     run     = letters, digits, "_", "." of any alphabet, and "-" where a declared name has it
@@ -18,13 +22,13 @@ name that begins with ``-`` is always quoted. Reading takes time proportional to
 from __future__ import annotations
 
 import re
-from collections import defaultdict
-from collections.abc import Collection, Iterator
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple
 
 from privcov.errors import ParameterError
-from privcov.schema import Categorical, Schema
+from privcov.models.levels import CHOICE, FACTOR, Regressor, Term, levels_of, read_level, read_levels
+from privcov.schema import Categorical, Column, Schema
 from privcov.schema.names import LONGEST_NAME, QUOTED, RUN, canonical, quoted, unquoted
 
 LONGEST_FORMULA = 20_000
@@ -36,8 +40,10 @@ _EXAMPLE = 'Write a formula such as "income ~ age + educ".'
 class _Token(NamedTuple):
     """A name or a mark. What was quoted is a name, whatever it looks like."""
 
-    kind: Literal["quoted", "word", "sign", "tilde"]
+    kind: Literal["quoted", "word", "sign", "tilde", "level", "factor"]
     text: str
+    levels: str = ""
+    """Of a level, what is between the brackets; of a factor, its baseline."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,15 +52,28 @@ class Formula:
 
     >>> names = ("age", "educ", "income", "größe", "net worth (USD)")
     >>> schema = Schema.from_dict({"columns": {name: {"lower": 0, "upper": 1} for name in names}})
-    >>> Formula.parse("income ~ age + educ - 1", schema)
-    Formula(target='income', terms=('age', 'educ'), intercept=False)
+    >>> made = Formula.parse("income ~ age + educ - 1", schema)
+    >>> made.target, made.terms, made.intercept
+    ('income', ('age', 'educ'), False)
     >>> print(Formula.parse("income~größe+`net worth (USD)`", schema))
     income ~ größe + `net worth (USD)`
     """
 
-    target: str
-    terms: tuple[str, ...]
+    explained: Term
+    """The target: a column, or one of its levels."""
+    parts: tuple[Term, ...]
+    """The terms with what is chosen of their levels."""
     intercept: bool
+
+    @property
+    def target(self) -> str:
+        """The name of the target in the matrix of the release."""
+        return self.explained.name
+
+    @property
+    def terms(self) -> tuple[str, ...]:
+        """The names of the terms."""
+        return tuple(part.name for part in self.parts)
 
     @classmethod
     def parse(cls, text: str, schema: Schema) -> Formula:
@@ -70,60 +89,112 @@ class Formula:
         tildes = [place for place, token in enumerate(tokens) if token.kind == "tilde"]
         if len(tildes) != 1:
             raise _malformed("a formula has one ~ between target and terms", repr(text))
-        target = _target(tokens[: tildes[0]], schema, text)
+        levels = levels_of(schema)
+        target = _target(tokens[: tildes[0]], schema, levels, text)
         known = dict.fromkeys(_terms(schema))
-        terms: dict[str, None] = {}  # in order
+        terms: dict[str, Term] = {}  # in order
         intercept = True
-        for sign, (kind, word) in _signed(tokens[tildes[0] + 1 :], text):
-            if kind == "word" and word in ("0", "1") and word not in columns:
+        for sign, token in _signed(tokens[tildes[0] + 1 :], text):
+            word = token.text
+            plain = token.kind == "word" and word not in columns
+            if plain and word in ("0", "1"):
                 intercept = (word == "1") == (sign == "+")
-            elif kind == "word" and word == "." and word not in columns:
+            elif plain and word == ".":
                 if sign == "-":
                     raise _malformed("'.' cannot be taken away", repr(text))
-                own = (target, f"{target}[missing]")
-                terms |= dict.fromkeys(name for name in known if name not in own and name not in terms)
-            elif word not in known:
-                raise _unknown(word, schema)
-            elif word == target:
-                raise ParameterError(
-                    "E234", f"the target {word} is also a term.", "Remove it from the right side."
-                )
-            elif (sign == "+") == (word in terms):
-                done = "appears twice" if sign == "+" else "is taken away but was never there"
-                raise ParameterError("E235", f"the term {word} {done}.", "Name every term once.")
-            elif sign == "+":
-                terms[word] = None
+                own = (target.column, f"{target.column}[missing]")
+                for name in known:
+                    if name not in own:
+                        terms.setdefault(name, Term(column=name))
             else:
-                del terms[word]
+                _put(terms, sign, _term(token, columns, known, levels, schema), target, levels)
         if not terms and not intercept:
             raise _malformed("a model needs a term or an intercept", repr(text))
-        return cls(target=target, terms=tuple(terms), intercept=intercept)
+        return cls(explained=target, parts=tuple(terms.values()), intercept=intercept)
+
+    def regressors(self, schema: Schema) -> tuple[Regressor, ...]:
+        """The columns of the design without the intercept, by name and by their places in the matrix of the release.
+
+        A categorical term drops its first level as the baseline (treatment coding), or the one it names. Without an
+        intercept the first categorical term keeps all its levels, later ones drop theirs, as every one kept would be
+        singular. Values that are not declared levels count with the baseline. An indicator of missing cells is one
+        more level of a categorical column; beside a numeric column it is a term of its own.
+        """
+        levelled = levels_of(schema)
+        single = {f.name: place for place, f in enumerate(schema.features) if f.column not in levelled}
+        made: list[Regressor] = []
+        whole = not self.intercept
+        for part in self.parts:
+            if part.column not in levelled:
+                made.append(Regressor(part.column, (single[part.column],)))
+                continue
+            made += part.regressors(levelled[part.column], whole=whole)
+            whole = whole and bool(part.chosen)
+        return tuple(made)
 
     def features(self, schema: Schema) -> tuple[int, ...]:
-        """Places, in the matrix of the release, of the regressors without the intercept.
+        """Places, in the matrix of the release, of what the regressors are made of, each once."""
+        return tuple(dict.fromkeys(place for one in self.regressors(schema) for place in one.places))
 
-        A categorical term drops its first level as the baseline (treatment coding). Without an intercept the
-        first categorical term keeps all its levels, later ones drop theirs, as every one kept would be
-        singular. Values that are not declared levels count with the baseline. An indicator of missing cells is
-        one more level of a categorical column; beside a numeric column it is a term of its own.
-        """
-        levelled = {column.name for column in schema.columns if isinstance(column, Categorical)}
-        of_term: dict[str, list[int]] = defaultdict(list)
-        for place, feature in enumerate(schema.features):
-            of_term[feature.column if feature.column in levelled else feature.name].append(place)
-        places: list[int] = []
-        whole = not self.intercept
-        for term in self.terms:
-            found = of_term[term]
-            if term in levelled:
-                found = found if whole else found[1:]
-                whole = False
-            places += found
-        return tuple(places)
+    def columns(self, schema: Schema) -> frozenset[str]:
+        """The declared columns that the formula uses, the target's too."""
+        places = {feature.name: feature.column for feature in schema.features}
+        named = {places.get(part.column, part.column) for part in self.parts}
+        return frozenset(named | {places.get(self.target, self.target)})
 
     def __str__(self) -> str:
-        terms = " + ".join(map(quoted, self.terms)) or "1"
-        return f"{quoted(self.target)} ~ {terms}" + ("" if self.intercept else " - 1")
+        terms = " + ".join(map(str, self.parts)) or "1"
+        return f"{self.explained} ~ {terms}" + ("" if self.intercept else " - 1")
+
+
+def _term(
+    token: _Token,
+    columns: Mapping[str, Column],
+    known: Collection[str],
+    levels: Mapping[str, Mapping[str, int]],
+    schema: Schema,
+) -> Term:
+    """What a token names, if the schema has it."""
+    word = token.text
+    if token.kind not in ("level", "factor"):
+        if word not in known:
+            raise _unknown(word, schema)
+        return Term(column=word)
+    if word not in columns:
+        raise _unknown(word, schema)
+    mine = levels.get(word, {})
+    if token.kind == "level":
+        if token.levels.strip() == "missing" and f"{word}[missing]" in known:
+            return Term(column=f"{word}[missing]")
+        return Term(column=word, chosen=read_levels(token.levels, columns[word], mine))
+    if not mine:
+        raise ParameterError("E233", f"C() is for categorical columns, and {word} is numeric.", _EXAMPLE)
+    first = next(iter(mine))
+    baseline = read_level(token.levels, columns[word], mine) if token.levels else first
+    return Term(column=word, baseline="" if baseline == first else baseline)
+
+
+def _put(
+    terms: dict[str, Term], sign: str, term: Term, target: Term, levels: Mapping[str, Mapping[str, int]]
+) -> None:
+    """Add a term, take it away, or take a level away from the column that has it."""
+    if term.column == target.column:
+        raise ParameterError(
+            "E234", f"the target {target.name} is also a term.", "Remove it from the right side."
+        )
+    has = term.name in terms
+    if sign == "+" and not has:
+        terms[term.name] = term
+    elif sign == "-" and has:
+        del terms[term.name]
+    elif sign == "-" and term.chosen and not terms.get(term.column, term).chosen:
+        whole = terms[term.column]
+        dropped = {*whole.dropped, *term.chosen}
+        in_order = tuple(level for level in levels[term.column] if level in dropped)
+        terms[term.column] = replace(whole, dropped=in_order)
+    else:
+        done = "appears twice" if sign == "+" else "is taken away but was never there"
+        raise ParameterError("E235", f"the term {term.name} {done}.", "Name every term once.")
 
 
 def _terms(schema: Schema) -> list[str]:
@@ -133,31 +204,39 @@ def _terms(schema: Schema) -> list[str]:
     return [term for name in names for term in (name, *([f"{name}[missing]"] if name in indicators else []))]
 
 
-def _target(left: list[_Token], schema: Schema, text: str) -> str:
-    if len(left) != 1 or left[0].kind == "sign":
+def _target(left: list[_Token], schema: Schema, levels: Mapping[str, Mapping[str, int]], text: str) -> Term:
+    if len(left) != 1 or left[0].kind in ("sign", "factor"):
         raise _malformed("the left side of ~ is one column", repr(text.partition("~")[0].strip()))
-    target = left[0].text
-    column = next((column for column in schema.columns if column.name == target), None)
+    word = left[0].text
+    column = next((column for column in schema.columns if column.name == word), None)
     if column is None:
-        raise _unknown(target, schema)
-    if isinstance(column, Categorical):
+        raise _unknown(word, schema)
+    chosen = read_levels(left[0].levels, column, levels.get(word, {})) if left[0].kind == "level" else ()
+    if isinstance(column, Categorical) and len(chosen) != 1:
+        first = Term(column=word, chosen=(str(column.levels[0]),))
         raise ParameterError(
-            "E234",
-            f"the target {target} is categorical.",
-            "Choose a numeric column; a yes or no can be 0 or 1.",
+            "E234", f"the target {word} is categorical.", f"Name one of its levels, such as {first}."
         )
-    return target
+    return Term(column=word, chosen=chosen)
 
 
 def _tokens(text: str, names: Collection[str]) -> Iterator[_Token]:
     """Names, digits and signs; a mark that no second moment can answer is refused here."""
     dashes = max((name.count("-") for name in names), default=0)
-    for match in _TOKEN.finditer(text):
-        mark = match["mark"]
-        if match["quoted"] is not None:
-            yield _Token("quoted", unquoted(match["quoted"]))
-        elif match["run"] is not None:
-            yield from _split(canonical(match["run"]), names, dashes)
+    place = 0
+    while (match := _TOKEN.match(text, place)) is not None:
+        mark, place = match["mark"], match.end()
+        if match["run"] is not None and (factor := _factor(match, text)) is not None:
+            if before := match["run"][:-1]:
+                yield from _split(canonical(before), names, dashes)
+            yield _Token("factor", unquoted(factor["name"]), factor["level"] or "")
+            place = factor.end()
+        elif mark is None:
+            read = [_Token("quoted", unquoted(match["quoted"]))] if match["quoted"] is not None else []
+            read = read or list(_split(canonical(match["run"]), names, dashes))
+            if read[-1].kind != "sign" and (levels := CHOICE.match(text, place)) is not None:
+                read[-1], place = _Token("level", read[-1].text, levels["levels"]), levels.end()
+            yield from read
         elif mark == "+":
             yield _Token("sign", mark)
         elif mark == "~":
@@ -178,6 +257,12 @@ def _tokens(text: str, names: Collection[str]) -> Iterator[_Token]:
                 "Declare the transformed value as a column of its own and release again; backticks go around a name "
                 "that has such a mark.",
             )
+
+
+def _factor(match: re.Match[str], text: str) -> re.Match[str] | None:
+    """``C(column)`` at the end of a run, if there is one."""
+    run = match["run"]
+    return FACTOR.match(text, match.end() - 1) if run == "C" or run.endswith("-C") else None
 
 
 def _split(run: str, names: Collection[str], dashes: int) -> Iterator[_Token]:

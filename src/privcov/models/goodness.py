@@ -8,8 +8,9 @@ import numpy as np
 from scipy.special import fdtrc
 
 from privcov.linalg.arrays import Floats
-from privcov.models.inference import Bootstrap, Height, Uncertainty, lowest
+from privcov.models.inference import Bootstrap, Uncertainty
 from privcov.models.moments import Moments
+from privcov.models.profile import Height, lowest
 
 _POINTS = 4001
 
@@ -138,4 +139,4 @@ def _score_at_no_slopes(uncertainty: Uncertainty) -> float:
 
     if not moments.intercept:
         return value(np.zeros(0))[0]
-    return lowest(value, np.array([moments.matrix[0, -1] / moments.matrix[0, 0]]))
+    return lowest(value, np.array([moments.matrix[0, -1] / moments.matrix[0, 0]]))[0]

@@ -21,18 +21,17 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from scipy.linalg import cho_factor, cho_solve
+from scipy.linalg import cho_factor, cho_solve, solve_triangular
 from scipy.optimize import brentq
 from scipy.special import stdtrit
 
 from privcov.errors import ParameterError
 from privcov.linalg.arrays import Floats
 from privcov.models.moments import Moments
+from privcov.models.profile import Height, Profile
 from privcov.noise.laws import NoiseLaw
 from privcov.noise.randomness import rehearsal
 
-Height = tuple[float, Floats, Floats]
-"""A value, its gradient and its second derivatives."""
 _LADDER = (0.7, 1.0, 1.3, 2.0, 5.0, 25.0)  # steps outwards, in half-widths of the Wald interval
 
 
@@ -142,50 +141,32 @@ class Uncertainty:
             bent = bent + 2 * np.outer(pushed, matrix @ direction)
         # dQ = 2wᵀdr − wᵀdS w, and dw = S⁻¹(dr − dS w), so the second derivatives below are exact too.
         slope = 2 * (matrix[:, :k] @ weights - form @ direction)
-        steep = matrix[:k] - bent
-        curve = 2 * (steep.T @ cho_solve(factor, steep, check_finite=False) - form)
+        # S = UᵀU, so xᵀS⁻¹x is the square of U⁻ᵀx.
+        steep = solve_triangular(factor[0], matrix[:k] - bent, trans=1, lower=factor[1], check_finite=False)
+        curve = 2 * (steep.T @ steep - form)
         return float(score @ weights), slope, np.asarray(curve)
+
+    @cached_property
+    def total(self) -> Floats:
+        """The covariance of the working coefficients: sampling and privacy."""
+        return self.sampling + self.privacy
 
     def profile(self, functional: Floats) -> Callable[[float], float]:
         """θ ↦ min of Q over all b with functional·b = θ; θ = ±inf is the limit, which decides boundedness."""
-        k, size = self.moments.size, float(functional @ functional)
-        # An orthonormal basis of the b that leave functional·b as it is: what the profile minimises over.
-        free = np.linalg.svd(functional[None, :])[2][1:].T
-        spread = np.diag(free.T @ (self.sampling + self.privacy) @ free)
-        free = free * np.sqrt(np.maximum(spread, 1e-300))  # nuisance coefficients in their standard errors
-        estimate = self.swept.coefficients
+        return Profile(uncertainty=self, functional=functional)
 
-        def at(theta: float) -> float:
-            if np.isinf(theta):
-                # Q does not change when ζ is multiplied, so its limit is its value at ζ/θ, where the 1 of the
-                # target is gone.
-                fixed, tail = functional / size, 0.0
-            else:
-                fixed, tail = estimate + functional * ((theta - functional @ estimate) / size), 1.0
+    @cached_property
+    def far_away(self) -> float:
+        """What the profile of any functional tends to: the lowest Q of all (−b, 0).
 
-            def value(eta: Floats) -> Height:
-                q, slope, curve = self.statistic(np.append(-(fixed + free @ eta), tail))
-                return q, -(free.T @ slope[:k]), free.T @ curve[:k, :k] @ free
-
-            if k == 1:
-                return value(np.zeros(0))[0]
-            starts = [self._conditional(fixed, free, tail)]
-            if self.drowned:  # Q may then have several valleys
-                starts.append(np.zeros(k - 1))
-            return min(lowest(value, start) for start in starts)
-
-        return at
-
-    def _conditional(self, fixed: Floats, free: Floats, tail: float) -> Floats:
-        """Where the nuisance would go if S stayed as it is at b̂: the generalised least-squares step."""
-        covariance = self.score_noise(self.direction) + self.residual_variance * self.positive_design
-        covariance = covariance + 1e-12 * np.trace(covariance) / len(fixed) * np.eye(len(fixed))
-        # Whitened by the root, the step is plain least squares. ``lstsq`` answers also where the design cannot
-        # tell nuisance directions apart: it takes the shortest of the solutions, and any start will do.
-        root = np.linalg.cholesky(covariance)
-        left = np.linalg.solve(root, self.moments.design @ free)
-        right = np.linalg.solve(root, tail * self.moments.cross - self.moments.design @ fixed)
-        return np.asarray(np.linalg.lstsq(left, right, rcond=None)[0])
+        Q does not change when ζ is multiplied, so the limit for θ → ±∞ is the lowest Q of ζ/θ, where the 1 of the
+        target is gone; and as any b has neighbours with functional·b ≠ 0, the functional does not matter. The search
+        begins at the directions that the design or its covariance knows least about.
+        """
+        values, weakest = np.linalg.eigh(self.moments.design)
+        weakest, widest = weakest[:, np.argsort(np.abs(values))], np.linalg.eigh(self.total)[1][:, ::-1]
+        starts = [*weakest.T[:2], *widest.T[:2]]
+        return min(Profile(uncertainty=self, functional=b).search(1.0, [b], tail=0.0)[0] for b in starts)
 
 
 def score_interval(
@@ -196,7 +177,7 @@ def score_interval(
         return (centre, centre) if step == 0 else (-np.inf, np.inf)
     # Asked first: where infinity is accepted the set has no end to look for. Where not even the centre is, which noise
     # of sixty digits brings about, the search would have no place to begin, and nothing is known.
-    if profile(np.inf) <= critical or not profile(centre) <= critical:
+    if not _above(profile, np.inf, critical) or _above(profile, centre, critical):
         return -np.inf, np.inf
     ends = []
     for side in (-1.0, 1.0):
@@ -206,17 +187,34 @@ def score_interval(
             ends.append(side * np.inf)
             continue
         inside, outside = beyond
+        # Where Q has several valleys, a longer search may accept what a short one did not: then further out.
+        for place in places[places.index(outside) :]:
+            inside, outside = outside if place != outside else inside, place
+            if profile(outside) > critical:
+                break
+        else:
+            ends.append(side * np.inf)
+            continue
+        # The profile is nearly a parabola, so that its root is nearly a line, which the search crosses in few steps.
         ends.append(
-            float(brentq(lambda t: profile(t) - critical, inside, outside, rtol=1e-7, xtol=1e-7 * step))
+            float(brentq(lambda t: _root(profile(t)) - _root(critical), inside, outside, xtol=1e-9 * step))
         )
     return min(ends), max(ends)
+
+
+def _above(profile: Callable[[float], float], theta: float, limit: float) -> bool:
+    return profile.above(theta, limit) if isinstance(profile, Profile) else not profile(theta) <= limit
+
+
+def _root(value: float) -> float:
+    return float(np.sqrt(max(value, 0.0)))
 
 
 def _first_outside(
     profile: Callable[[float], float], places: list[float], critical: float
 ) -> tuple[float, float] | None:
     """The outermost pair of neighbouring places with the inner one accepted and the outer one not."""
-    accepted = [True, *(profile(place) <= critical for place in places[1:])]
+    accepted = [True, *(not _above(profile, place, critical) for place in places[1:])]
     last = max(i for i, yes in enumerate(accepted) if yes)
     return None if last == len(places) - 1 else (places[last], places[last + 1])
 
@@ -224,32 +222,6 @@ def _first_outside(
 def critical_value(level: float, freedom: float) -> float:
     """The two-sided Student quantile, squared: χ²₁ with the degrees of freedom of the residuals."""
     return float(stdtrit(freedom, 0.5 + level / 2)) ** 2
-
-
-def lowest(value: Callable[[Floats], Height], start: Floats) -> float:
-    """The value in the valley ``start`` lies in: Newton steps that never climb, as long as they gain."""
-    place = start
-    height, slope, curve = value(place)
-    for _ in range(40):
-        # Newton with the absolute curvature, so that a step descends on a saddle too; flat directions get a
-        # small curvature instead of none. Nuisance is in standard errors, so a step longer than 4 is not to be
-        # trusted.
-        curves, axes = np.linalg.eigh(curve)
-        curves = np.maximum(np.abs(curves), 1e-6 * max(float(np.abs(curves).max()), 1e-12))
-        step = -axes @ ((axes.T @ slope) / curves)
-        step *= min(1.0, 4.0 / max(float(np.linalg.norm(step)), 1e-12))
-        if not -float(slope @ step) > 1e-9 * (1 + height):
-            break
-        # A step that does not gain is cut to a third, and given up after twelve cuts: the height never rises.
-        for _ in range(12):
-            reached = value(place + step)
-            if reached[0] < height:
-                break
-            step = step / 3
-        else:
-            break
-        place, (height, slope, curve) = place + step, reached
-    return height
 
 
 _TOLERANCE = 1e-10  # of a column's own sum of squares: what rounding can leave of a pivot that should be zero

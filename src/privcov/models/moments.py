@@ -16,6 +16,7 @@ import numpy as np
 from privcov.errors import ParameterError
 from privcov.linalg.arrays import Floats
 from privcov.models.formula import Formula
+from privcov.models.levels import Regressor
 from privcov.noise.laws import NoiseLaw
 from privcov.releases.release import Release
 from privcov.schema.names import INTERCEPT
@@ -50,15 +51,14 @@ class EntryNoise:
         z = self.mixing.T @ vector
         covariance = self._pairs * np.outer(z, z)
         np.fill_diagonal(covariance, self.variances @ z**2)
-        return np.asarray(self.mixing @ covariance @ self.mixing.T)
+        return self._mixed(covariance)
 
     def bend(self, vector: Floats, weights: Floats) -> Floats:
         """The derivative of Cov(N z) w with respect to z, in working units."""
         z, w = self.mixing.T @ vector, self.mixing.T @ weights
-        pairs = self._pairs - np.diag(np.diag(self._pairs))
-        derivative = 2 * self.variances * np.outer(w, z) + pairs * np.outer(z, w)
-        derivative += np.diag(pairs @ (z * w))
-        return np.asarray(self.mixing @ derivative @ self.mixing.T)
+        derivative = 2 * self.variances * np.outer(w, z) + self._apart * np.outer(z, w)
+        derivative[np.diag_indices(len(z))] += self._apart @ (z * w)
+        return self._mixed(derivative)
 
     def inner(self, first: Floats, second: Floats) -> float:
         """Cov(⟨K, N⟩, ⟨L, N⟩) for symmetric K and L in working units."""
@@ -66,6 +66,19 @@ class EntryNoise:
         own = 2 * float((self.variances * k * m).sum()) - float(np.diag(self.variances * k * m).sum())
         on, kd, md = self._noisy, np.diag(k), np.diag(m)
         return own + self.shared * float((on @ kd) * (on @ md) - (on * kd) @ md)
+
+    def _mixed(self, matrix: Floats) -> Floats:
+        return matrix if self._plain else np.asarray(self.mixing @ matrix @ self.mixing.T)
+
+    @cached_property
+    def _plain(self) -> bool:
+        """Whether nothing is mixed, which saves two products of matrices each time."""
+        return bool(np.array_equal(self.mixing, np.eye(len(self.mixing))))
+
+    @cached_property
+    def _apart(self) -> Floats:
+        """Covariances of pairs of different entries of one row."""
+        return np.asarray(self._pairs - np.diag(np.diag(self._pairs)))
 
     @cached_property
     def _noisy(self) -> Floats:
@@ -116,28 +129,27 @@ class Moments:
     def of(cls, release: Release, formula: Formula) -> Moments:
         """The moments of a formula, from the raw and unbiased matrix."""
         schema, features = release.schema, release.schema.features
-        chosen = [*formula.features(schema), release.columns.index(formula.target)]
-        middles = np.array([features[place].middle for place in chosen])
-        widths = np.array([features[place].unit for place in chosen])
-        if not schema.intercept and (formula.intercept or middles.any() or release.rows is None):
+        columns = [
+            *formula.regressors(schema),
+            Regressor(formula.target, (release.columns.index(formula.target),)),
+        ]
+        chosen = list(dict.fromkeys(place for column in columns for place in column.places))
+        if not schema.intercept and (
+            formula.intercept or any(features[place].middle for place in chosen) or release.rows is None
+        ):
             raise ParameterError(
                 "E237",
                 "this release has no intercept column, which the model needs for the means and the count.",
                 "Release again with intercept = true in the schema.",
             )
         places = [0, *chosen] if schema.intercept else chosen
-        k = len(chosen) - 1 + formula.intercept
-        if formula.intercept:
-            mixing = np.eye(len(places))
-        elif schema.intercept:
-            mixing = np.hstack([(middles / widths)[:, None], np.eye(len(chosen))])
-        else:
-            mixing = np.eye(len(chosen))
+        k = len(columns) - 1 + formula.intercept
+        mixing, middles, widths = _mixing(release, columns, chosen, intercept=formula.intercept)
         raw, known = _with_public_entries(release, places)
         rows, public = _count(release, k, known=(0, 0) in known and places[0] == 0)
         slope, shift = _back(middles, widths, intercept=formula.intercept)
         law = release.certificate.law
-        names = [features[place].name for place in chosen[:-1]]
+        names = [column.name for column in columns[:-1]]
         return cls(
             names=tuple([INTERCEPT, *names] if formula.intercept else names),
             matrix=mixing @ raw @ mixing.T,
@@ -150,6 +162,34 @@ class Moments:
             target_width=float(widths[-1]),
             places=tuple(places),
         )
+
+
+def _mixing(
+    release: Release, columns: list[Regressor], chosen: list[int], *, intercept: bool
+) -> tuple[Floats, Floats, Floats]:
+    """Working columns from released ones, and each one's middle and unit.
+
+    A single column stays as it is, about the origin of its original units where there is no intercept. Levels that
+    count as one are added up in original units.
+    """
+    features = release.schema.features
+    middles, widths = np.zeros(len(columns)), np.ones(len(columns))
+    constant, mixing = np.zeros(len(columns)), np.zeros((len(columns), len(chosen)))
+    for row, column in enumerate(columns):
+        parts = [features[place] for place in column.places]
+        here = [chosen.index(place) for place in column.places]
+        if len(parts) == 1:
+            middles[row], widths[row] = parts[0].middle, parts[0].unit
+            mixing[row, here] = 1.0
+            constant[row] = 0.0 if intercept else middles[row] / widths[row]
+        else:
+            mixing[row, here] = [part.unit for part in parts]
+            constant[row] = sum(part.middle for part in parts)
+    if release.schema.intercept:
+        mixing = np.hstack([constant[:, None], mixing])
+    if intercept:
+        mixing = np.vstack([np.eye(1, mixing.shape[1]), mixing])
+    return mixing, middles, widths
 
 
 def _with_public_entries(release: Release, places: list[int]) -> tuple[Floats, list[tuple[int, int]]]:

@@ -15,6 +15,7 @@ from scipy.special import stdtr
 from privcov.errors import ParameterError
 from privcov.linalg.arrays import Floats
 from privcov.models import goodness
+from privcov.models.contrasts import Contrasts
 from privcov.models.formula import Formula
 from privcov.models.goodness import FTest
 from privcov.models.inference import Bootstrap, Swept, Uncertainty, critical_value, score_interval, sweep
@@ -84,7 +85,7 @@ def ols(release: Release, formula: str, *, method: Method = "auto", naive: bool 
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Fit(Shown):
+class Fit(Contrasts, Shown):
     """A fitted least-squares model. Names are those of the release; numbers are in original units.
 
     Made by ``privcov.ols``. Every dictionary has one entry per coefficient, by name.
@@ -123,6 +124,18 @@ class Fit(Shown):
     (False, True, True)
     >>> fit.f_test.p_value < 0.001, bool(fit.uncertainty.wald_is_sound)
     (True, True)
+    >>> 0.9 < fit.rsquared_adj <= fit.rsquared, fit.aic < fit.bic, fit.vif, fit.cov_params().shape
+    (True, True, {'dose': 1.0}, (2, 2))
+    >>> fit.t_test({"dose": 10, "(Intercept)": 1}, 20.0).p_value > 0.001, fit.wald_test(["dose"]).p_value < 0.001
+    (True, True)
+    >>> fit.compare_f_test(pc.ols(release, "effect ~ 1")).numerator_freedom, round(fit.standardized_params["dose"])
+    (1, 1)
+    >>> fit.predict({"dose": [5.0]}).round(), fit.get_prediction([[5.0]]).observed_upper.round() > 10
+    (array([10.]), array([ True]))
+    >>> fit.adjusted_pvalues()["dose"] < 0.001, fit.simultaneous_conf_int()["dose"][1] > fit.conf_int()["dose"][1]
+    (True, True)
+    >>> list(fit.summary_frame())
+    ['coef', 'std err', 't', 'P>|t|', 'Conf. Int. Low', 'Conf. Int. Upp.']
     """
 
     release: Release

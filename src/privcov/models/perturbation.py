@@ -26,20 +26,21 @@ _MOST_COLUMNS = 4_096
 _ENTRIES = 4_000_000  # numbers held at once; fewer draws for wide matrices
 
 
-def known_law(release: Release, what: str) -> NoiseLaw:
-    """The law of the noise, or a refusal that names the release to ask for."""
+def known_law(release: Release, what: str, *, instead: str = "") -> NoiseLaw:
+    """The law of the noise, or a refusal that names the release to ask for, and what to do instead."""
+    other = f", or {instead}" if instead else ""
     law = release.certificate.law
     if law is None:
         raise ParameterError(
             "E256",
             f"{what} needs the distribution of the noise, which is not known for {release.certificate.mechanism}.",
-            "Ask for a release by symmetric-wishart or gaussian.",
+            f"Ask for a release by symmetric-wishart or gaussian{other}.",
         )
     if not can_be_rehearsed(release):
         raise ParameterError(
             "E269",
             f"{what} has to be simulated, for at most {_MOST_COLUMNS:,} columns; there are {law.dimension:,}.",
-            "Release fewer columns.",
+            f"Release fewer columns{other}.",
         )
     return law
 

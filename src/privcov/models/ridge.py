@@ -22,6 +22,7 @@ from privcov.models import perturbation, selection
 from privcov.models.ridge_problem import Choice, Problem, choose
 from privcov.models.summary import REHEARSAL
 from privcov.releases.release import Release
+from privcov.schema.names import INTERCEPT
 from privcov.text.display import Shown
 
 
@@ -30,7 +31,7 @@ def ridge(
     target: str,
     *,
     features: Sequence[str] | None = None,
-    penalty: float | Literal["auto"] = 0.1,
+    penalty: float | Literal["auto"] = "auto",
     scaled: bool = True,
     repair: str = "auto",
 ) -> RidgeFit:
@@ -38,7 +39,7 @@ def ridge(
 
     The sum over rows of squared errors plus ``penalty`` times the squared norm of the coefficients is
     minimised; the intercept is not penalised. The release must have an intercept. A column that the release
-    leaves no variance gets coefficient 0, or is refused if it was named.
+    leaves no variance gets coefficient 0; where it leaves the target none, predictions are its mean.
 
     Parameters
     ----------
@@ -48,9 +49,9 @@ def ridge(
         The column to explain. One level of a categorical column is written "sex[F]".
     features : sequence of str, optional
         The columns to explain it with. By default every other column.
-    penalty : float or "auto", default 0.1
+    penalty : float or "auto", default "auto"
         The weight of the penalty, from 0, for a sum over rows. "auto" takes the one whose estimated error for
-        new rows is smallest, with the noise and the sampling of rows counted.
+        new rows is smallest, with the noise and the sampling of rows counted; it needs the law of the noise.
     scaled : bool, default True
         Whether the penalty weighs coefficients of columns scaled to [-1, 1]; with False, of columns in
         original units.
@@ -65,7 +66,8 @@ def ridge(
     Raises
     ------
     ParameterError
-        A column is unknown or has no variance, the penalty is out of range, or there is no intercept (E25x).
+        A column is unknown, the penalty is out of range, the law of the noise is not published and no penalty was
+        given, or there is no intercept (E25x).
 
     Examples
     --------
@@ -80,6 +82,8 @@ def ridge(
     """
     problem = Problem.of(release, target, features=features, scaled=scaled, repair=repair)
     if isinstance(penalty, str) and penalty == "auto":
+        if problem.flat:  # no penalty changes the mean
+            return RidgeFit(problem=problem, penalty=float(problem.grid()[-1]))
         choice = choose(problem.rehearsable(), problem.grid())
         return RidgeFit(problem=problem, penalty=choice.penalty, choice=choice)
     return RidgeFit(problem=problem, penalty=check_penalty(penalty))
@@ -121,7 +125,7 @@ def ridge_path(
     Raises
     ------
     ParameterError
-        There is no penalty, or one is out of range (E252); a column is unknown or has no variance (E25x).
+        There is no penalty, or one is out of range (E252); a column is unknown (E25x).
 
     Examples
     --------
@@ -182,8 +186,8 @@ class RidgeFit(Shown):
     (2.0, array([1.]), 0)
     >>> fit.predict([[5.0]]).round(), fit.error_bound() < 0.1, fit.expected_error
     (array([10.]), True, None)
-    >>> fit.to_dict()["penalty_units"]
-    'scaled columns'
+    >>> fit.to_dict()["penalty_units"], list(fit.params), fit.summary().splitlines()[0]
+    ('scaled columns', ['(Intercept)', 'dose'], 'Private ridge regression of effect')
     """
 
     problem: Problem
@@ -215,6 +219,11 @@ class RidgeFit(Shown):
         """One coefficient per feature, in units of the target per unit of the column."""
         ratios = self._target_width / self.problem.units
         return dict(zip(self.columns, (self.scaled_slopes * ratios).tolist(), strict=True))
+
+    @property
+    def params(self) -> dict[str, float]:
+        """The intercept, under "(Intercept)", and the coefficients, in one dictionary as ``Fit`` has them."""
+        return {INTERCEPT: self.intercept, **self.coefficients}
 
     @cached_property
     def intercept(self) -> float:
@@ -305,6 +314,28 @@ class RidgeFit(Shown):
         """
         error = math.nan if self.choice is None else self.choice.error * self._target_width
         return error if math.isfinite(error) else None
+
+    def summary(self, level: float = 0.95) -> str:
+        """Return the coefficients as a table, with the penalty and the error bound.
+
+        Parameters
+        ----------
+        level : float, default 0.95
+            The confidence level of the error bound, from 0.5 to 0.999.
+
+        Returns
+        -------
+        str
+            Several lines, to print.
+
+        Raises
+        ------
+        ParameterError
+            The level is out of range (E258).
+        """
+        from privcov.models.ridge_summary import as_text
+
+        return as_text(self, level)
 
     def to_dict(self, level: float = 0.95) -> dict[str, Any]:
         """Return everything a program may want.

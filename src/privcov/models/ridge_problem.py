@@ -72,21 +72,7 @@ class Problem:
         places = selection.feature_places(release.schema, features, target=goal)
         whole = [0, *places, goal]
         moment = release.second_moment(scaled=True, repair=repair)[np.ix_(whole, whole)]
-        made = cls(release=release, target=goal, features=tuple(places), scaled=scaled, moment=moment)
-        flat = (
-            [made.target_name]
-            if made.constant_mask[-1]
-            else list(made.constant)
-            if features is not None
-            else []
-        )
-        if flat:
-            raise ParameterError(
-                "E254",
-                f"the release shows no variance in {', '.join(flat[:8])}.",
-                "Choose columns with variance.",
-            )
-        return made
+        return cls(release=release, target=goal, features=tuple(places), scaled=scaled, moment=moment)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -111,6 +97,11 @@ class Problem:
         return tuple(name for name, flat in zip(self.names, self.constant_mask[:-1], strict=True) if flat)
 
     @property
+    def flat(self) -> bool:
+        """Whether the release leaves the target no variance, or no feature any: then the mean is all there is."""
+        return bool(self.constant_mask[-1] or self.constant_mask[:-1].all())
+
+    @property
     def units(self) -> Floats:
         return np.array([self.release.schema.features[place].unit for place in self.features])
 
@@ -128,14 +119,16 @@ class Problem:
         """Scaled coefficients without the intercept; 0 for a column without variance."""
         keep = np.flatnonzero(~self.constant_mask[:-1])
         result = np.zeros(len(self.features))
-        if len(keep):
+        if not self.flat:
             design = self.sums[np.ix_(keep, keep)]
             result[keep] = solve(design, self.sums[keep, -1], penalty, self.weights[keep])
         return result
 
     def rehearsable(self) -> Rehearsable:
         """What a penalty is chosen from."""
-        law = perturbation.known_law(self.release, "the choice of a penalty")
+        law = perturbation.known_law(
+            self.release, "the choice of a penalty", instead="give a penalty, such as 1.0"
+        )
         keep = np.array([0, *(np.flatnonzero(~self.constant_mask) + 1)])
         whole = np.array([0, *self.features, self.target])[keep]
         return Rehearsable(

@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 from privcov.errors import ParameterError
 from privcov.linalg.arrays import Floats
 from privcov.releases.release import Release
-from privcov.schema import Schema
+from privcov.schema import Categorical, Schema
+from privcov.schema.columns import Feature, meaning
 from privcov.schema.names import canonical
 
 NO_VARIANCE = 1e-5  # of a scaled column; repair itself leaves about a tenth of it to a constant one
@@ -75,7 +76,8 @@ def read_rows(release: Release, places: Sequence[int], rows: Any) -> Floats:
 
     ``rows`` is an array with the columns in that order, or anything with named columns (a mapping, a pandas
     or polars frame), where a categorical column is given as its values and becomes indicators, and a cell
-    without a value is missing where the model has an indicator for that.
+    without a value is missing where the model has an indicator for that, and else the column's fill or no level.
+    Levels are compared as a release compares them: 1, 1.0 and "1" are one level. Any other value is refused.
     """
     features = [release.schema.features[place] for place in places]
     if hasattr(rows, "keys") or hasattr(rows, "columns"):
@@ -95,7 +97,7 @@ def read_rows(release: Release, places: Sequence[int], rows: Any) -> Floats:
             elif feature.column in names and feature.kind == "missing":
                 made.append(_is_missing(_objects(rows[feature.column])))
             elif feature.column in names:
-                made.append(np.asarray(rows[feature.column]) == feature.level)
+                made.append(_is_level(release.schema, feature, _objects(rows[feature.column])))
             else:
                 raise _bad_rows(f"the new rows have no column {feature.name}", [f.name for f in features])
         rows = np.stack([np.atleast_1d(column) for column in made], axis=1)
@@ -110,6 +112,38 @@ def read_rows(release: Release, places: Sequence[int], rows: Any) -> Floats:
     if not np.isfinite(table).all():
         raise _bad_rows("new rows must be finite numbers", [f.name for f in features])
     return table
+
+
+def _is_level(schema: Schema, feature: Feature, cells: NDArray[np.object_]) -> NDArray[np.bool_]:
+    """Which cells of new rows are the level of a feature; all must be some level of the column, or missing."""
+    column = next(column for column in schema.columns if column.name == feature.column)
+    assert isinstance(column, Categorical), "only a categorical column has indicators of levels"
+    as_numbers = column.numbers is not None
+    places = {key: place for place, key in enumerate(column.numbers or map(str, column.levels))}
+    gone = {_key(value, as_numbers) for value in column.missing_values or ()}
+    filled = None if column.fill is None else column.levels.index(column.fill)
+    found = []
+    for cell, missing in zip(cells, _is_missing(cells), strict=True):
+        key = None if missing else _key(cell, as_numbers)
+        if not missing and key not in places and key not in gone:
+            shown = ", ".join(map(str, column.levels[:8])) + (", …" if len(column.levels) > 8 else "")
+            raise ParameterError(
+                "E257",
+                f"the new rows have a value in column {column.name} that is none of its levels.",
+                f"Its levels are {shown}. Leave a cell empty where the value is missing.",
+            )
+        found.append(filled if key is None or key in gone else places[key])
+    return np.array([place == column.levels.index(feature.level) for place in found], dtype=bool)
+
+
+def _key(cell: Any, as_number: bool) -> float | str | None:
+    """A cell as levels are compared: a number, or a text without space around it."""
+    if as_number:
+        try:
+            return meaning(cell.strip()) if isinstance(cell, str) else float(cell)
+        except (TypeError, ValueError):
+            return None
+    return cell.strip() if isinstance(cell, str) else str(cell)
 
 
 def _objects(cells: Any) -> NDArray[np.object_]:

@@ -22,8 +22,9 @@ from privcov.privacy import ApproxDP, Loss, PureDP
 from privcov.schema import Schema
 from privcov.schema.grid import Grid
 
-MOST_REHEARSED = 200
-"""Columns beyond which a mechanism whose error must be simulated is left out of a plan."""
+MOST_REHEARSED = 64
+"""Columns beyond which a mechanism whose error must be simulated is left out of a plan, unless it is named: from there
+most of them have no exact arithmetic, and their simulation takes longer than everything else together."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -78,7 +78,7 @@ class Target:
     @classmethod
     def _of_model(cls, said: str, bound: float, formula: str, term: str, schema: Schema) -> Target:
         parsed = Formula.parse(formula, schema)
-        names = [schema.features[place].name for place in parsed.features(schema)]
+        names = [one.name for one in parsed.regressors(schema)]
         terms = [INTERCEPT, *names] if parsed.intercept else names
         if term not in terms:
             raise ParameterError("E263", f"{formula} has no term {term!r}.", f"It has: {', '.join(terms)}.")

@@ -128,7 +128,7 @@ def expected(asked: Asked, formula: str, simulator: Simulator, *, width: float =
     """Half-widths of the intervals of a formula, how much of each is privacy, and how they fall with the budget."""
     with at("formula"):
         parsed = Formula.parse(formula, asked.schema)
-        used = [parsed.target, *parsed.terms]
+        used = [parsed.explained.column, *dict.fromkeys(part.column for part in parsed.parts)]
         check_moments(formula, asked.schema, asked.draft.moments)
     moments = asked.draft.moments
     assert moments is not None

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 import privcov as pc
 from privcov.errors import ParameterError
 from privcov.models.formula import Formula
+from privcov.models.levels import Term
 
 SCHEMA = pc.Schema.from_dict(
     {
@@ -122,6 +123,20 @@ def test_a_formula_prints_as_one_that_reads_back():
         ("income ~ age + age", "E235", "twice"),
         ("income ~ . + age", "E235", "twice"),
         ("income ~ age - sex", "E235", "never there"),
+        ("income ~ age - sex[F]", "E235", "never there"),
+        ("income ~ sex[F] + sex[F]", "E235", "twice"),
+        ("income ~ sex[X]", "E231", "no level 'X'"),
+        ("income ~ sex[]", "E231", "no level ''"),
+        ("income ~ age[1]", "E231", "no levels"),
+        ("income ~ nobody[1]", "E231", "nobody"),
+        ("income ~ sex[F", "E233", "operators"),
+        ("income ~ C(age)", "E233", "categorical"),
+        ("income ~ C(nobody)", "E231", "nobody"),
+        ('income ~ C(sex, Treatment("X"))', "E231", "no level 'X'"),
+        ("income ~ C(sex, Sum)", "E233", "functions"),
+        ("sex[F] ~ sex[M]", "E234", "also a term"),
+        ("area[n|s] ~ age", "E234", "categorical"),
+        ("C(sex) ~ age", "E230", "left side"),
     ],
 )
 def test_a_bad_formula_is_refused_with_its_reason(text, code, reason):
@@ -201,10 +216,40 @@ def test_any_name_can_be_written_in_a_formula():
 )
 def test_a_printed_formula_of_any_names_reads_back(names, intercept):
     schema = odd_schema(names)
-    made = Formula(target=names[0], terms=tuple(names[1:]), intercept=intercept)
+    target, *terms = (Term(column=name) for name in names)
+    made = Formula(explained=target, parts=tuple(terms), intercept=intercept)
     if not intercept and "1" in names:
         return  # a column named 1 takes the place of the constant in "- 1"
     assert Formula.parse(str(made), schema) == made
+
+
+@pytest.mark.parametrize(
+    ("text", "made"),
+    [
+        ("income ~ sex[M]", ["sex[M]"]),
+        ("income~age-1+sex[ F ]", ["age", "sex[F]"]),
+        ('income ~ C(area, Treatment("s"))', ["area[n]", "area[w]"]),
+        ("income ~ age + C(area, Treatment(reference='w')) - 1", ["age", "area[n]", "area[s]", "area[w]"]),
+        ("income ~ C(area)", ["area[s]", "area[w]"]),
+        ("income ~ . -C(area)", ["age", "sex[M]", "years-of-school", "2nd.job"]),
+        ("income ~ area - area[w]", ["area[s]"]),
+        ('income ~ C(area, Treatment("w")) - area[n]', ["area[s]"]),
+        ('income ~ area[s|"w"] + age', ["area[s|w]", "age"]),
+        ("income ~ area - area[s] - area[w] + area[w | s]", ["area[s|w]"]),
+        ("sex[F] ~ area[`n`]", ["area[n]"]),
+        ("sex[F] ~ . - age", ["area[s]", "area[w]", "years-of-school", "income", "2nd.job"]),
+    ],
+)
+def test_levels_are_chosen_dropped_and_merged_in_a_formula(text, made):
+    formula = Formula.parse(text, SCHEMA)
+    assert [one.name for one in formula.regressors(SCHEMA)] == made
+    assert Formula.parse(str(formula), SCHEMA) == formula
+
+
+def test_a_level_that_is_a_number_is_named_by_any_writing_of_it():
+    schema = pc.Schema.from_dict({"columns": {"s": {"levels": [1, 2]}, "y": {"lower": 0, "upper": 1}}})
+    for text in ("y ~ s[2]", "y ~ s[2.0]", 'y ~ s["2"]', "y ~ C(s, Treatment(1))"):
+        assert [one.name for one in Formula.parse(text, schema).regressors(schema)] == ["s[2]"]
 
 
 def test_two_spellings_of_one_letter_are_one_name_in_a_formula():
@@ -233,6 +278,11 @@ HOSTILE = {
     "blanks": "y ~ " + " " * 19_000 + "(",
     "the same name": "y ~ " + "a + " * 4_000 + "a",
     "in and out": "y ~ ." + " - c1 + c1" * 1_900,
+    "open choices": "y ~ " + "a[" * 9_500,
+    "a long choice": "y ~ a[" + "x " * 9_000 + "]",
+    "many choices": "y ~ a[" + "x|" * 9_000 + "]",
+    "open factors": "y ~ " + "C(" * 9_500,
+    "factors and dashes": "y ~ " + "-C" * 9_000 + "(a",
     "combining marks": "y ~ a" + "\u0301\u0323" * 9_000,
 }
 

@@ -292,15 +292,84 @@ def test_a_path_checks_its_penalties(release):
             pc.ridge_path(release, "income", penalties)
 
 
-def test_a_constant_column_is_refused_by_name_and_harmless_by_default(make, numeric, people_columns):
+def test_a_constant_column_is_harmless_named_or_not(make, numeric, people_columns):
     columns = {**people_columns, "educ": np.full(len(people_columns["age"]), 7.0)}
     release = exact(make, numeric.schema, columns)
-    for words in ({"target": "educ"}, {"target": "income", "features": ["age", "educ"]}):
-        with pytest.raises(pc.PrivcovError, match=r"E254 .*educ"):
-            pc.ridge(release, **words)
-    fit = pc.ridge(release, "income", penalty="auto")
-    assert fit.coefficients["educ"] == 0
-    assert fit.to_dict()["constant"] == ["educ"]
+    for words in ({}, {"features": ["age", "educ"]}, {"penalty": 1.0}):
+        fit = pc.ridge(release, "income", **words)
+        assert fit.coefficients["educ"] == 0
+        assert fit.to_dict()["constant"] == ["educ"]
+
+
+@pytest.mark.parametrize("penalty", ["auto", 0.0, 1.0])
+def test_where_nothing_can_be_explained_predictions_are_the_mean(make, numeric, people_columns, penalty):
+    columns = {**people_columns, "educ": np.full(len(people_columns["age"]), 7.0)}
+    release = exact(make, numeric.schema, columns)
+    for target, features, mean in (
+        ("educ", None, 7.0),
+        ("income", ["educ"], people_columns["income"].mean()),
+    ):
+        fit = pc.ridge(release, target, features=features, penalty=penalty)
+        assert set(fit.coefficients.values()) == {0.0}
+        assert fit.predict(columns) == pytest.approx(np.full(len(columns["age"]), mean), rel=1e-3)
+        assert fit.to_dict()["penalty_chosen"] is False
+
+
+def test_a_fit_has_the_words_of_least_squares(release, people_columns):
+    ridge = pc.ridge(release, "income", features=["age", "educ"], penalty=0.0)
+    ols = pc.ols(release, "income ~ age + educ")
+    assert list(ridge.params) == list(ols.params)
+    assert list(ridge.params.values()) == pytest.approx(list(ols.params.values()), rel=1e-2)
+    assert ridge.predict(people_columns) == pytest.approx(ols.predict(people_columns), rel=1e-2)
+    assert "Penalty 0, given" in ridge.summary()
+
+
+def test_by_default_no_noise_is_taken_for_a_prediction(make, people_schema, people_columns):
+    """Forty releases that the noise nearly drowns: with penalty 0.1 some predict twice the upper bound of income."""
+    within, small = [], []
+    for seed in range(40):
+        law = GaussianEnsemble(dimension=people_schema.dimension, scale=60.0)
+        release = make(people_schema, people_columns, noise=law.simulate(rehearsal(seed)), law=law)
+        found = pc.ridge(release, "income").predict(people_columns)
+        within.append(bool((np.abs(found - 250) <= 250).all()))
+        small.append(np.abs(pc.ridge(release, "income", penalty=0.1).predict(people_columns) - 250).max())
+    assert all(within)
+    assert max(small) > 500
+
+
+@pytest.mark.parametrize(
+    ("levels", "cells", "second"),
+    [
+        ([1, 2], [1, 2], 1),
+        ([1, 2], np.array([1.0, 2.0]), 1),
+        ([1, 2], ["1", " 2"], 1),
+        (["1", "2"], [1, 2], 1),
+        (["01", "02"], ["01", "02"], 1),
+        ([True, False], ["true", 0], 1),
+        (["a", "b"], ["b", None], 0),
+        (["a", "b"], ["b", ""], 0),
+    ],
+)
+def test_levels_of_new_rows_are_compared_as_a_release_compares_them(make, levels, cells, second):
+    schema = pc.Schema.from_dict({"columns": {"s": {"levels": levels}, "y": {"lower": 0, "upper": 9}}})
+    drawn = np.array(schema.columns[0].levels, dtype=object)[np.arange(90) % 2]
+    release = exact(make, schema, {"s": drawn, "y": np.where(np.arange(90) % 2 == 1, 8.0, 2.0)})
+    fit = pc.ridge(release, "y", penalty=0.1)
+    by_name, by_place = fit.predict({"s": cells}), np.zeros((2, 2))
+    for row, cell in enumerate(cells):
+        if cell not in (None, ""):
+            by_place[row, 1 if row == second else 0] = 1.0
+    assert by_name == pytest.approx(fit.predict(by_place))
+
+
+@pytest.mark.parametrize("cells", [["a", "c"], [0, 1], ["A", "b"], ["a", object()]])
+def test_a_value_that_is_no_level_is_refused_and_not_repeated(make, cells):
+    schema = pc.Schema.from_dict({"columns": {"s": {"levels": ["a", "b"]}, "y": {"lower": 0, "upper": 9}}})
+    release = exact(make, schema, {"s": np.array(["a", "b"] * 40), "y": np.linspace(0, 9, 80)})
+    for ask in (pc.ridge(release, "y", penalty=1.0).predict, pc.pca(release, rank=1).transform):
+        with pytest.raises(pc.PrivcovError, match=r"E257 .*column s .*a, b") as refused:
+            ask({"s": cells, "y": [1.0, 2.0]})
+        assert "object" not in str(refused.value)
 
 
 def test_a_release_without_an_intercept_is_refused(make):
@@ -316,9 +385,11 @@ def test_a_mechanism_without_a_law_names_the_release_to_ask_for(make, people_sch
     release = make(people_schema, people_columns, law=None)
     fit = pc.ridge(release, "income", penalty=1.0)
     assert fit.to_dict()["error_bound"] is None
-    for ask in (fit.error_bound, lambda: pc.ridge(release, "income", penalty="auto")):
+    for ask in (fit.error_bound, lambda: pc.ridge(release, "income")):
         with pytest.raises(pc.PrivcovError, match=r"E256 .*symmetric-wishart or gaussian"):
             ask()
+    with pytest.raises(pc.PrivcovError, match="or give a penalty"):
+        pc.ridge(release, "income")
 
 
 def test_bad_rows_and_levels_are_refused(release):

@@ -1,0 +1,550 @@
+"""What can be asked of a fit beside its table: any combination of coefficients, predictions, comparisons of models.
+
+A combination c·β of coefficients is treated as a single coefficient is: the same test, inverted for the same
+interval, by the method that the fit has chosen. Nothing here looks at anything but the fit.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal, get_args
+
+import numpy as np
+from scipy.special import fdtrc, stdtr
+
+from privcov.errors import ParameterError
+from privcov.linalg.arrays import Floats
+from privcov.models import selection
+from privcov.models.goodness import FTest, total_squares
+from privcov.models.inference import Bootstrap, Uncertainty, score_interval
+from privcov.models.moments import Moments
+from privcov.models.profile import Height, lowest
+from privcov.releases.release import Release
+
+if TYPE_CHECKING:
+    import pandas
+
+Contrast = str | Mapping[str, float] | Sequence[float] | Floats
+"""A combination of coefficients: a name, weights by name, or one weight for each coefficient in order."""
+_ONE_SIDED = 1.645  # standard deviations that a normal variable exceeds one time in twenty
+Correction = Literal["holm", "bonferroni", "bh"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ContrastTest:
+    """One combination of coefficients, with its test and interval.
+
+    Attributes
+    ----------
+    estimate : float
+        The combination of the estimates, in their units.
+    std_error : float
+        Its standard error, sampling and privacy together; a first-order approximation.
+    statistic : float
+        Its distance from the value tested, in standard errors; under score inversion the root of the statistic.
+    p_value : float
+        The two-sided p-value of the value tested.
+    lower : float
+        The low end of its confidence interval; infinite where the release cannot say.
+    upper : float
+        The high end.
+
+    Examples
+    --------
+    >>> ContrastTest(estimate=1.0, std_error=0.5, statistic=2.0, p_value=0.046, lower=0.02, upper=1.98).p_value
+    0.046
+    """
+
+    estimate: float
+    std_error: float
+    statistic: float
+    p_value: float
+    lower: float
+    upper: float
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Prediction:
+    """Predictions for some rows, with intervals; each array has one number per row, in units of the target.
+
+    Attributes
+    ----------
+    mean : ndarray
+        The predictions.
+    std_error : ndarray
+        Their standard errors, sampling and privacy together.
+    lower : ndarray
+        The low ends of intervals for the mean of the target at such rows.
+    upper : ndarray
+        The high ends.
+    observed_lower : ndarray
+        The low ends of intervals for the target of one new row, if errors are normal. They count the noise on the
+        variance of errors by what it may be at most, and so hold at least as often as said.
+    observed_upper : ndarray
+        The high ends.
+
+    Examples
+    --------
+    >>> one = np.ones(1)
+    >>> made = Prediction(mean=one, std_error=one, lower=one, upper=one, observed_lower=one, observed_upper=one)
+    >>> made.mean
+    array([1.])
+    """
+
+    mean: Floats
+    std_error: Floats
+    lower: Floats
+    upper: Floats
+    observed_lower: Floats
+    observed_upper: Floats
+
+
+class Contrasts:
+    """The part of ``Fit`` that answers questions about combinations of its coefficients."""
+
+    release: Release
+    moments: Moments
+
+    if TYPE_CHECKING:
+
+        @property
+        def method(self) -> str: ...
+        @property
+        def uncertainty(self) -> Uncertainty: ...
+        @property
+        def pvalues(self) -> dict[str, float]: ...
+        @property
+        def rsquared(self) -> float: ...
+        @property
+        def residual_std_error(self) -> float: ...
+        @property
+        def formula(self) -> Any: ...
+        @property
+        def _known(self) -> Uncertainty: ...
+        @property
+        def _estimates(self) -> Floats: ...
+        @property
+        def _bootstrap(self) -> Bootstrap | None: ...
+
+    @abstractmethod
+    def conf_int(self, level: float = 0.95) -> dict[str, tuple[float, float]]:
+        """Return a confidence interval for each coefficient."""
+
+    @abstractmethod
+    def _critical(self, level: float) -> float: ...
+
+    @abstractmethod
+    def _place(self, name: str) -> int: ...
+
+    def cov_params(self) -> Floats:
+        """Return the covariance of the coefficients, sampling and privacy together.
+
+        Returns
+        -------
+        ndarray of shape (k, k)
+            In the order of ``params``, in their units. A first-order approximation.
+
+        Raises
+        ------
+        ParameterError
+            The law of the noise is not published (E238).
+        """
+        return np.asarray(self.moments.slope @ self._known.total @ self.moments.slope.T)
+
+    def t_test(self, contrast: Contrast, value: float = 0.0, level: float = 0.95) -> ContrastTest:
+        """Test a combination of coefficients, and give its interval.
+
+        Parameters
+        ----------
+        contrast : str, mapping or sequence
+            The name of a coefficient, weights by name such as {"age": 1, "educ": -1}, or one weight per coefficient.
+        value : float, default 0.0
+            What the combination is if the hypothesis holds, in its units.
+        level : float, default 0.95
+            The confidence level of the interval, from 0.5 to below 1.
+
+        Returns
+        -------
+        ContrastTest
+            Estimate, standard error, p-value and interval.
+
+        Raises
+        ------
+        ParameterError
+            There is no such coefficient (E231), the weights cannot be used or the level is out of range (E239), or the
+            law of the noise is not published (E238).
+        """
+        weights, critical = self._weights(contrast), self._critical(level)
+        functional, shift = weights @ self.moments.slope, float(weights @ self.moments.shift)
+        estimate = float(weights @ self._estimates)
+        error = float(np.sqrt(max(float(functional @ self._known.total @ functional), 0.0)))
+        away = estimate - value
+        with np.errstate(divide="ignore", invalid="ignore"):
+            statistic = float(np.float64(away) / error)
+        p_value = float(2 * stdtr(self.moments.freedom, -abs(statistic)))
+        half = float(np.sqrt(critical)) * error
+        ends = estimate - half, estimate + half
+        if self._bootstrap is not None:
+            low, high = self._bootstrap.interval(functional, level)
+            ends, p_value = (estimate + low, estimate + high), self._bootstrap.tail(functional, away)
+        elif self.method == "score":
+            profile = self.uncertainty.profile(functional)
+            statistic = float(np.sign(away) * np.sqrt(max(profile(value - shift), 0.0)))
+            p_value = float(2 * stdtr(self.moments.freedom, -abs(statistic)))
+            low, high = score_interval(profile, centre=estimate - shift, step=error, critical=critical)
+            ends = low + shift, high + shift
+        return ContrastTest(
+            estimate=estimate,
+            std_error=error,
+            statistic=statistic,
+            p_value=p_value,
+            lower=ends[0],
+            upper=ends[1],
+        )
+
+    def wald_test(self, contrasts: Sequence[Contrast], values: float | Sequence[float] = 0.0) -> FTest:
+        """Test several combinations of coefficients at once.
+
+        Under score inversion it is the lowest score statistic that the hypothesis allows, and so no Wald test.
+
+        Parameters
+        ----------
+        contrasts : sequence
+            The combinations, each as in ``t_test``: names, weights by name, or weights in order.
+        values : float or sequence of float, default 0.0
+            What they are if the hypothesis holds, one number for all or one for each.
+
+        Returns
+        -------
+        FTest
+            The statistic, its degrees of freedom and the p-value.
+
+        Raises
+        ------
+        ParameterError
+            There is no such coefficient (E231), the combinations cannot be used (E239), or the law of the noise is not
+            published (E238).
+        """
+        known, moments = self._known, self.moments
+        given = [contrasts] if isinstance(contrasts, str | Mapping) else list(contrasts)
+        weights = np.array([self._weights(contrast) for contrast in given]).reshape(len(given), moments.size)
+        count = int(np.linalg.matrix_rank(weights)) if len(given) else 0
+        if not count or count < len(given):
+            raise ParameterError(
+                "E239", "the combinations to test depend on each other, or there are none.", "Leave some out."
+            )
+        rows = weights @ moments.slope
+        wanted = np.broadcast_to(np.asarray(values, dtype=np.float64), count) - weights @ moments.shift
+        if self.method == "score":
+            size = _lowest_at(known, rows, wanted)
+            p_value = float(fdtrc(count, moments.freedom, size / count))
+        else:
+            away = rows @ known.swept.coefficients - wanted
+            covariance = rows @ known.total @ rows.T
+            precision = np.asarray(np.linalg.pinv(covariance, hermitian=True), dtype=np.float64)
+            size = float(away @ precision @ away) if covariance.any() else float("inf")
+            p_value = float(fdtrc(count, moments.freedom, size / count))
+            if self._bootstrap is not None:
+                p_value = self._bootstrap.tail_squared(rows.T @ precision @ rows, slice(None), size)
+        return FTest(
+            statistic=size / count,
+            numerator_freedom=count,
+            denominator_freedom=moments.freedom,
+            p_value=p_value,
+        )
+
+    def compare_f_test(self, restricted: Contrasts) -> FTest:
+        """Test a smaller model against this one: that every coefficient it leaves out is zero.
+
+        Parameters
+        ----------
+        restricted : Fit
+            A fit on the same release, of the same target, with some of the coefficients of this one.
+
+        Returns
+        -------
+        FTest
+            As ``wald_test`` of the coefficients left out.
+
+        Raises
+        ------
+        ParameterError
+            The models are not nested (E239), or the law of the noise is not published (E238).
+        """
+        mine, others = self.moments.names, restricted.moments.names
+        extra = [name for name in mine if name not in others]
+        same = restricted.release is self.release or restricted.release == self.release
+        if not same or restricted.formula.target != self.formula.target or not set(others) < set(mine):
+            raise ParameterError(
+                "E239",
+                "the other model is not this one with some coefficients left out, on the same release and target.",
+                "Fit both on one release, the smaller with some of the terms of the larger.",
+            )
+        return self.wald_test(extra)
+
+    @property
+    def rsquared_adj(self) -> float:
+        """R² less what so many coefficients explain by chance; it may be negative."""
+        rows = self.moments.rows - int(self.moments.intercept)
+        return 1 - (1 - self.rsquared) * rows / self.moments.freedom
+
+    @property
+    def aic(self) -> float:
+        """Akaike's criterion for normal errors, 2k − 2 log L; NaN where the noise is too large for it."""
+        return self._criterion(2.0)
+
+    @property
+    def bic(self) -> float:
+        """The Bayesian criterion for normal errors, k log n − 2 log L; NaN where the noise is too large for it."""
+        return self._criterion(float(np.log(self.moments.rows)))
+
+    @property
+    def standardized_params(self) -> dict[str, float]:
+        """The slopes for columns and target of variance one; NaN where the release leaves one of them no variance."""
+        spreads = self._spreads
+        total = total_squares(self.moments)
+        with np.errstate(invalid="ignore"):
+            found = self.uncertainty.swept.coefficients * np.sqrt(spreads / (total if total > 0 else np.nan))
+        return self._slopes(found)
+
+    @property
+    def vif(self) -> dict[str, float]:
+        """By how much the other columns raise the sampling variance of each slope; NaN where the noise drowns it."""
+        drowned = set(self.uncertainty.drowned)
+        found = np.maximum(self._spreads * np.diag(self.uncertainty.swept.inverse), 1.0)
+        return {name: float("nan") if name in drowned else x for name, x in self._slopes(found).items()}
+
+    def simultaneous_conf_int(self, level: float = 0.95) -> dict[str, tuple[float, float]]:
+        """Return intervals for all coefficients that hold together (Bonferroni).
+
+        Parameters
+        ----------
+        level : float, default 0.95
+            The confidence that every one of them holds its coefficient, from 0.5 to below 1.
+
+        Returns
+        -------
+        dict of str to tuple of float
+            The low and the high end, in the coefficients' units.
+
+        Raises
+        ------
+        ParameterError
+            The level is out of range (E239), or the law of the noise is not published (E238).
+        """
+        self._critical(level)
+        return self.conf_int(1 - (1 - level) / self.moments.size)
+
+    def adjusted_pvalues(self, correction: Correction = "holm") -> dict[str, float]:
+        """Return p-values of the slopes, corrected because there are many.
+
+        Parameters
+        ----------
+        correction : {"holm", "bonferroni", "bh"}, default "holm"
+            "holm" and "bonferroni" limit the chance of any false finding, "bh" (Benjamini and Hochberg) the expected
+            share of false ones among the findings.
+
+        Returns
+        -------
+        dict of str to float
+            One p-value per slope; the intercept is not among the tests.
+
+        Raises
+        ------
+        ParameterError
+            There is no such correction (E239), or the law of the noise is not published (E238).
+        """
+        if correction not in get_args(Correction):
+            words = ", ".join(get_args(Correction))
+            raise ParameterError("E239", f"correction must be one of {words}, got {correction!r}.")
+        _ = self._known
+        first = int(self.moments.intercept)
+        names, given = self.moments.names[first:], np.array(list(self.pvalues.values())[first:])
+        return dict(zip(names, _corrected(given, correction).tolist(), strict=True))
+
+    def predict(self, rows: Any) -> Floats:
+        """Predict the target for new rows.
+
+        Parameters
+        ----------
+        rows : array or frame
+            New rows in original units: an array with the columns of the slopes in their order, or a frame with the
+            columns of the table.
+
+        Returns
+        -------
+        ndarray of shape (n,)
+            Predictions, in units of the target. Nothing is clipped.
+
+        Raises
+        ------
+        ParameterError
+            The rows have another shape, or a column is missing (E25x).
+        """
+        return np.asarray(self._design_of(rows) @ self._estimates)
+
+    def get_prediction(self, rows: Any, level: float = 0.95) -> Prediction:
+        """Predict the target for new rows, with intervals for its mean and for single rows.
+
+        Parameters
+        ----------
+        rows : array or frame
+            New rows, as in ``predict``.
+        level : float, default 0.95
+            The confidence level of each interval, from 0.5 to below 1.
+
+        Returns
+        -------
+        Prediction
+            Predictions, standard errors and intervals, one number per row.
+
+        Raises
+        ------
+        ParameterError
+            The rows have another shape, or a column is missing (E25x), the level is out of range (E239), or the law of
+            the noise is not published (E238).
+        """
+        spread = np.sqrt(self._critical(level)) * self._largest_residual_std_error
+        found = [self.t_test(row, level=level) for row in self._design_of(rows)]
+        mean, error, lower, upper = (
+            np.array([getattr(one, word) for one in found])
+            for word in ("estimate", "std_error", "lower", "upper")
+        )
+        # A new row adds its own error to that of the mean, and the two are independent: their widths add as squares.
+        return Prediction(
+            mean=mean,
+            std_error=error,
+            lower=lower,
+            upper=upper,
+            observed_lower=mean - np.hypot(mean - lower, spread),
+            observed_upper=mean + np.hypot(upper - mean, spread),
+        )
+
+    def summary_frame(self, level: float = 0.95) -> pandas.DataFrame:
+        """Return the table of coefficients under the headings that statsmodels gives them.
+
+        Parameters
+        ----------
+        level : float, default 0.95
+            The confidence level of the intervals, from 0.5 to below 1.
+
+        Returns
+        -------
+        pandas.DataFrame
+            One row per coefficient: coef, std err, t, P>|t|, Conf. Int. Low, Conf. Int. Upp.
+
+        Raises
+        ------
+        ParameterError
+            pandas is not installed, the level is out of range (E239), or the law of the noise is not published (E238).
+        """
+        from privcov.models.summary import as_frame
+
+        _ = self._known
+        frame = as_frame(self, level)  # type: ignore[arg-type]  # every fit is a ``Fit``
+        words = {
+            "estimate": "coef",
+            "std_error": "std err",
+            "t_value": "t",
+            "p_value": "P>|t|",
+            "lower": "Conf. Int. Low",
+            "upper": "Conf. Int. Upp.",
+        }
+        return frame[list(words)].rename(columns=words)
+
+    def _weights(self, contrast: Contrast) -> Floats:
+        """One weight per coefficient, not all of them zero."""
+        made = np.zeros(self.moments.size)
+        if isinstance(contrast, str):
+            made[self._place(contrast)] = 1.0
+            return made
+        places = [self._place(name) for name in contrast] if isinstance(contrast, Mapping) else None
+        try:
+            if isinstance(contrast, Mapping):
+                made[places] = list(contrast.values())
+            else:
+                made = np.array(contrast, dtype=np.float64)
+        except (TypeError, ValueError):
+            made = np.array(np.nan)
+        if made.shape != (self.moments.size,) or not np.isfinite(made).all() or not made.any():
+            raise ParameterError(
+                "E239",
+                f"a combination has one finite weight for each of {self.moments.size} coefficients, not all zero.",
+                'Give weights by name, such as {"age": 1, "educ": -1}.',
+            )
+        return made
+
+    def _design_of(self, rows: Any) -> Floats:
+        columns = self.formula.regressors(self.release.schema)
+        places = self.formula.features(self.release.schema)
+        read = selection.read_rows(self.release, places, rows)
+        table = np.zeros((len(read), len(columns)))
+        for i, column in enumerate(columns):
+            table[:, i] = read[:, [places.index(place) for place in column.places]].sum(axis=1)
+        return np.hstack([np.ones((len(table), 1)), table]) if self.moments.intercept else table
+
+    def _criterion(self, per_coefficient: float) -> float:
+        known, rows = self._known, self.moments.rows
+        residual = known.residual_variance * self.moments.freedom / rows * self.moments.target_width**2
+        if not known.wald_is_sound or not residual > 0:
+            return float("nan")
+        return float(rows * (np.log(2 * np.pi * residual) + 1) + per_coefficient * self.moments.size)
+
+    @property
+    def _largest_residual_std_error(self) -> float:
+        """What the standard deviation of the errors is below 95 times in 100, as far as the noise goes."""
+        known, noise = self._known, self.moments.noise
+        variance = known.residual_variance
+        if noise is not None:
+            square = np.outer(known.direction, known.direction)
+            variance += _ONE_SIDED * float(np.sqrt(noise.inner(square, square))) / self.moments.freedom
+        return float(np.sqrt(variance)) * self.moments.target_width
+
+    @property
+    def _spreads(self) -> Floats:
+        """The sum of squares of each regressor: about its mean with an intercept, about zero without."""
+        design = self.moments.design
+        about = design[0] ** 2 / design[0, 0] if self.moments.intercept else 0.0
+        found = np.diag(design) - about
+        return np.asarray(np.where(found > 0, found, np.nan))
+
+    def _slopes(self, values: Floats) -> dict[str, float]:
+        first = int(self.moments.intercept)
+        return dict(zip(self.moments.names[first:], values[first:].tolist(), strict=True))
+
+
+def _lowest_at(known: Uncertainty, rows: Floats, wanted: Floats) -> float:
+    """The lowest Q of all working coefficients b with rows·b = wanted."""
+    total, estimate = known.total, known.swept.coefficients
+    # The generalised least-squares step to the hypothesis, where the search begins, and the directions within it.
+    gain = np.linalg.pinv(rows @ total @ rows.T, hermitian=True)
+    start = estimate + total @ rows.T @ gain @ (wanted - rows @ estimate)
+    free = np.linalg.svd(rows)[2][len(rows) :].T
+    free = free * np.sqrt(np.maximum(np.diag(free.T @ total @ free), 1e-300))
+
+    def value(eta: Floats) -> Height:
+        q, slope, curve = known.statistic(np.append(-(start + free @ eta), 1.0))
+        return q, -(free.T @ slope[:-1]), free.T @ curve[:-1, :-1] @ free
+
+    nothing = np.zeros(free.shape[1])
+    return value(nothing)[0] if not len(nothing) else lowest(value, nothing)[0]
+
+
+def _corrected(given: Floats, correction: Correction) -> Floats:
+    """p-values that may be compared with a level as if there were one test.
+
+    >>> _corrected(np.array([0.01, 0.04, 0.03]), "holm").round(3), _corrected(np.array([0.01, 0.04, 0.03]), "bh")
+    (array([0.03, 0.06, 0.06]), array([0.03, 0.04, 0.04]))
+    """
+    count = len(given)
+    if correction == "bonferroni":
+        return np.minimum(given * count, 1.0)
+    order = np.argsort(given)
+    made = np.empty(count)
+    if correction == "holm":
+        made[order] = np.maximum.accumulate(given[order] * np.arange(count, 0, -1))
+    else:
+        made[order[::-1]] = np.minimum.accumulate(given[order[::-1]] * count / np.arange(count, 0, -1))
+    return np.minimum(made, 1.0)
