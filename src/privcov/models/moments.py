@@ -67,6 +67,21 @@ class EntryNoise:
         on, kd, md = self._noisy, np.diag(k), np.diag(m)
         return own + self.shared * float((on @ kd) * (on @ md) - (on * kd) @ md)
 
+    def forms(self, a: Floats, b: Floats, c: Floats, d: Floats) -> float:
+        """Cov(aᵀNb, cᵀNd) for vectors in working units: ``inner`` of their products, at the cost of a vector."""
+        a, b, c, d = (self.mixing.T @ vector for vector in (a, b, c, d))
+        v, on, all_four = self.variances, self._noisy, a * b * c * d
+        own = (a * c) @ v @ (b * d) + (a * d) @ v @ (b * c) - np.diag(v) @ all_four
+        return float(own + self.shared * ((on @ (a * b)) * (on @ (c * d)) - on @ all_four))
+
+    def absorbed(self, inverse: Floats, a: Floats, b: Floats) -> float:
+        """tr(G Cov(Na, Nb)): the noise in aᵀCb that a regression with inverse moments G takes for its own."""
+        g = self.mixing.T @ inverse @ self.mixing
+        a, b = self.mixing.T @ a, self.mixing.T @ b
+        v, on, own = self.variances, self._noisy, np.diag(g)
+        found = own @ v @ (a * b) + b @ (g * v) @ a - (own * np.diag(v)) @ (a * b)
+        return float(found + self.shared * ((on * a) @ g @ (on * b) - on @ (own * a * b)))
+
     @cached_property
     def _noisy(self) -> Floats:
         return (np.diag(self.variances) > 0).astype(np.float64)

@@ -75,6 +75,11 @@ def test_the_covariance_of_noise_times_a_vector_is_the_law_s(kind, mixed):
     inner = (matrices * k).sum((1, 2)) @ (matrices * m).sum((1, 2))
     size = np.sqrt(((matrices * k).sum((1, 2)) ** 2).sum() * ((matrices * m).sum((1, 2)) ** 2).sum())
     assert noise.inner(k, m) == pytest.approx(inner, abs=tolerance * size)
+    a, b, c, d = rng.normal(size=(4, len(mixing)))
+    products = [np.outer(a, b) + np.outer(b, a), np.outer(c, d) + np.outer(d, c)]
+    assert noise.forms(a, b, c, d) == pytest.approx(noise.inner(*products) / 4)
+    between = (noise.times(a + b) - noise.times(a - b)) / 4  # the part of Cov(Na, Nb) that is symmetric
+    assert noise.absorbed(m, a, b) == pytest.approx(float((m * between).sum()))
 
 
 def fitted(name, rows, seed, *, spread=1.0, **words):
