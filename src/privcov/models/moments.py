@@ -8,6 +8,7 @@ makes certain (a public count, levels that exclude each other) replaces the nois
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -128,10 +129,11 @@ class Moments:
         return self.matrix[:-1, -1]
 
     @classmethod
-    def of(cls, release: Release, formula: Formula) -> Moments:
-        """The moments of a formula, from the raw and unbiased matrix."""
+    def of(cls, release: Release, formula: Formula, *, without: Collection[int] = ()) -> Moments:
+        """The moments of a formula, from the raw and unbiased matrix, without the regressors at some places."""
         schema, features = release.schema, release.schema.features
-        chosen = [*formula.features(schema), release.columns.index(formula.target)]
+        regressors = [place for place in formula.features(schema) if place not in without]
+        chosen = [*regressors, release.columns.index(formula.target)]
         middles = np.array([features[place].middle for place in chosen])
         widths = np.array([features[place].unit for place in chosen])
         if not schema.intercept and (formula.intercept or middles.any() or release.rows is None):
