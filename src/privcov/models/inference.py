@@ -43,9 +43,14 @@ class Uncertainty:
     moments: Moments
     swept: Swept
 
-    @cached_property
+    @property
     def residual_variance(self) -> float:
-        """s² with n − k degrees of freedom, never negative.
+        """s² with n − k degrees of freedom, never negative."""
+        return max(self.residual_squares, 0.0) / self.moments.freedom
+
+    @cached_property
+    def residual_squares(self) -> float:
+        """The residual sum of squares, which noise can make negative.
 
         The fit also absorbs privacy noise, tr(M⁻¹ Cov(Nζ)) of it in expectation; that is put back where the
         noise is small enough for the expansion to mean anything.
@@ -53,7 +58,7 @@ class Uncertainty:
         residual = self.swept.residual
         if self.wald_is_sound:
             residual += float((self.swept.inverse * self.score_noise(self.direction)).sum())
-        return max(residual, 0.0) / self.moments.freedom
+        return residual
 
     @cached_property
     def direction(self) -> Floats:

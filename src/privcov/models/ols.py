@@ -303,13 +303,49 @@ class Fit(Shown):
 
     @cached_property
     def residual_std_error(self) -> float:
-        """The estimated standard deviation of the errors, in units of the target."""
-        return float(np.sqrt(self.uncertainty.residual_variance)) * self.moments.target_width
+        """The estimated standard deviation of the errors, in units of the target; NaN where noise leaves none."""
+        variance = self._known.residual_variance
+        return float(np.sqrt(variance)) * self.moments.target_width if variance > 0 else float("nan")
+
+    def residual_std_error_interval(self, level: float = 0.95) -> tuple[float, float]:
+        """Return a confidence interval for the standard deviation of the errors.
+
+        Parameters
+        ----------
+        level : float, default 0.95
+            The confidence level, from 0.5 to below 1.
+
+        Returns
+        -------
+        tuple of float
+            The low and the high end, in units of the target. It counts sampling, as with normal errors, and the
+            noise.
+
+        Raises
+        ------
+        ParameterError
+            The level is out of range (E239), or the law of the noise is not published (E238).
+
+        Examples
+        --------
+        >>> import numpy as np, privcov as pc
+        >>> rows = np.linspace(0, 10, 4000)[:, None] @ [[1.0, 2.0]]
+        >>> bounds = {"dose": {"lower": 0, "upper": 10}, "effect": {"lower": 0, "upper": 20}}
+        >>> release = pc.release(rows, schema=pc.Schema.from_dict({"columns": bounds}),
+        ...                      loss=pc.PureDP(epsilon=9, neighbours="replace-one"))
+        >>> low, high = pc.ols(release, "effect ~ dose").residual_std_error_interval()
+        >>> 0 <= low < high < 2
+        True
+        """
+        low, high = goodness.residual_variance_interval(self._known, self._critical(level))
+        return float(np.sqrt(low)) * self.moments.target_width, float(
+            np.sqrt(high)
+        ) * self.moments.target_width
 
     @cached_property
     def rsquared(self) -> float:
-        """The share of the target's variance that the model explains."""
-        return goodness.r_squared(self.uncertainty)
+        """The share of the target's variance that the model explains; NaN where noise hides that variance."""
+        return goodness.r_squared(self._known)
 
     def rsquared_interval(self, level: float = 0.95) -> tuple[float, float]:
         """Return a confidence interval for R².
@@ -340,7 +376,8 @@ class Fit(Shown):
         >>> 0.9 < low <= high <= 1
         True
         """
-        return goodness.r_squared_interval(self._known, self._critical(level))
+        _ = self._critical(level)
+        return goodness.r_squared_interval(self._known, float(level))
 
     @cached_property
     def f_test(self) -> FTest | None:

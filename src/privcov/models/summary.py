@@ -79,7 +79,8 @@ def as_values(fit: Fit, level: float = 0.95) -> dict[str, Any]:
     return {
         **values,
         "drowned": list(fit.uncertainty.drowned),
-        "residual_std_error": fit.residual_std_error,
+        "residual_std_error": _finite(fit.residual_std_error),
+        "residual_std_error_interval": [_finite(end) for end in fit.residual_std_error_interval(level)],
         "residual_freedom": fit.moments.freedom,
         "r_squared": _finite(fit.rsquared),
         "r_squared_interval": list(fit.rsquared_interval(level)),
@@ -207,9 +208,13 @@ def _split(fit: Fit) -> list[str]:
 def _overall(fit: Fit, level: float) -> list[str]:
     moments = fit.moments
     low, high = fit.rsquared_interval(level)
+    error, (least, most) = fit.residual_std_error, fit.residual_std_error_interval(level)
+    found = "is within the noise" if math.isnan(error) else _short(error)
     lines = [
-        f"Residual standard error {_short(fit.residual_std_error)} on {moments.freedom:,.0f} degrees of freedom",
-        f"R-squared {_short(fit.rsquared)}, {100 * level:g} % interval [{low:.4g}, {high:.4g}]",
+        f"Residual standard error {found}, {100 * level:g} % interval [{_short(least)}, {_short(most)}], on "
+        f"{moments.freedom:,.0f} degrees of freedom",
+        f"R-squared {'is within the noise' if math.isnan(fit.rsquared) else _short(fit.rsquared)}, "
+        f"{100 * level:g} % interval [{low:.4g}, {high:.4g}]",
     ]
     if (test := fit.f_test) is not None:
         lines.append(

@@ -167,7 +167,11 @@ def test_without_a_law_there_are_estimates_and_no_intervals(make, people_schema,
         lambda: fit.pvalues,
         lambda: fit.f_test,
         lambda: fit.privacy_share,
+        lambda: fit.rsquared,
         fit.rsquared_interval,
+        lambda: fit.residual_std_error,
+        fit.residual_std_error_interval,
+        fit.conf_set,
         lambda: fit.accepts("age", 0.0),
     ):
         with pytest.raises(ParameterError, match=r"E238.*symmetric-wishart or gaussian"):

@@ -115,7 +115,11 @@ def overall(values: dict[str, Any]) -> Markup:
         low, high = values["r_squared_interval"]
         known = [
             ("R²", f"{number(values['r_squared'], 3)} [{number(low, 3)}, {number(high, 3)}]"),
-            ("Residual standard error", number(values["residual_std_error"], 3)),
+            (
+                "Residual standard error",
+                f"{number(values['residual_std_error'], 3)} "
+                f"[{', '.join(number(end, 3) for end in values['residual_std_error_interval'])}]",
+            ),
             *known,
         ]
         if (test := values["f_test"]) is not None:
