@@ -197,16 +197,17 @@ def test_an_empty_and_a_rare_level_leave_the_other_coefficients_alone(make):
 @pytest.mark.parametrize(("kind", "scale"), [(WishartDifference, 2.0), (GaussianFreeTrace, 12.0)])
 @pytest.mark.parametrize("rows", [2_000, 5_000, 50_000])
 def test_beside_rare_levels_the_truth_is_inside_as_often_as_said(make, kind, scale, rows):
-    """200 tables, four coefficients: false alarm 2e-3 a cell at coverage 0.93; 0.84 is caught 9 in 10."""
+    """200 or 60 tables, four coefficients: false alarm 2e-3 a cell at 0.93; of 200, 0.84 is caught 9 in 10."""
     law, source, rng = kind(dimension=RARE.dimension, scale=scale), rehearsal(18), np.random.default_rng(18)
     held, bounded = dict.fromkeys(RARE_TRUTH, 0), 0
-    for _ in range(200):
+    tables = 200 if rows < 50_000 else 60  # there the rare level is seen, and score inversion takes a second
+    for _ in range(tables):
         ends = pc.ols(with_rare_levels(make, source, rng, rows, law), "y ~ x + g").conf_int()
         bounded += bool(np.isfinite([ends[name] for name in RARE_TRUTH]).all())
         for name, value in RARE_TRUTH.items():
             held[name] += ends[name][0] <= value <= ends[name][1]
-    assert min(held.values()) >= stats.binom.ppf(5e-4, 200, 0.93), held
-    assert bounded >= 190
+    assert min(held.values()) >= stats.binom.ppf(5e-4, tables, 0.93), held
+    assert bounded >= 0.95 * tables
 
 
 def test_a_baseline_that_nobody_has_takes_another_level_with_it(make):
