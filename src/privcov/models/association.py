@@ -1,8 +1,10 @@
-"""Correlation, partial correlation, precision and Mahalanobis distance, from the repaired matrix.
+"""Correlation, partial correlation, precision and Mahalanobis distance.
 
-All work on the correlation matrix and carry units outside, so that none depends on the units of a column.
-Eigenvalues of the correlation matrix below ``floor`` count as zero: along them columns determine each other
-(the levels of one categorical column always do) and the inverse is a pseudo-inverse.
+What inverts a matrix leaves out columns first: the first level of each categorical column, which the other levels
+determine, and columns that cannot be told from the others through the noise (``privcov.models.partial``). Without that
+the inverse is one of noise. Partial correlations come from the raw moments, with intervals; correlation, precision and
+distance from the repaired matrix. All work on the correlation matrix and carry units outside, so that none depends on
+the units of a column. Eigenvalues of what is left below ``floor`` count as zero, and the inverse is a pseudo-inverse.
 """
 
 from __future__ import annotations
@@ -16,6 +18,7 @@ from numpy.typing import NDArray
 from privcov.errors import ParameterError
 from privcov.linalg.arrays import Floats
 from privcov.models import selection
+from privcov.models.partial import Apart, siblings
 from privcov.models.summary import REHEARSAL
 from privcov.releases.release import Release
 from privcov.text.display import Shown
@@ -41,6 +44,14 @@ class NamedMatrix(Shown):
         Eigenvalues of the correlation matrix below this counted as zero. None where nothing was inverted.
     dropped : int
         How many eigenvalues did.
+    left_out : tuple of str
+        Columns that were left out before a matrix was inverted: the first level of each categorical column, and what
+        cannot be told from the other columns through the noise.
+    lower, upper : ndarray of shape (d, d) or None
+        The ends of the confidence intervals of the entries, where they have them; -1 and 1 where the release cannot
+        say.
+    level : float or None
+        The confidence level of the intervals.
 
     Examples
     --------
@@ -48,6 +59,8 @@ class NamedMatrix(Shown):
     >>> matrix = NamedMatrix(what="correlation", columns=("a", "b"), values=np.eye(2), rehearsal=False)
     >>> matrix["a", "b"], matrix.to_dict()["columns"]
     (0.0, ['a', 'b'])
+    >>> matrix.interval("a", "b") is None
+    True
     """
 
     what: str
@@ -56,14 +69,44 @@ class NamedMatrix(Shown):
     rehearsal: bool
     floor: float | None = None
     dropped: int = 0
+    left_out: tuple[str, ...] = ()
+    lower: Floats | None = None
+    upper: Floats | None = None
+    level: float | None = None
 
     def __getitem__(self, pair: tuple[str, str]) -> float:
+        return float(self.values[self._entry(pair)])
+
+    def interval(self, one: str, other: str) -> tuple[float, float] | None:
+        """Return the confidence interval of one entry.
+
+        Parameters
+        ----------
+        one, other : str
+            Names of two columns.
+
+        Returns
+        -------
+        tuple of float, or None
+            The low and the high end; None where this matrix has no intervals.
+
+        Raises
+        ------
+        ParameterError
+            There is no such column (E250).
+        """
+        place = self._entry((one, other))
+        if self.lower is None or self.upper is None:
+            return None
+        return float(self.lower[place]), float(self.upper[place])
+
+    def _entry(self, pair: tuple[str, str]) -> tuple[int, int]:
         for name in pair:
             if name not in self.columns:
                 raise ParameterError(
                     "E250", f"there is no column {name!r}.", f"It has {', '.join(self.columns[:8])}."
                 )
-        return float(self.values[self.columns.index(pair[0]), self.columns.index(pair[1])])
+        return self.columns.index(pair[0]), self.columns.index(pair[1])
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
         return np.array(self.values, dtype=dtype)
@@ -83,6 +126,10 @@ class NamedMatrix(Shown):
             "values": self.values.tolist(),
             "floor": self.floor,
             "dropped": self.dropped,
+            "left_out": list(self.left_out),
+            "level": self.level,
+            "lower": None if self.lower is None else self.lower.tolist(),
+            "upper": None if self.upper is None else self.upper.tolist(),
         }
 
     def __repr__(self) -> str:
@@ -125,27 +172,40 @@ def correlation(release: Release, *, repair: str = "auto") -> NamedMatrix:
     return _named(release, "correlation", release.correlation(repair=repair))
 
 
-def partial_correlation(release: Release, *, floor: float = FLOOR, repair: str = "auto") -> NamedMatrix:
-    """Return the correlation of two columns after every other column has been regressed out of both.
+def partial_correlation(
+    release: Release, *, floor: float = FLOOR, repair: str = "auto", level: float = 0.95
+) -> NamedMatrix:
+    """Return the correlation of two columns after the other columns have been regressed out of both.
+
+    Of a categorical column all levels but the first are regressed out. A level is compared with all other levels of
+    its column, so these are not regressed out of a pair that it is in. A column that cannot be told from the others
+    through the noise is not regressed out either: it is in ``left_out``, and a level that is counts with the first.
 
     Parameters
     ----------
     release : Release
         A release with an intercept.
     floor : float, default 1e-6
-        Eigenvalues of the correlation matrix below this count as zero; between 0 and 1.
+        Eigenvalues of the repaired correlation matrix below this count as zero; between 0 and 1.
     repair : str, default "auto"
-        The repair that they are taken from: a name of ``privcov.repair.METHODS``.
+        "auto" takes the raw moments, corrected for the noise that regressing out absorbs, where the law of the noise
+        is known. Otherwise the repair that estimates are taken from: a name of ``privcov.repair.METHODS``. Intervals
+        always come from the raw moments.
+    level : float, default 0.95
+        The confidence level of the intervals, from 0.5 to below 1.
 
     Returns
     -------
     NamedMatrix
-        Correlations in [-1, 1]. NaN for a column that the others determine: nothing of it is left to correlate.
+        Correlations in [-1, 1] with intervals for the population, where the law of the noise is known. NaN, with the
+        interval from -1 to 1, where the release cannot say: a column without variance beyond the noise and the other
+        columns, or two levels of one column.
 
     Raises
     ------
     ParameterError
-        There is no intercept (E255), a column has no variance (E254), or the floor is out of range (E258).
+        There is no intercept (E255), the floor or the level is out of range (E258), or, without a law, a column has no
+        variance (E254).
 
     Examples
     --------
@@ -154,24 +214,48 @@ def partial_correlation(release: Release, *, floor: float = FLOOR, repair: str =
     >>> rows = np.sin(np.arange(8000.0).reshape(4000, 2) ** 2)
     >>> schema = pc.Schema.from_dict({"columns": {n: {"lower": -1, "upper": 1} for n in "ab"}})
     >>> release = pc.release(rows, schema=schema, loss=pc.PureDP(epsilon=9, neighbours="replace-one"))
-    >>> abs(partial_correlation(release)["a", "b"]) < 0.2
-    True
+    >>> found = partial_correlation(release)
+    >>> low, high = found.interval("a", "b")
+    >>> abs(found["a", "b"]) < 0.2, -0.2 < low < found["a", "b"] < high < 0.2
+    (True, True)
     """
-    inverse, null, _ = _inverse(release, floor, repair)
-    scale = np.sqrt(np.diag(inverse))
-    determined = np.abs(null).max(axis=1, initial=0.0) > 1e-6
-    with np.errstate(divide="ignore", invalid="ignore"):
-        values = -inverse / np.outer(scale, scale)
-    values = np.clip(values, -1.0, 1.0)
-    values[determined, :] = values[:, determined] = np.nan
-    np.fill_diagonal(values, 1.0)
-    return _named(release, "partial correlation", values, floor=floor, dropped=null.shape[1])
+    selection.needs_intercept(release, "a partial correlation")
+    _check_floor(floor)
+    if isinstance(level, bool) or not isinstance(level, int | float) or not 0.5 <= level < 1:
+        raise ParameterError(
+            "E258", f"level must be a number from 0.5 to below 1, got {level!r}.", "Take 0.95."
+        )
+    law, count = release.certificate.law, len(release.columns) - 1
+    apart = None if law is None else Apart.of(release, law)
+    kept, groups = _kept(release), siblings(release.schema)
+    values, lower, upper = np.eye(count), np.eye(count), np.eye(count)
+    inverses: dict[tuple[int, ...], Floats] = {}
+    for i, j in zip(*np.triu_indices(count, 1), strict=True):
+        a, b = int(i) + 1, int(j) + 1
+        value = np.nan if b in groups[a] else 0.0
+        if apart is not None:
+            value, lower[i, j], upper[i, j] = apart.pair(a, b, float(level))
+            lower[j, i], upper[j, i] = lower[i, j], upper[i, j]
+        if (apart is None or repair != "auto") and not np.isnan(value):
+            away = (groups[a] | groups[b]) - {a, b}
+            places = tuple(sorted({place for place in kept if place not in away} | {a, b}))
+            if places not in inverses:
+                inverses[places] = _inverse(release, places, floor, repair)[0]
+            two = [places.index(a), places.index(b)]
+            (one, both), (_, other) = inverses[places][np.ix_(two, two)]
+            value = float(np.clip(-both / np.sqrt(one * other), -1.0, 1.0))
+        values[i, j] = values[j, i] = value
+    words = {} if apart is None else {"lower": lower, "upper": upper, "level": float(level)}
+    return _named(release, "partial correlation", values, left_out=_left_out(release, kept), **words)
 
 
 def precision(
     release: Release, *, floor: float = FLOOR, scaled: bool = False, repair: str = "auto"
 ) -> NamedMatrix:
-    """Return the inverse of the covariance, a pseudo-inverse below the floor.
+    """Return the inverse of the covariance of the columns that can be told apart through the noise.
+
+    The others are in ``left_out``, and their entries are 0: the first level of each categorical column, which the other
+    levels determine, and columns whose variance beyond the others is within the noise.
 
     Parameters
     ----------
@@ -187,12 +271,13 @@ def precision(
     Returns
     -------
     NamedMatrix
-        The inverse, in one over products of the columns' units.
+        The inverse, in one over products of the columns' units; a pseudo-inverse below the floor.
 
     Raises
     ------
     ParameterError
-        There is no intercept (E255), a column has no variance (E254), or the floor is out of range (E258).
+        There is no intercept (E255), no column has a variance beyond the noise or, without a law, one has none
+        (E254), or the floor is out of range (E258).
 
     Examples
     --------
@@ -204,16 +289,24 @@ def precision(
     >>> bool(np.allclose(np.array(precision(release)) @ release.covariance(), np.eye(2)))
     True
     """
-    inverse, null, std = _inverse(release, floor, repair)
+    selection.needs_intercept(release, "a precision matrix")
+    _check_floor(floor)
+    kept = _kept(release)
+    inverse, dropped, std = _inverse(release, kept, floor, repair)
     if not scaled:
-        std = std * np.array([feature.unit for feature in release.schema.features[1:]])
-    return _named(release, "precision", inverse / np.outer(std, std), floor=floor, dropped=null.shape[1])
+        std = std * np.array([release.schema.features[place].unit for place in kept])
+    values = np.zeros((len(release.columns) - 1, len(release.columns) - 1))
+    inside = [place - 1 for place in kept]
+    values[np.ix_(inside, inside)] = inverse / np.outer(std, std)
+    left_out = _left_out(release, kept)
+    return _named(release, "precision", values, floor=floor, dropped=dropped, left_out=left_out)
 
 
 def mahalanobis(release: Release, rows: Any, *, floor: float = FLOOR, repair: str = "auto") -> Floats:
     """Return the distance of new rows from the mean, in standard deviations.
 
-    Directions below the floor do not count.
+    Columns that cannot be told apart through the noise (``left_out`` of ``precision``) and directions below the floor
+    do not count.
 
     Parameters
     ----------
@@ -234,8 +327,8 @@ def mahalanobis(release: Release, rows: Any, *, floor: float = FLOOR, repair: st
     Raises
     ------
     ParameterError
-        There is no intercept (E255), a column has no variance (E254), the floor is out of range (E258), or the rows
-        do not fit.
+        There is no intercept (E255), no column has a variance beyond the noise (E254), the floor is out of range
+        (E258), or the rows do not fit.
 
     Examples
     --------
@@ -253,37 +346,53 @@ def mahalanobis(release: Release, rows: Any, *, floor: float = FLOOR, repair: st
     return np.asarray(np.sqrt(np.maximum(np.einsum("ni,ij,nj->n", table, matrix, table), 0.0)))
 
 
-def _inverse(release: Release, floor: float, repair: str) -> tuple[Floats, Floats, Floats]:
-    """The inverse correlation matrix, the directions left out of it, and standard deviations in scaled units."""
-    selection.needs_intercept(release, "a precision matrix")
+def _kept(release: Release) -> tuple[int, ...]:
+    """Places of the columns to invert: all but those that structure or noise makes redundant."""
+    law = release.certificate.law
+    if law is None:
+        groups = siblings(release.schema)
+        return tuple(p for p in range(1, len(groups)) if len(groups[p]) == 1 or p != min(groups[p]))
+    return Apart.of(release, law).kept[1:]
+
+
+def _inverse(
+    release: Release, places: tuple[int, ...], floor: float, repair: str
+) -> tuple[Floats, int, Floats]:
+    """The inverse correlations at some places, how many eigenvalues were left out, and scaled standard deviations."""
+    inside = [place - 1 for place in places]
+    covariance = release.covariance(scaled=True, repair=repair)[np.ix_(inside, inside)]
+    variance = np.diag(covariance)
+    known = variance > selection.NO_VARIANCE
+    if not places or not known.all():
+        flat = [release.columns[p] for p, fine in zip(places, known, strict=True) if not fine]
+        raise ParameterError(
+            "E254",
+            f"the release shows no variance in {', '.join(flat[:8]) or 'any column'}.",
+            "Release again without these." if places else "Release with less noise, or more rows.",
+        )
+    std = np.sqrt(variance)
+    values, vectors = np.linalg.eigh(covariance / np.outer(std, std))
+    kept = values > floor
+    inverse = (vectors[:, kept] / values[kept]) @ vectors[:, kept].T
+    return np.asarray((inverse + inverse.T) / 2), int((~kept).sum()), std
+
+
+def _check_floor(floor: float) -> None:
     if isinstance(floor, bool) or not isinstance(floor, int | float) or not 0 < floor < 1:
         raise ParameterError(
             "E258", f"floor must be between 0 and 1, got {floor!r}.", f"The default is {FLOOR}."
         )
-    correlations = release.correlation(repair=repair)
-    variance = np.diag(release.covariance(scaled=True, repair=repair))
-    known = variance > selection.NO_VARIANCE
-    if not known.all():
-        flat = [name for name, fine in zip(release.columns[1:], known, strict=True) if not fine]
-        raise ParameterError(
-            "E254",
-            f"the release shows no variance in {', '.join(flat[:8])}.",
-            "Release again without these.",
-        )
-    values, vectors = np.linalg.eigh(correlations)
-    kept = values > floor
-    inverse = (vectors[:, kept] / values[kept]) @ vectors[:, kept].T
-    return np.asarray((inverse + inverse.T) / 2), vectors[:, ~kept], np.sqrt(variance)
 
 
-def _named(
-    release: Release, what: str, values: Floats, *, floor: float | None = None, dropped: int = 0
-) -> NamedMatrix:
+def _left_out(release: Release, kept: tuple[int, ...]) -> tuple[str, ...]:
+    return tuple(name for place, name in enumerate(release.columns) if place and place not in kept)
+
+
+def _named(release: Release, what: str, values: Floats, **more: Any) -> NamedMatrix:
     return NamedMatrix(
         what=what,
         columns=release.columns[1:],
         values=values,
         rehearsal=release.certificate.randomness == "rehearsal",
-        floor=floor,
-        dropped=dropped,
+        **more,
     )

@@ -18,7 +18,7 @@ from privcov.errors import ParameterError
 from privcov.linalg.arrays import Floats
 from privcov.models import selection
 from privcov.models.goodness import FTest, total_squares
-from privcov.models.inference import Bootstrap, Uncertainty, score_interval
+from privcov.models.inference import Bootstrap, Uncertainty, score_set
 from privcov.models.moments import Moments
 from privcov.models.profile import Height, lowest
 from privcov.releases.release import Release
@@ -193,8 +193,10 @@ class Contrasts:
             profile = self.uncertainty.profile(functional)
             statistic = float(np.sign(away) * np.sqrt(max(profile(value - shift), 0.0)))
             p_value = float(2 * stdtr(self.moments.freedom, -abs(statistic)))
-            low, high = score_interval(profile, centre=estimate - shift, step=error, critical=critical)
-            ends = low + shift, high + shift
+            pieces = score_set(
+                profile, centre=estimate - shift, step=error, critical=critical, null=value - shift
+            )
+            ends = pieces[0][0] + shift, pieces[-1][1] + shift
         return ContrastTest(
             estimate=estimate,
             std_error=error,

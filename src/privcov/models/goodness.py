@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import fdtrc
+from scipy.optimize import brentq
+from scipy.special import fdtrc, gammainc, gammaincinv
 
 from privcov.linalg.arrays import Floats
 from privcov.models.inference import Bootstrap, Uncertainty
 from privcov.models.moments import Moments
 from privcov.models.profile import Height, lowest
-
-_POINTS = 4001
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,40 +57,144 @@ def total_squares(moments: Moments) -> float:
 
 
 def r_squared(uncertainty: Uncertainty) -> float:
-    """1 − residual / total, within [0, 1]; NaN where the noise leaves the target no variance."""
-    total = total_squares(uncertainty.moments)
-    if not total > 0:
+    """1 − residual / total, within [0, 1]; NaN where the target's variance is within two deviations of noise."""
+    moments, total = uncertainty.moments, total_squares(uncertainty.moments)
+    tau = spread_direction(moments)
+    spread = 0.0 if moments.noise is None else moments.noise.forms(tau, tau, tau, tau)
+    # What rounding leaves of a constant target is no variance, however small the noise is.
+    if not total > max(2 * np.sqrt(spread), 1e-12 * float(moments.matrix[-1, -1])):
         return float("nan")
-    residual = uncertainty.residual_variance * uncertainty.moments.freedom
+    residual = uncertainty.residual_variance * moments.freedom
     return float(np.clip(1 - residual / total, 0.0, 1.0))
 
 
-def r_squared_interval(uncertainty: Uncertainty, critical: float) -> tuple[float, float]:
-    """Every ρ in [0, 1] that residual − (1 − ρ)·total does not reject, its variance taken at that ρ.
+def r_squared_interval(uncertainty: Uncertainty, level: float) -> tuple[float, float]:
+    """Every ρ in [0, 1] that explained − ρ·total does not reject, its law taken at that ρ; equal tails.
 
-    The privacy part is exact to first order for the law of the noise. The sampling part is the large-sample
-    variance of R² with normal errors, 4ρ(1−ρ)²/n + 2q/n². No ratio is formed, so a target drowned in noise
-    gives all of [0, 1].
+    No ratio is formed. With Σ the centred moments of the slopes and V their covariance, the explained sum of squares is
+    (b + δ)ᵀΣ(b + δ): its mean exceeds bᵀΣb by tr ΣV, its quadratic part has variance 2 tr (ΣV)² and third cumulant
+    8 tr (ΣV)³, and at ρ = 0 nothing else moves it. The linear part is that of the noise, for slopes that are shrunk to
+    explain ρ, and 4ρ(1−ρ)²/n of the total squared for sampling, as with normal errors. A shifted gamma law has these
+    cumulants. At a boundary an interval does not shrink to a point: what is seen counts as no less likely there than
+    one standard deviation. Where a column is drowned nothing is known.
     """
-    moments = uncertainty.moments
-    total = total_squares(moments)
-    residual = uncertainty.residual_variance * moments.freedom
-    rho = np.linspace(0.0, 1.0, _POINTS)
-    slopes = max(moments.size - moments.intercept, 1)
-    variance = max(total, 0.0) ** 2 * (4 * rho * (1 - rho) ** 2 + 2 * slopes / moments.rows) / moments.rows
-    if moments.noise is not None:
-        tau = spread_direction(moments)
-        fit, all_of_it = np.outer(uncertainty.direction, uncertainty.direction), np.outer(tau, tau)
-        inner = moments.noise.inner
-        share = 1 - rho
-        variance += inner(fit, fit) - 2 * share * inner(fit, all_of_it)
-        variance += share**2 * inner(all_of_it, all_of_it)
-    distance = (residual - (1 - rho) * total) ** 2
-    inside = rho[distance <= critical * np.maximum(variance, 0.0) + 1e-300]
-    if not inside.size:
-        nearest = float(rho[np.argmin(distance / np.maximum(variance, 1e-300))])
-        return nearest, nearest
-    return float(inside[0]), float(inside[-1])
+    if uncertainty.drowned:
+        return 0.0, 1.0
+    test = _Explained.of(uncertainty)
+    low_tail, high_tail = 0.5 - level / 2, 0.5 + level / 2
+    least = max(test.seen, test.quantile(0.0, _ONE_DEVIATION))
+    most = min(test.seen, test.quantile(1.0, 1 - _ONE_DEVIATION))
+    return (
+        _first(lambda rho: test.below(rho, most) - high_tail, _GRID),
+        _first(lambda rho: low_tail - test.below(rho, least), _GRID[::-1]),
+    )
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class _Explained:
+    """The law of explained − ρ·total for a model whose share of the variance is ρ."""
+
+    seen: float
+    total: float
+    rows: float
+    absorbed: float
+    square: float
+    cube: float
+    linear: tuple[float, float, float]
+    """The variance of the noise's part, in powers of √ρ: of ρ, of ρ√ρ and of ρ²."""
+
+    @classmethod
+    def of(cls, uncertainty: Uncertainty) -> _Explained:
+        moments = uncertainty.moments
+        slopes = slice(int(moments.intercept), moments.size)
+        design = moments.design[slopes, slopes]
+        if moments.intercept:
+            design = design - np.outer(moments.design[0, 1:], moments.design[0, 1:]) / moments.design[0, 0]
+        product = design @ (uncertainty.sampling + uncertainty.privacy)[slopes, slopes]
+        total, tau = max(total_squares(moments), 0.0), spread_direction(moments)
+        change = uncertainty.direction - tau
+        length = float(change @ moments.matrix @ change)
+        linear = (0.0, 0.0, 0.0)
+        if moments.noise is not None and length > 0 and total > 0:
+            # Slopes that explain ρ are those found times s√ρ. The noise then moves explained − ρ·total by
+            # −2s√ρ τᵀNd − ρ(s² dᵀNd + τᵀNτ), with d the change that the slopes make to τ.
+            d, forms = change * np.sqrt(total / length), moments.noise.forms
+            both = forms(d, d, d, d) + 2 * forms(d, d, tau, tau) + forms(tau, tau, tau, tau)
+            cross = forms(tau, d, d, d) + forms(tau, d, tau, tau)
+            linear = (4 * forms(tau, d, tau, d), 4 * cross, both)
+        elif moments.noise is not None:
+            linear = (0.0, 0.0, moments.noise.forms(tau, tau, tau, tau))
+        return cls(
+            seen=total_squares(moments) - uncertainty.swept.residual,
+            total=total_squares(moments),
+            rows=moments.rows,
+            absorbed=float(np.trace(product)),
+            square=2 * float((product * product.T).sum()),
+            cube=8 * float(np.trace(product @ product @ product)),
+            linear=linear,
+        )
+
+    def below(self, rho: float, seen: float) -> float:
+        """The chance of no more than ``seen``."""
+        spread, skew = self._shape(rho)
+        distance = seen - rho * self.total - self.absorbed
+        if not spread > 0:
+            return 0.5 * (1 + float(np.sign(distance)))
+        shape = 4 / skew**2
+        return float(gammainc(shape, max(shape + np.sqrt(shape) * distance / spread, 0.0)))
+
+    def quantile(self, rho: float, chance: float) -> float:
+        """What is exceeded with probability 1 − ``chance``."""
+        spread, skew = self._shape(rho)
+        shape = 4 / skew**2
+        return (
+            rho * self.total
+            + self.absorbed
+            + spread * float(gammaincinv(shape, chance) - shape) / np.sqrt(shape)
+        )
+
+    def _shape(self, rho: float) -> tuple[float, float]:
+        """The standard deviation at ρ, and the skewness, which a gamma law needs to be positive."""
+        one, cross, two = self.linear
+        sampling = 4 * rho * (1 - rho) ** 2 * max(self.total, 0.0) ** 2 / self.rows
+        noise = max(rho * (one + np.sqrt(rho) * cross + rho * two), 0.0)
+        variance = self.square + sampling + noise
+        if not variance > 0:
+            return 0.0, _SMALLEST_SKEW
+        # The cumulant of a non-central law has six times the size of one weight for each part of linear variance.
+        weight = self.cube / self.square / 4 if self.square > 0 else 0.0
+        third = self.cube + 6 * weight * (sampling + noise)
+        return float(np.sqrt(variance)), max(float(third / variance**1.5), _SMALLEST_SKEW)
+
+
+_ONE_DEVIATION = 0.16
+_SMALLEST_SKEW = 1e-3  # a gamma law of this skewness is normal to four digits
+_GRID = np.unique(np.concatenate([[0.0], np.logspace(-9, -0.5, 40), 1 - np.logspace(-9, -0.5, 40), [1.0]]))
+
+
+def _first(excess: Callable[[float], float], places: Floats) -> float:
+    """The first place, in their order, where the excess is no longer positive; the last where it always is."""
+    last = float(places[0])
+    for place in places.tolist():
+        if excess(place) <= 0:
+            return last if place == last else float(brentq(excess, last, place, xtol=1e-12))
+        last = place
+    return last
+
+
+def residual_variance_interval(uncertainty: Uncertainty, critical: float) -> tuple[float, float]:
+    """Every variance of errors that the residual sum of squares does not reject, for normal errors; from 0."""
+    moments, zeta = uncertainty.moments, uncertainty.direction
+    noise = 0.0 if moments.noise is None else moments.noise.forms(zeta, zeta, zeta, zeta)
+    freedom, residual = moments.freedom, uncertainty.residual_squares
+    # (residual − f v)² ≤ critical (noise + 2 f v²), a quadratic in v; where 2·critical ≥ f it has no upper end.
+    lead = freedom**2 - 2 * critical * freedom
+    under = (residual * freedom) ** 2 - lead * (residual**2 - critical * noise)
+    if not lead > 0:
+        return 0.0, float("inf")
+    root = np.sqrt(max(under, 0.0))
+    ends = [(residual * freedom - root) / lead, (residual * freedom + root) / lead]
+    return max(ends[0], 0.0), max(ends[1], 0.0)
 
 
 def f_test(uncertainty: Uncertainty, *, method: str, bootstrap: Bootstrap | None = None) -> FTest | None:

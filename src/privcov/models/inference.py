@@ -42,9 +42,14 @@ class Uncertainty:
     moments: Moments
     swept: Swept
 
-    @cached_property
+    @property
     def residual_variance(self) -> float:
-        """s² with n − k degrees of freedom, never negative.
+        """s² with n − k degrees of freedom, never negative."""
+        return max(self.residual_squares, 0.0) / self.moments.freedom
+
+    @cached_property
+    def residual_squares(self) -> float:
+        """The residual sum of squares, which noise can make negative.
 
         The fit also absorbs privacy noise, tr(M⁻¹ Cov(Nζ)) of it in expectation; that is put back where the
         noise is small enough for the expansion to mean anything.
@@ -52,7 +57,7 @@ class Uncertainty:
         residual = self.swept.residual
         if self.wald_is_sound:
             residual += float((self.swept.inverse * self.score_noise(self.direction)).sum())
-        return max(residual, 0.0) / self.moments.freedom
+        return residual
 
     @cached_property
     def direction(self) -> Floats:
@@ -169,37 +174,73 @@ class Uncertainty:
         return min(Profile(uncertainty=self, functional=b).search(1.0, [b], tail=0.0)[0] for b in starts)
 
 
-def score_interval(
-    profile: Callable[[float], float], *, centre: float, step: float, critical: float
-) -> tuple[float, float]:
-    """The hull of {θ : profile(θ) ≤ critical}; the whole line where infinity itself is not rejected."""
+Pieces = tuple[tuple[float, float], ...]
+"""Closed intervals in rising order, a confidence set; an end may be infinite."""
+
+
+def score_set(
+    profile: Callable[[float], float], *, centre: float, step: float, critical: float, null: float
+) -> Pieces:
+    """{θ : profile(θ) ≤ critical} as intervals; ``null`` is the value that is tested, and in it only if accepted.
+
+    Between the places that are asked the set is taken to be all in or all out.
+    """
     if not np.isfinite(step) or not step > 0:
-        return (centre, centre) if step == 0 else (-np.inf, np.inf)
-    # Asked first: where infinity is accepted the set has no end to look for. Where not even the centre is, which noise
-    # of sixty digits brings about, the search would have no place to begin, and nothing is known.
-    if not _above(profile, np.inf, critical) or _above(profile, centre, critical):
-        return -np.inf, np.inf
-    ends = []
-    for side in (-1.0, 1.0):
-        places = [centre, *(centre + side * step * rung * np.sqrt(critical) for rung in _LADDER)]
-        beyond = _first_outside(profile, places, critical)
-        if beyond is None:  # accepted on every rung: bounded in principle, beyond any use
-            ends.append(side * np.inf)
-            continue
-        inside, outside = beyond
-        # Where Q has several valleys, a longer search may accept what a short one did not: then further out.
-        for place in places[places.index(outside) :]:
-            inside, outside = outside if place != outside else inside, place
-            if profile(outside) > critical:
-                break
-        else:
-            ends.append(side * np.inf)
-            continue
+        return ((centre, centre),) if step == 0 else ((-np.inf, np.inf),)
+    if is_lost(profile, centre):
+        return ((-np.inf, np.inf),)
+    # Asked first: where infinity is accepted the set has no outer ends to look for, only a gap around the null.
+    unbounded = profile(np.inf) <= critical
+    rungs = [] if unbounded else [side * rung * np.sqrt(critical) for side in (-1, 1) for rung in _LADDER]
+    places = sorted({centre, null, *(centre + step * rung for rung in rungs)})
+    accepted = _accepted(profile, places, centre, critical)
+
+    def crossing(one: float, other: float) -> float:
+        if np.isinf(other):  # along 1 / (θ − centre), which reaches infinity at zero
+            far = brentq(lambda u: _beyond(profile, centre, u) - critical, 1 / (one - centre), 0.0, rtol=1e-7)
+            return float(centre + 1 / far) if far else other
         # The profile is nearly a parabola, so that its root is nearly a line, which the search crosses in few steps.
-        ends.append(
-            float(brentq(lambda t: _root(profile(t)) - _root(critical), inside, outside, xtol=1e-9 * step))
+        return float(
+            brentq(lambda t: _root(profile(t)) - _root(critical), one, other, xtol=max(1e-9 * step, 1e-300))
         )
-    return min(ends), max(ends)
+
+    # A place accepted at the end of the ladder where infinity is not: bounded in principle, beyond any use.
+    before, start = unbounded or accepted[0], -np.inf if unbounded or accepted[0] else None
+    pieces, last = [], -np.inf
+    for place, yes in [*zip(places, accepted, strict=True), (np.inf, unbounded or accepted[-1])]:
+        if yes and not before:
+            start = crossing(last, place)
+        elif before and not yes:
+            assert start is not None, "an accepted place has opened a piece"
+            pieces.append((start, crossing(place, last)))
+        before, last = yes, place
+    if before:
+        assert start is not None, "an accepted place has opened a piece"
+        pieces.append((start, np.inf))
+    return tuple(pieces)
+
+
+def _accepted(
+    profile: Callable[[float], float], places: Sequence[float], centre: float, critical: float
+) -> list[bool]:
+    """Which places are in the set.
+
+    A short search says so for each. Where the statistic has several valleys a longer one may accept what a short one
+    did not: so it is asked of every place outside that has a neighbour inside, where an end is then looked for.
+    """
+    found = [place == centre or not _above(profile, place, critical) for place in places]
+    asked: set[int] = set()
+    while True:
+        doubtful = [
+            at
+            for at, yes in enumerate(found)
+            if not yes and at not in asked and (any(found[max(at - 1, 0) : at + 2]))
+        ]
+        if not doubtful:
+            return found
+        for at in doubtful:
+            asked.add(at)
+            found[at] = profile(places[at]) <= critical
 
 
 def _above(profile: Callable[[float], float], theta: float, limit: float) -> bool:
@@ -210,13 +251,13 @@ def _root(value: float) -> float:
     return float(np.sqrt(max(value, 0.0)))
 
 
-def _first_outside(
-    profile: Callable[[float], float], places: list[float], critical: float
-) -> tuple[float, float] | None:
-    """The outermost pair of neighbouring places with the inner one accepted and the outer one not."""
-    accepted = [True, *(not _above(profile, place, critical) for place in places[1:])]
-    last = max(i for i, yes in enumerate(accepted) if yes)
-    return None if last == len(places) - 1 else (places[last], places[last + 1])
+def is_lost(profile: Callable[[float], float], centre: float) -> bool:
+    """Whether not even the estimate solves its own equation: noise of sixty digits leaves nothing known."""
+    return not profile(centre) <= 0.5
+
+
+def _beyond(profile: Callable[[float], float], centre: float, inverse: float) -> float:
+    return profile(centre + 1 / inverse if inverse else np.inf)
 
 
 def critical_value(level: float, freedom: float) -> float:
@@ -318,9 +359,13 @@ class Bootstrap:
         return -float(high), -float(low)
 
     def tail(self, functional: Floats, distance: float) -> float:
-        """The chance of a deviation as large as ``distance`` either way, counted among the draws."""
-        larger = int((np.abs(self.deviations @ functional) >= abs(distance)).sum())
-        return (1 + larger) / (1 + len(self.deviations))
+        """Twice the chance of a deviation at least as far out on its side, counted among the draws.
+
+        It is the test that ``interval`` inverts: below 1 − level where the interval leaves out what was tested.
+        """
+        drawn = self.deviations @ functional
+        further = min(int((drawn >= distance).sum()), int((drawn <= distance).sum()))
+        return min(1.0, 2 * (1 + further) / (1 + len(drawn)))
 
     def tail_squared(self, precision: Floats, columns: slice, size: float) -> float:
         """The chance of a squared deviation, weighed by ``precision``, as large as ``size``."""

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from privcov.errors import ParameterError
 from privcov.schema import Categorical, Column, Schema
-from privcov.schema.columns import meaning
+from privcov.schema.dialect import meaning
 from privcov.schema.names import QUOTED, RUN, quoted, unquoted
 
 _TEXT = rf"\"[^\"]*+\"|'[^']*+'|{QUOTED}"

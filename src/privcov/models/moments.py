@@ -8,6 +8,7 @@ makes certain (a public count, levels that exclude each other) replaces the nois
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -66,6 +67,21 @@ class EntryNoise:
         own = 2 * float((self.variances * k * m).sum()) - float(np.diag(self.variances * k * m).sum())
         on, kd, md = self._noisy, np.diag(k), np.diag(m)
         return own + self.shared * float((on @ kd) * (on @ md) - (on * kd) @ md)
+
+    def forms(self, a: Floats, b: Floats, c: Floats, d: Floats) -> float:
+        """Cov(aᵀNb, cᵀNd) for vectors in working units: ``inner`` of their products, at the cost of a vector."""
+        a, b, c, d = (self.mixing.T @ vector for vector in (a, b, c, d))
+        v, on, all_four = self.variances, self._noisy, a * b * c * d
+        own = (a * c) @ v @ (b * d) + (a * d) @ v @ (b * c) - np.diag(v) @ all_four
+        return float(own + self.shared * ((on @ (a * b)) * (on @ (c * d)) - on @ all_four))
+
+    def absorbed(self, inverse: Floats, a: Floats, b: Floats) -> float:
+        """tr(G Cov(Na, Nb)): the noise in aᵀCb that a regression with inverse moments G takes for its own."""
+        g = self.mixing.T @ inverse @ self.mixing
+        a, b = self.mixing.T @ a, self.mixing.T @ b
+        v, on, own = self.variances, self._noisy, np.diag(g)
+        found = own @ v @ (a * b) + b @ (g * v) @ a - (own * np.diag(v)) @ (a * b)
+        return float(found + self.shared * ((on * a) @ g @ (on * b) - on @ (own * a * b)))
 
     def _mixed(self, matrix: Floats) -> Floats:
         return matrix if self._plain else np.asarray(self.mixing @ matrix @ self.mixing.T)
@@ -126,13 +142,11 @@ class Moments:
         return self.matrix[:-1, -1]
 
     @classmethod
-    def of(cls, release: Release, formula: Formula) -> Moments:
-        """The moments of a formula, from the raw and unbiased matrix."""
+    def of(cls, release: Release, formula: Formula, *, without: Collection[int] = ()) -> Moments:
+        """The moments of a formula, from the raw and unbiased matrix, without the regressors at some places."""
         schema, features = release.schema, release.schema.features
-        columns = [
-            *formula.regressors(schema),
-            Regressor(formula.target, (release.columns.index(formula.target),)),
-        ]
+        kept = [one for one in formula.regressors(schema) if not set(one.places) <= set(without)]
+        columns = [*kept, Regressor(formula.target, (release.columns.index(formula.target),))]
         chosen = list(dict.fromkeys(place for column in columns for place in column.places))
         if not schema.intercept and (
             formula.intercept or any(features[place].middle for place in chosen) or release.rows is None

@@ -18,7 +18,17 @@ from privcov.models import goodness
 from privcov.models.contrasts import Contrasts
 from privcov.models.formula import Formula
 from privcov.models.goodness import FTest
-from privcov.models.inference import Bootstrap, Swept, Uncertainty, critical_value, score_interval, sweep
+from privcov.models.hidden import hidden_levels
+from privcov.models.inference import (
+    Bootstrap,
+    Pieces,
+    Swept,
+    Uncertainty,
+    critical_value,
+    is_lost,
+    score_set,
+    sweep,
+)
 from privcov.models.moments import Moments
 from privcov.releases.release import Release
 from privcov.text.display import Shown
@@ -31,6 +41,9 @@ Method = Literal["auto", "wald", "score", "bootstrap"]
 
 def ols(release: Release, formula: str, *, method: Method = "auto", naive: bool = False) -> Fit:
     """Fit least squares of a formula on the columns of a release.
+
+    A level of a categorical column whose count is within three standard deviations of the noise counts with the
+    baseline, and is named in ``merged``: no release could tell its coefficient.
 
     Intervals hold the non-random truth at their level, to first order, for the law of the noise on the
     certificate. Assumes homoscedastic errors and values within the declared bounds. See
@@ -77,11 +90,22 @@ def ols(release: Release, formula: str, *, method: Method = "auto", naive: bool 
             "E239", "naive ignores the noise, so it takes no method.", "Leave one of the two out."
         )
     parsed = Formula.parse(formula, release.schema)
-    moments = Moments.of(release, parsed)
+    law = release.certificate.law
+    hidden = () if naive or law is None else hidden_levels(release, parsed, law)
+    moments = Moments.of(release, parsed, without=hidden)
     if naive:
         moments = replace(moments, noise=None)
     swept = sweep(moments.matrix, moments.names)
-    return Fit(release=release, formula=parsed, moments=moments, swept=swept, asked=method, naive=naive)
+    merged = tuple(release.columns[place] for place in hidden)
+    return Fit(
+        release=release,
+        formula=parsed,
+        moments=moments,
+        swept=swept,
+        asked=method,
+        naive=naive,
+        merged=merged,
+    )
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -104,6 +128,8 @@ class Fit(Contrasts, Shown):
         The method asked for; ``method`` is the one taken.
     naive : bool
         Whether the noise of the release is ignored.
+    merged : tuple of str
+        Levels that count with the baseline, because the noise hides how many rows have them. They have no coefficient.
 
     Examples
     --------
@@ -144,6 +170,7 @@ class Fit(Contrasts, Shown):
     swept: Swept
     asked: Method
     naive: bool
+    merged: tuple[str, ...] = ()
 
     @cached_property
     def method(self) -> str:
@@ -179,7 +206,10 @@ class Fit(Contrasts, Shown):
 
     @property
     def tvalues(self) -> dict[str, float]:
-        """Estimate over standard error; under score inversion the signed root of the score statistic at 0."""
+        """Estimate over standard error; under score inversion the signed root of the score statistic at 0.
+
+        It is the statistic that ``pvalues`` come from and ``conf_set`` inverts.
+        """
         return self._named(self._statistics)
 
     @cached_property
@@ -201,7 +231,8 @@ class Fit(Contrasts, Shown):
         Returns
         -------
         dict of str to tuple of float
-            The low and the high end, in the coefficients' units. Infinite where the release cannot say.
+            The low and the high end, in the coefficients' units. Infinite where the release cannot say. Where the
+            confidence set has a gap this is its hull, and ``conf_set`` has the pieces.
 
         Raises
         ------
@@ -219,9 +250,41 @@ class Fit(Contrasts, Shown):
         >>> 1.9 < low < high < 2.1
         True
         """
+        return {name: (pieces[0][0], pieces[-1][1]) for name, pieces in self.conf_set(level).items()}
+
+    def conf_set(self, level: float = 0.95) -> dict[str, Pieces]:
+        """Return the confidence set of each coefficient: every value that the test behind ``pvalues`` does not reject.
+
+        A p-value is below 1 - level exactly where zero is not in the set.
+
+        Parameters
+        ----------
+        level : float, default 0.95
+            The confidence level, from 0.5 to below 1.
+
+        Returns
+        -------
+        dict of str to tuple of pairs of float
+            Closed intervals in rising order, in the coefficients' units: nearly always one. Two rays, from minus
+            infinity and to infinity, say that the coefficient is not zero but may be as large as anything.
+
+        Raises
+        ------
+        ParameterError
+            The level is out of range (E239), or the law of the noise is not published (E238).
+
+        Examples
+        --------
+        >>> import numpy as np, privcov as pc
+        >>> rows = np.linspace(0, 10, 4000)[:, None] @ [[1.0, 2.0]]
+        >>> bounds = {"dose": {"lower": 0, "upper": 10}, "effect": {"lower": 0, "upper": 20}}
+        >>> release = pc.release(rows, schema=pc.Schema.from_dict({"columns": bounds}),
+        ...                      loss=pc.PureDP(epsilon=9, neighbours="replace-one"))
+        >>> len(pc.ols(release, "effect ~ dose").conf_set()["dose"])
+        1
+        """
         critical = self._critical(level)
-        pairs = zip(self.moments.names, range(self.moments.size), strict=True)
-        return {name: self._interval(i, level, critical) for name, i in pairs}
+        return {name: self._set(i, level, critical) for i, name in enumerate(self.moments.names)}
 
     def accepts(self, name: str, value: float, level: float = 0.95) -> bool:
         """Say whether a value of one coefficient is in its confidence set, without finding the ends of the set.
@@ -249,18 +312,53 @@ class Fit(Contrasts, Shown):
         critical, i = self._critical(level), self._place(name)
         if self.method == "score":
             return self._profiles[i](value - self.moments.shift[i]) <= critical
-        low, high = self._interval(i, level, critical)
-        return low <= value <= high
+        return any(low <= value <= high for low, high in self._set(i, level, critical))
 
     @cached_property
     def residual_std_error(self) -> float:
-        """The estimated standard deviation of the errors, in units of the target."""
-        return float(np.sqrt(self.uncertainty.residual_variance)) * self.moments.target_width
+        """The estimated standard deviation of the errors, in units of the target; NaN where noise leaves none."""
+        variance = self._known.residual_variance
+        return float(np.sqrt(variance)) * self.moments.target_width if variance > 0 else float("nan")
+
+    def residual_std_error_interval(self, level: float = 0.95) -> tuple[float, float]:
+        """Return a confidence interval for the standard deviation of the errors.
+
+        Parameters
+        ----------
+        level : float, default 0.95
+            The confidence level, from 0.5 to below 1.
+
+        Returns
+        -------
+        tuple of float
+            The low and the high end, in units of the target. It counts sampling, as with normal errors, and the
+            noise.
+
+        Raises
+        ------
+        ParameterError
+            The level is out of range (E239), or the law of the noise is not published (E238).
+
+        Examples
+        --------
+        >>> import numpy as np, privcov as pc
+        >>> rows = np.linspace(0, 10, 4000)[:, None] @ [[1.0, 2.0]]
+        >>> bounds = {"dose": {"lower": 0, "upper": 10}, "effect": {"lower": 0, "upper": 20}}
+        >>> release = pc.release(rows, schema=pc.Schema.from_dict({"columns": bounds}),
+        ...                      loss=pc.PureDP(epsilon=9, neighbours="replace-one"))
+        >>> low, high = pc.ols(release, "effect ~ dose").residual_std_error_interval()
+        >>> 0 <= low < high < 2
+        True
+        """
+        low, high = goodness.residual_variance_interval(self._known, self._critical(level))
+        return float(np.sqrt(low)) * self.moments.target_width, float(
+            np.sqrt(high)
+        ) * self.moments.target_width
 
     @cached_property
     def rsquared(self) -> float:
-        """The share of the target's variance that the model explains."""
-        return goodness.r_squared(self.uncertainty)
+        """The share of the target's variance that the model explains; NaN where noise hides that variance."""
+        return goodness.r_squared(self._known)
 
     def rsquared_interval(self, level: float = 0.95) -> tuple[float, float]:
         """Return a confidence interval for R².
@@ -291,7 +389,8 @@ class Fit(Contrasts, Shown):
         >>> 0.9 < low <= high <= 1
         True
         """
-        return goodness.r_squared_interval(self._known, self._critical(level))
+        _ = self._critical(level)
+        return goodness.r_squared_interval(self._known, float(level))
 
     @cached_property
     def f_test(self) -> FTest | None:
@@ -452,18 +551,22 @@ class Fit(Contrasts, Shown):
         _ = self._known
         return critical_value(float(level), self.moments.freedom)
 
-    def _interval(self, i: int, level: float, critical: float) -> tuple[float, float]:
+    def _set(self, i: int, level: float, critical: float) -> Pieces:
         estimate, error, shift = self._estimates[i], self._errors[i], self.moments.shift[i]
         if self._bootstrap is not None:
             low, high = self._bootstrap.interval(self.moments.slope[i], level)
-            return float(estimate + low), float(estimate + high)
+            return ((float(estimate + low), float(estimate + high)),)
         if self.method == "score":
-            low, high = score_interval(
-                self._profiles[i], centre=float(estimate - shift), step=float(error), critical=critical
+            found = score_set(
+                self._profiles[i],
+                centre=float(estimate - shift),
+                step=float(error),
+                critical=critical,
+                null=float(-shift),
             )
-            return low + float(shift), high + float(shift)
+            return tuple((low + float(shift), high + float(shift)) for low, high in found)
         half = float(np.sqrt(critical) * error)
-        return float(estimate) - half, float(estimate) + half
+        return ((float(estimate) - half, float(estimate) + half),)
 
     def _place(self, name: str) -> int:
         if name not in self.moments.names:
@@ -491,9 +594,8 @@ class Fit(Contrasts, Shown):
     @cached_property
     def _statistics(self) -> Floats:
         if self.method == "score":
-            at_zero = [
-                profile(-shift) for profile, shift in zip(self._profiles, self.moments.shift, strict=True)
-            ]
+            each = zip(self._profiles, self._estimates, self.moments.shift, strict=True)
+            at_zero = [0.0 if is_lost(f, value - shift) else f(-shift) for f, value, shift in each]
             return np.sign(self._estimates) * np.sqrt(np.maximum(at_zero, 0.0))
         with np.errstate(divide="ignore", invalid="ignore"):
             return np.asarray(self._estimates / self._errors)

@@ -16,7 +16,8 @@ from privcov.errors import ParameterError
 from privcov.linalg.arrays import Floats
 from privcov.releases.release import Release
 from privcov.schema import Categorical, Schema
-from privcov.schema.columns import Feature, meaning
+from privcov.schema.columns import Feature
+from privcov.schema.dialect import meaning
 from privcov.schema.names import canonical
 
 NO_VARIANCE = 1e-5  # of a scaled column; repair itself leaves about a tenth of it to a constant one

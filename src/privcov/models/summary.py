@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from privcov.errors import ParameterError
+from privcov.models.inference import Pieces
 from privcov.models.ols import Fit
 from privcov.text.aligning import cut, line, widths
 
@@ -35,7 +36,8 @@ def as_text(fit: Fit, level: float = 0.95) -> str:
         ]
         lines += [_refusal(fit)]
     else:
-        heads = ["", "Estimate", "Std. Error", "t value", "Pr(>|t|)", "", f"{100 * level:g} % interval"]
+        statistic = "score root" if fit.method == "score" else "t value"
+        heads = ["", "Estimate", "Std. Error", statistic, "Pr(>|t|)", "", f"{100 * level:g} % interval"]
         parts = [] if fit.naive else ["sampling", "privacy"]
         heads += parts
         cells = [
@@ -46,7 +48,7 @@ def as_text(fit: Fit, level: float = 0.95) -> str:
                 f"{row['t_value']:.2f}",
                 _probability(row["p_value"]),
                 row["code"],
-                _span(row["lower"], row["upper"]),
+                _spans(row["set"]),
                 *(_short(row[f"{part}_std_error"]) for part in parts),
             ]
             for row in rows
@@ -66,10 +68,8 @@ def as_values(fit: Fit, level: float = 0.95) -> dict[str, Any]:
         "rows": fit.moments.rows,
         "rows_public": fit.moments.rows_public,
         "target": target(fit),
-        "coefficients": [
-            {word: _finite(value) if isinstance(value, float) else value for word, value in row.items()}
-            for row in _rows(fit, level)
-        ],
+        "merged": list(fit.merged),
+        "coefficients": [{word: _plain(value) for word, value in row.items()} for row in _rows(fit, level)],
         "guarantee": str(fit.release.certificate.loss),
         "mechanism": fit.release.certificate.mechanism,
     }
@@ -79,7 +79,8 @@ def as_values(fit: Fit, level: float = 0.95) -> dict[str, Any]:
     return {
         **values,
         "drowned": list(fit.uncertainty.drowned),
-        "residual_std_error": fit.residual_std_error,
+        "residual_std_error": _finite(fit.residual_std_error),
+        "residual_std_error_interval": [_finite(end) for end in fit.residual_std_error_interval(level)],
         "residual_freedom": fit.moments.freedom,
         "r_squared": _finite(fit.rsquared),
         "r_squared_interval": list(fit.rsquared_interval(level)),
@@ -109,7 +110,7 @@ def as_latex(fit: Fit, level: float = 0.95) -> str:
                 f"{row['t_value']:.2f}",
                 latex_text(_probability(row["p_value"])),
             ]
-            cells += [_span(row["lower"], row["upper"]).replace("∞", r"$\infty$")]
+            cells += [_spans(row["set"]).replace("∞", r"$\infty$").replace("∪", r"$\cup$")]
             cells += [rf"{100 * row['privacy_share']:.0f}\,\%"]
         body.append(" & ".join(cells) + r" \\")
     notes = [*_labels(fit), f"{fit.formula}", *_closing(fit)]
@@ -138,7 +139,7 @@ def as_frame(fit: Fit, level: float = 0.95) -> pandas.DataFrame:
 def _rows(fit: Fit, level: float) -> list[dict[str, Any]]:
     if fit.method == "none":
         return [{"name": name, "estimate": value} for name, value in fit.params.items()]
-    ends, errors, shares = fit.conf_int(level), fit.bse, fit.privacy_share
+    sets, errors, shares = fit.conf_set(level), fit.bse, fit.privacy_share
     values, probabilities = fit.tvalues, fit.pvalues
     return [
         {
@@ -148,8 +149,9 @@ def _rows(fit: Fit, level: float) -> list[dict[str, Any]]:
             "t_value": values[name],
             "p_value": probabilities[name],
             "code": significance(probabilities[name]),
-            "lower": ends[name][0],
-            "upper": ends[name][1],
+            "lower": sets[name][0][0],
+            "upper": sets[name][-1][1],
+            "set": sets[name],
             "privacy_share": shares[name],
             "sampling_std_error": errors[name] * math.sqrt(1 - min(shares[name], 1.0)),
             "privacy_std_error": errors[name] * math.sqrt(shares[name]),
@@ -193,7 +195,8 @@ def _split(fit: Fit) -> list[str]:
         )
     if fit.method == "score":
         lines.append(
-            "Standard errors are first-order approximations; intervals and p-values do not use them."
+            "Standard errors are first-order approximations; intervals and p-values do not use them. The score root is "
+            "what both are made of: estimate / error is not."
         )
     elif not fit.uncertainty.wald_is_sound:
         lines.append(
@@ -205,9 +208,13 @@ def _split(fit: Fit) -> list[str]:
 def _overall(fit: Fit, level: float) -> list[str]:
     moments = fit.moments
     low, high = fit.rsquared_interval(level)
+    error, (least, most) = fit.residual_std_error, fit.residual_std_error_interval(level)
+    found = "is within the noise" if math.isnan(error) else _short(error)
     lines = [
-        f"Residual standard error {_short(fit.residual_std_error)} on {moments.freedom:,.0f} degrees of freedom",
-        f"R-squared {_short(fit.rsquared)}, {100 * level:g} % interval [{low:.4g}, {high:.4g}]",
+        f"Residual standard error {found}, {100 * level:g} % interval [{_short(least)}, {_short(most)}], on "
+        f"{moments.freedom:,.0f} degrees of freedom",
+        f"R-squared {'is within the noise' if math.isnan(fit.rsquared) else _short(fit.rsquared)}, "
+        f"{100 * level:g} % interval [{low:.4g}, {high:.4g}]",
     ]
     if (test := fit.f_test) is not None:
         lines.append(
@@ -226,6 +233,7 @@ def _closing(fit: Fit) -> list[str]:
     )
     return [
         *([f"Target: {target(fit)}."] if certificate.rounds else []),
+        *merged(fit),
         f"Intervals: {_METHODS[fit.method]}.",
         rows,
         f"Promise: {certificate.loss}, by {certificate.mechanism}. This costs no further privacy.",
@@ -241,6 +249,18 @@ def target(fit: Fit) -> str:
     return "the regression on the rows, clipped to their declared bounds"
 
 
+def merged(fit: Fit) -> list[str]:
+    """The levels that count with the baseline, in a sentence; nothing where there are none."""
+    if not fit.merged:
+        return []
+    names = ", ".join(map(cut, fit.merged[:8])) + (
+        f" and {len(fit.merged) - 8} more" if len(fit.merged) > 8 else ""
+    )
+    return [
+        f"Not identified, so counted with the baseline: {names} (too few rows to be seen through the noise)."
+    ]
+
+
 def _refusal(fit: Fit) -> str:
     return (
         f"No standard errors, intervals or tests: the noise of {fit.release.certificate.mechanism} has no known "
@@ -251,6 +271,15 @@ def _refusal(fit: Fit) -> str:
 def _aligned(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     room = widths(heads, rows)
     return "\n".join(line(cells, room, {0, 5}, between="  ") for cells in (heads, *rows))
+
+
+def _spans(pieces: Pieces) -> str:
+    """A confidence set as it is, pieces and all.
+
+    >>> _spans(((-math.inf, -2.0), (1.0, math.inf)))
+    '(-∞, -2.000] ∪ [1.000, ∞)'
+    """
+    return " ∪ ".join(_span(low, high) for low, high in pieces)
 
 
 def _span(low: float, high: float) -> str:
@@ -276,6 +305,13 @@ def _probability(value: float) -> str:
 
 def _finite(value: float) -> float | None:
     return value if math.isfinite(value) else None
+
+
+def _plain(value: Any) -> Any:
+    """A value for JSON: numbers that are not finite become None, pieces become lists."""
+    if isinstance(value, tuple):
+        return [_plain(part) for part in value]
+    return _finite(value) if isinstance(value, float) else value
 
 
 def latex_text(text: str) -> str:

@@ -173,6 +173,11 @@ def _(result: NamedMatrix) -> str:
     said = f"Full colour is ±{number(limit, 3)}; a stroke marks what is negative."
     if result.dropped:
         said += f" {result.dropped} directions that other columns determine were left out."
+    if result.left_out:
+        more = f" and {len(result.left_out) - 8} more" if len(result.left_out) > 8 else ""
+        said += (
+            f" Left out, because the others or the noise hide them: {', '.join(result.left_out[:8])}{more}."
+        )
     heading = f"{result.what[:1].upper()}{result.what[1:]}"
     return card(heading, _rehearsal(result.rehearsal), figure(picture, said))
 

@@ -14,6 +14,7 @@ import numpy as np
 from privcov.errors import ParameterError
 from privcov.models.ols import Fit
 from privcov.models.pca import PCAFit, pca
+from privcov.models.summary import merged
 from privcov.releases.release import Release
 from privcov.report.drawing import Estimate, Markup, coefficients, heat_map, join, spectrum, tag
 from privcov.report.page.elements import (
@@ -38,7 +39,7 @@ def model(fit: Fit, *, place: int = 1, level: float = 0.95) -> Section:
     body: list[Markup] = [warning(words) for words in values["labels"]]
     if refused:
         body.append(warning(str(refused)))
-    for words in _cautions(fit):
+    for words in [*_cautions(fit), *merged(fit)]:
         body.append(warning(words))
     picture = coefficient_figure(fit, values)
     drowned = fit.method not in ("none", "naive") and bool(fit.uncertainty.drowned)
@@ -95,7 +96,7 @@ def coefficient_table(values: dict[str, Any]) -> Markup:
             row["name"],
             number(row["estimate"]),
             number(row["std_error"], 3),
-            _span(row["lower"], row["upper"]),
+            " ∪ ".join(_span(low, high) for low, high in row["set"]),
             _probability(row["p_value"]),
             share(row["privacy_share"]),
         ]
@@ -117,7 +118,11 @@ def overall(values: dict[str, Any], *, drowned: bool = False) -> Markup:
         low, high = values["r_squared_interval"]
         known = [
             ("R²", f"{number(values['r_squared'], 3)} [{number(low, 3)}, {number(high, 3)}]"),
-            ("Residual standard error", number(values["residual_std_error"], 3)),
+            (
+                "Residual standard error",
+                f"{number(values['residual_std_error'], 3)} "
+                f"[{', '.join(number(end, 3) for end in values['residual_std_error_interval'])}]",
+            ),
             *known,
         ]
         if (test := values["f_test"]) is not None:

@@ -1,0 +1,47 @@
+"""What ``privcov show`` prints beside the numbers of a release: how far the noise moves them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy import stats
+
+import privcov as pc
+from privcov.noise.randomness import rehearsal
+from privcov.report.summary import as_json_values, as_text, mean_noise
+
+SCHEMA = pc.Schema.from_dict(
+    {"columns": {"a": {"lower": 0, "upper": 10}, "b": {"lower": -1, "upper": 1}, "g": {"levels": [0, 1]}}}
+)
+
+
+def table(rng, rows=2_000):
+    return np.stack([rng.uniform(2, 5, rows), rng.uniform(-0.5, 1, rows), rng.integers(0, 2, rows)], axis=1)
+
+
+@pytest.mark.parametrize("neighbours", ["replace-one", "add-remove"])
+def test_the_noise_of_a_mean_is_printed_and_true(neighbours):
+    """120 releases of one table, four unrepaired means: false alarm 1e-3 in all at 0.95; 0.8 is caught 99 in 100."""
+    rows, within, loss = table(np.random.default_rng(1)), [], pc.PureDP(epsilon=1, neighbours=neighbours)
+    truth = [rows[:, 0].mean(), rows[:, 1].mean(), 1 - rows[:, 2].mean(), rows[:, 2].mean()]
+    for seed in range(120):
+        release = pc.release(rows, schema=SCHEMA, loss=loss, randomness=rehearsal(seed))
+        within.append(np.abs(release.mean(repair="none") - truth) <= mean_noise(release))
+    held = np.sum(within, axis=0)
+    assert (held >= stats.binom.ppf(2.5e-4, 120, 0.95)).all(), held
+    text = as_text(release, what="mean")
+    assert "±" in text.split("\n\n")[1]
+    assert "95 of 100 releases" in text
+    assert as_json_values(release)["mean_noise"] == pytest.approx(mean_noise(release))
+    scaled = mean_noise(release, scaled=True)
+    assert mean_noise(release) == pytest.approx(scaled * [5, 1, 1, 1])
+
+
+def test_without_a_law_no_noise_is_printed():
+    loss = pc.ApproxDP(epsilon=1, delta="1e-6", neighbours="replace-one")
+    release = pc.release(
+        table(np.random.default_rng(1)), schema=SCHEMA, loss=loss, mechanism="johnson-lindenstrauss"
+    )
+    assert release.certificate.law is None
+    assert mean_noise(release) is None
+    assert "±" not in as_text(release, what="mean").split("\n\n")[1]
