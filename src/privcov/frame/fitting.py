@@ -342,12 +342,14 @@ class _Profile:
         first, last = np.unravel_index(int(np.argmin(error)), error.shape)
         if not math.isfinite(error[first, last]):
             first, last = np.intp(0), np.intp(len(edges) - 1)
-        variance = float(low_variance[first] + high_variance[last])
+        # No mean is further off than the bounds are apart.
+        beyond = min(max(float(high[last] - low[first]), -1.0), 1.0)
+        std = min(math.sqrt(float(low_variance[first] + high_variance[last])), 1.0)
         return Interval(
             lower=float(self.edges[first]),
             upper=float(self.edges[last]),
-            beyond=float(2 * half * (high[last] - low[first])),
-            beyond_std=float(2 * half * math.sqrt(variance)),
+            beyond=float(2 * half * beyond),
+            beyond_std=float(2 * half * std),
         )
 
 

@@ -20,14 +20,28 @@ RADII = tuple(accumulate(repeat(1.125, 29), operator.mul, initial=0.5))
 
 
 class Interval(NamedTuple):
-    """What a column was clipped to before it was added up, in its units."""
+    """What a column was clipped to before it was added up, in its units.
+
+    Attributes
+    ----------
+    lower, upper : float
+        The ends of the interval.
+    beyond : float
+        What the part beyond adds to the mean, as the histograms of earlier rounds have it.
+    beyond_std : float
+        How far that may be off: noise on the counts, and the width of cells.
+
+    Examples
+    --------
+    >>> from privcov.releases.certificate import Interval
+    >>> Interval(lower=0.0, upper=80.0, beyond=0.4, beyond_std=0.2).upper
+    80.0
+    """
 
     lower: float
     upper: float
     beyond: float
-    """What the part beyond adds to the mean, as the histograms of earlier rounds have it."""
     beyond_std: float
-    """How far that may be off: noise on the counts, and the width of cells."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -79,7 +79,8 @@ def methods() -> dict[str, Callable[[Scaled, Randomness], Fitted]]:
 
         def fit(scaled: Scaled, randomness: Randomness) -> Fitted:
             fitted = ols(made.release(scaled, randomness), formula)
-            variance = fitted.residual_std_error**2 * float(scaled.ranges[-1] / 2) ** 2
+            width = fitted.moments.target_width * float(scaled.ranges[-1] / 2)
+            variance = fitted.uncertainty.residual_variance * width**2
             return in_units_of(scaled, np.array(list(fitted.params.values()))), variance
 
         return fit
