@@ -17,14 +17,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privcov.frame.counting import Look, numbers_of
-from privcov.linalg.arrays import Floats
+from privcov.frame.shaping import Sums
+from privcov.linalg.arrays import Floats, Matrix
 from privcov.noise.laws import NoiseLaw
 from privcov.privacy import ZCDP, PureDP
 from privcov.releases.certificate import RADII, Round
 from privcov.releases.rounds import Norms, weight_in, width_of
 from privcov.schema import Numeric, Schema
 from privcov.schema.grid import Grid, framed_weight
+from privcov.schema.shape import Shape
 
+LONGEST = 16
+"""How many times as long as a typical row one may be before its columns are mixed: beyond, it is shortened."""
 NARROW = 2
 """A column that fills at most so many cells of its histogram is looked at again, closer."""
 
@@ -70,6 +74,8 @@ class Fit:
         How many histograms of the columns may be asked for, each within the cells that the one before found full.
     emphasis : tuple of str, default ()
         The columns that matter; other numeric columns weigh half as much in the norm of a row. Empty: all matter.
+    shaped : bool, default False
+        Whether a shape is asked for, after the scales and before the radius.
     """
 
     declared: Schema
@@ -78,19 +84,32 @@ class Fit:
     bins: int = 16
     most: int = 3
     emphasis: tuple[str, ...] = ()
+    shaped: bool = False
 
     def after(self, one: Round, *, rows: int | None) -> Fit:
         """The same with one more round, and the number of rows where it is public."""
         return replace(self, rounds=(*self.rounds, one), rows=rows)
 
-    def next_look(self) -> Look | None:
+    def next_look(self) -> Look | Sums | None:
         """The next question; None once a radius is known."""
         if self._scales and self.rounds[-1].name == "radius":
             return None
         found = self._scales[-1] if self._scales else None
         if found is None or (len(self._scales) < self.most and found.narrow):
             return Look(name="scales", schema=self._within(found), bins=self.bins)
-        return Look(name="radius", schema=self._scaled(1.0), edges=self._edges)
+        if self.shaped and self._map is None:
+            return self._sums
+        return Look(name="radius", schema=(schema := self._shaped(1.0)), edges=self._edges(schema))
+
+    @property
+    def _sums(self) -> Sums:
+        return Sums(schema=self._scaled(1.0))
+
+    @cached_property
+    def _map(self) -> Matrix | None:
+        """The shape that the rounds found, if they did."""
+        found = [one for one in self.rounds if one.name == "shape"]
+        return self._sums.found(found[-1], rows=self.count) if found else None
 
     @cached_property
     def _scales(self) -> list[_Scales]:
@@ -144,9 +163,15 @@ class Fit:
         columns = [scaled(c) if isinstance(c, Numeric) else c for c in self.declared.columns]
         return replace(self._plain(), columns=tuple(columns))
 
-    @property
-    def _edges(self) -> tuple[int, ...]:
-        unit, width = 4 ** Grid.of(self._scaled(1.0)).exponent, width_of(self.declared, self.emphasis)
+    def _shaped(self, size: float) -> Schema:
+        """The same with the shape that was found, if one was asked for."""
+        if self._map is None:
+            return self._scaled(size)
+        shape = Shape.of(self._map, longest=math.ceil(LONGEST * size * math.sqrt(len(self._map))))
+        return replace(self._scaled(size), shape=shape)
+
+    def _edges(self, schema: Schema) -> tuple[int, ...]:
+        unit, width = 4 ** Grid.of(schema).exponent, width_of(self.declared, self.emphasis)
         return tuple(math.floor(radius * radius * width * unit) for radius in RADII)
 
     def framed(self, law: NoiseLaw) -> Schema:
@@ -156,7 +181,7 @@ class Fit:
         size = math.sqrt(float(weight) / width) / radius
         squared = self.declared.fixed_squared_norm + weight
         bound = Fraction(math.isqrt(int(squared * 4**20)) + 1, 2**20)
-        return replace(self._scaled(size), row_norm_bound=bound)
+        return replace(self._shaped(size), row_norm_bound=bound)
 
     def radius(self, noise: float) -> float:
         """The radius with the least error of correlations, in root mean square scaled columns.

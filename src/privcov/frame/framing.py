@@ -18,15 +18,19 @@ from privcov.mechanisms.base import AdditiveMechanism, Mechanism
 from privcov.noise.randomness import Randomness
 from privcov.privacy import ZCDP, Loss, PureDP
 from privcov.releases.certificate import Round
+from privcov.repair import MOST_REHEARSED
 from privcov.schema import Numeric, Schema
 from privcov.schema.grid import Grid, framed_grid
 from privcov.schema.names import quoted
+from privcov.schema.shape import MOST_SHAPED
 from privcov.summing.engines import Engine
 from privcov.text.grammar import brief
 
-Word = Literal["auto", "declared", "scales"]
+Word = Literal["auto", "declared", "scales", "shape"]
 
 
+SHAPE = Fraction(1, 10)
+"""Of the loss, for the coarse second moments that a shape follows from."""
 MOST_COLUMNS = 4_096
 """Beyond them a grid could be too coarse for what rounds answer."""
 
@@ -84,6 +88,7 @@ class Framing:
     schema: Schema
     detail: Detail
     emphasis: tuple[str, ...] = ()
+    shaped: bool = False
 
     @property
     def purse(self) -> Purse:
@@ -91,13 +96,19 @@ class Framing:
 
     @property
     def prices(self) -> list[PureDP | ZCDP]:
-        """The most that may be asked: every histogram of the columns, and the radius."""
-        return [self.purse.part(self.detail.share)] * self.detail.most + [self.purse.part(self.detail.radius)]
+        """The most that may be asked: every histogram of the columns, the shape where there is one, and the radius."""
+        looks = [self.purse.part(self.detail.share)] * self.detail.most
+        return [*looks, *map(self.purse.part, self._last.values())]
 
     @property
     def shares(self) -> dict[str, Fraction]:
         """The most that each kind of round takes of the loss."""
-        return {"scales": self.detail.most * self.detail.share, "radius": self.detail.radius}
+        return {"scales": self.detail.most * self.detail.share, **self._last}
+
+    @property
+    def _last(self) -> dict[str, Fraction]:
+        """The shares of the rounds that are always asked, once, after the looks at the columns."""
+        return {**({"shape": SHAPE} if self.shaped else {}), "radius": self.detail.radius}
 
     @property
     def rest(self) -> Loss:
@@ -111,8 +122,8 @@ class Framing:
         """
         if self.purse.unit is ZCDP:
             return self.purse.total
-        *looks, radius = self.prices
-        paths = [[*looks[:count], radius] for count in range(1, len(looks) + 1)]
+        most, prices = self.detail.most, self.prices
+        paths = [[*prices[:count], *prices[most:]] for count in range(1, most + 1)]
         costs = [(path, mechanism.as_zcdp(self.purse.rest(path))) for path in paths]
         found = [sum(map(as_rho, path), start=rest) for path, rest in costs if rest is not None]
         return max(found) if len(found) == len(paths) else None
@@ -120,7 +131,7 @@ class Framing:
     @property
     def options(self) -> dict[str, str]:
         """As they are written on the certificate."""
-        return frame_options(self.emphasis)
+        return frame_options(self.emphasis, shaped=self.shaped)
 
     def grids(self, _: Schema) -> list[Grid]:
         """What the matrix is calibrated to: public, and the same whatever the rounds answer."""
@@ -139,18 +150,17 @@ class Framing:
     ) -> Framing | None:
         """The frame asked for; None for the declared one, which ``auto`` takes where another would not pay."""
         if word not in get_args(Word):
-            raise ParameterError("E218", f"frame must be auto, declared or scales, got {brief(word)}.")
+            raise ParameterError("E218", f"frame must be auto, declared, scales or shape, got {brief(word)}.")
         if word == "declared":
             return None
-        reason = refusal(schema, mechanism)
+        reason = refusal(schema, mechanism, shaped=word == "shape", emphasis=emphasis)
         if word == "auto" and reason:
             return None
         if reason:
-            raise ParameterError("E218", f"a private frame needs {reason}.", 'Use frame = "declared".')
-        made = [
-            cls(loss=loss, mechanism=mechanism, schema=schema, detail=detail, emphasis=emphasis)
-            for detail in DETAILS
-        ]
+            other = "declared" if refusal(schema, mechanism) else "scales"
+            raise ParameterError("E218", f"a private frame needs {reason}.", f'Use frame = "{other}".')
+        about = {"schema": schema, "emphasis": emphasis, "shaped": word == "shape"}
+        made = [cls(loss=loss, mechanism=mechanism, detail=detail, **about) for detail in DETAILS]
         if rows is None:
             return made[2]
         seen = [one for one in made if one.sees(rows)]
@@ -168,18 +178,26 @@ class Framing:
         self, data: Any, *, schema: Schema, mechanism: Mechanism, randomness: Randomness, engine: Engine
     ) -> Fitted:
         """Ask the rounds, and return what the release is made under. Reads the table once for each of them."""
-        prices = {"scales": self.prices[0], "radius": self.prices[-1]}
+        prices = {"scales": self.prices[0]}
+        prices |= {name: self.purse.part(share) for name, share in self._last.items()}
         public = self.loss.neighbours.count_is_public(schema.max_rows_per_person)
-        fit = Fit(declared=schema, bins=self.detail.bins, most=self.detail.most, emphasis=self.emphasis)
+        fit = Fit(
+            declared=schema,
+            bins=self.detail.bins,
+            most=self.detail.most,
+            emphasis=self.emphasis,
+            shaped=self.shaped,
+        )
         while (look := fit.next_look()) is not None:
             one, rows = look.ask(data, loss=prices[look.name], randomness=randomness, engine=engine)
             fit = fit.after(one, rows=rows if public else None)
         return framed(mechanism, self.loss, fit)
 
 
-def frame_options(emphasis: tuple[str, ...]) -> dict[str, str]:
+def frame_options(emphasis: tuple[str, ...], *, shaped: bool) -> dict[str, str]:
     """What the certificate says of a frame beside its rounds."""
-    return {"frame": "scales", **({"emphasis": ", ".join(map(quoted, emphasis))} if emphasis else {})}
+    word = "shape" if shaped else "scales"
+    return {"frame": word, **({"emphasis": ", ".join(map(quoted, emphasis))} if emphasis else {})}
 
 
 def replayed(
@@ -194,15 +212,16 @@ def replayed(
     """What the rounds of a release say it was made under; refuses rounds that are none of ours."""
     columns = [replace(c, centre=None, scale=None) if isinstance(c, Numeric) else c for c in schema.columns]
     fit = Fit(
-        declared=replace(schema, columns=tuple(columns), row_norm_bound=None),
+        declared=replace(schema, columns=tuple(columns), row_norm_bound=None, shape=None),
         most=len(rounds),
         emphasis=emphasis,
+        shaped=any(one.name == "shape" for one in rounds),
     )
-    if reason := refusal(fit.declared, mechanism):
+    if reason := refusal(fit.declared, mechanism, shaped=fit.shaped, emphasis=emphasis):
         raise ParameterError("E218", f"a private frame needs {reason}.")
     for one in rounds:
         look = replace(fit, bins=max(1, len(one.answers) // len(numbers_of(schema)))).next_look()
-        if look is not None and look.name != one.name and one.name == "radius":
+        if look is not None and look.name != one.name and one.name in ("shape", "radius"):
             look = replace(fit, most=0).next_look() if fit.rounds else None
         if look is None or look.name != one.name or look.cells != len(one.answers):
             raise ParameterError("E218", "the rounds of the certificate are not those of a frame.")
@@ -222,8 +241,16 @@ def framed(mechanism: Mechanism, loss: Loss, fit: Fit) -> Fitted:
     return Fitted(schema=fit.framed(law), mechanism=mechanism, rest=rest, rounds=fit.rounds)
 
 
-def refusal(schema: Schema, mechanism: Mechanism) -> str:
+def refusal(
+    schema: Schema, mechanism: Mechanism, *, shaped: bool = False, emphasis: tuple[str, ...] = ()
+) -> str:
     """What a private frame lacks here, in a few words; empty where it lacks nothing."""
+    if shaped and not 2 <= len(numbers_of(schema)) <= MOST_SHAPED:
+        return f"2 to {MOST_SHAPED} numeric columns for a shape, and there are {len(numbers_of(schema))}"
+    if shaped and schema.dimension > MOST_REHEARSED:
+        return f"at most {MOST_REHEARSED:,} columns with their levels for a shape"
+    if shaped and emphasis:
+        return "columns that weigh alike for a shape, without an emphasis"
     if not schema.intercept:
         return "an intercept, which carries the means"
     if not numbers_of(schema):

@@ -491,7 +491,6 @@ class Fit(Shown):
 
     @cached_property
     def _bootstrap(self) -> Bootstrap | None:
-        law = self.release.certificate.law
-        if self.method != "bootstrap" or law is None:
+        if self.method != "bootstrap" or self.moments.noise is None:
             return None
-        return Bootstrap.of(self.uncertainty, law, self.moments.places)
+        return Bootstrap.of(self.uncertainty)

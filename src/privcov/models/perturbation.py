@@ -28,7 +28,7 @@ _ENTRIES = 4_000_000  # numbers held at once; fewer draws for wide matrices
 
 def known_law(release: Release, what: str) -> NoiseLaw:
     """The law of the noise, or a refusal that names the release to ask for."""
-    law = release.certificate.law
+    law = release.law
     if law is None:
         raise ParameterError(
             "E256",

@@ -47,7 +47,7 @@ def as_text(
 
 def signal(release: Release) -> str:
     """How the noise compares with what was measured: the error anyone should expect, from public facts."""
-    law = release.certificate.law
+    law = release.law
     if law is None:
         return "The error of this mechanism depends on the data, so this release cannot state it."
     # A wide matrix is not decomposed for a remark: raw, it is a little too large.
@@ -70,7 +70,7 @@ def signal(release: Release) -> str:
 
 def correlation_noise(release: Release) -> float | None:
     """The standard deviation that noise puts on a typical correlation, to first order; None if unknown."""
-    law = release.certificate.law
+    law = release.law
     if law is None or not release.schema.intercept or len(release.columns) < 3:
         return None
     if _is_wide(release):
@@ -93,7 +93,7 @@ def as_json_values(release: Release, *, repair: str = "auto", scaled: bool = Fal
         "scaled": scaled or _needs_scaled(release),
         "second_moment": None,
         "raw_second_moment": None,
-        "expected_error": None if release.certificate.law is None else release.certificate.law.rms_frobenius,
+        "expected_error": None if release.law is None else release.law.rms_frobenius,
         "certificate": document["certificate"],
         "doubts": [doubt.to_dict() for doubt in doubts(release)] if can_doubt(release) else None,
     }

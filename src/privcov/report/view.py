@@ -22,7 +22,7 @@ import numpy as np
 from privcov.linalg.arrays import Floats
 from privcov.linalg.triangle import diagonal_places
 from privcov.models.moments import EntryNoise
-from privcov.noise.laws import NoiseLaw
+from privcov.noise.laws import Congruent, NoiseLaw
 from privcov.releases.release import Release
 from privcov.releases.triangle import Triangle
 from privcov.schema import Feature
@@ -58,7 +58,7 @@ class View:
             count = float(release.rows) if release.rows is not None else max(1.0, noisy) if known else None
             places = np.empty((0, 2), dtype=np.intp)
         shown = features[: len(moment)]
-        law = release.certificate.law
+        law = release.law
         return cls(
             features=shown,
             moment=moment,
@@ -167,6 +167,8 @@ def noise_sizes(
     d, intercept = len(moment), features[0].kind == "intercept"
     fixed = [(int(i), int(j)) for i, j in known]
     noise = EntryNoise.of(law, places=list(range(d)), known=fixed, mixing=np.eye(d))
+    if isinstance(law, Congruent):
+        return _mixed_sizes(moment, noise=noise, features=features, count=count)
     columns = features[int(intercept) :]
     has_units = intercept or not any(feature.middle for feature in columns)
     widths = np.array([feature.unit if has_units else 1.0 for feature in columns])
@@ -185,6 +187,60 @@ def noise_sizes(
         covariance=np.sqrt(parts.covariance()) / count * np.outer(widths, widths),
         correlation=np.sqrt(parts.correlation()),
     )
+
+
+def _mixed_sizes(
+    moment: Floats, *, noise: EntryNoise, features: Sequence[Feature], count: float
+) -> NoiseSizes:
+    """The same where the shape of a frame mixed the noise: it needs an intercept.
+
+    Noise N moves a centred sum C = (−μ, 1) M (−μ, 1)ᵀ by (−μ, 1) N (−μ, 1)ᵀ, the divisor by N₀₀, and a correlation by
+    D_ij − r(D_ii + D_jj)/2, where D is the noise of columns divided by the roots of their squares.
+    """
+    mu, widths = moment[0, 1:] / count, np.array([feature.unit for feature in features[1:]])
+    centred = moment[1:, 1:] - count * np.outer(mu, mu)
+    carry = np.hstack([-mu[:, None], np.eye(len(mu))]) @ noise.mixing
+    first = noise.mixing[:1]
+    squares = np.diag(centred)
+    fine = squares > 1e-12 * max(1.0, float(squares.max(initial=0.0)))
+    size = np.where(fine, np.sqrt(np.abs(squares)), np.nan)
+    ratio = np.clip(centred / np.outer(size, size), -1.0, 1.0)
+    covariance, correlation = np.empty_like(centred), np.zeros_like(centred)
+    corner = _covariances(noise, first, first, first, first)[0]
+    every = np.arange(len(mu))
+    own = _covariances(noise, carry, carry, carry, carry)
+    for i in every:
+        here = np.broadcast_to(carry[i], carry.shape)
+        between = _covariances(noise, here, carry, here, carry)
+        base = _covariances(noise, here, carry, np.broadcast_to(first[0], carry.shape), first[[0] * len(mu)])
+        lean = -centred[i] / count
+        covariance[i] = between + 2 * lean * base + lean**2 * corner
+        on_one, on_other = (
+            _covariances(noise, here, carry, side, side) for side in (here, carry)
+        )
+        both = _covariances(noise, here, here, carry, carry)
+        one, other, r = size[i] ** 2, size**2, ratio[i]
+        variance = between / (one * other) + r**2 / 4 * (own[i] / one**2 + own / other**2)
+        variance -= r * (on_one / (one * size[i] * size) + on_other / (other * size[i] * size))
+        correlation[i] = np.maximum(variance + r**2 / 2 * both / (one * other), 0.0)
+    np.fill_diagonal(correlation, 0.0)
+    means = np.hstack([-mu[:, None], np.eye(len(mu))]) @ noise.mixing
+    ends = first[[0] * len(mu)]
+    mean = _covariances(noise, means, ends, means, ends)
+    return NoiseSizes(
+        mean=np.sqrt(np.maximum(mean, 0.0)) / count * widths,
+        covariance=np.sqrt(np.maximum(covariance, 0.0)) / count * np.outer(widths, widths),
+        correlation=np.sqrt(correlation),
+    )
+
+
+def _covariances(noise: EntryNoise, a: Floats, b: Floats, c: Floats, d: Floats) -> Floats:
+    """Cov(aᵀN b, cᵀN d), line by line, for entries N that are uncorrelated but for the diagonal."""
+    halves = noise.variances - np.diag(np.diag(noise.variances)) / 2
+    on = np.diag(noise.variances) > 0
+    crossed = (((a * c) @ halves) * (b * d)).sum(axis=1) + (((a * d) @ halves) * (b * c)).sum(axis=1)
+    one, other = (a * b)[:, on], (c * d)[:, on]
+    return np.asarray(crossed + noise.shared * (one.sum(axis=1) * other.sum(axis=1) - (one * other).sum(axis=1)))
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

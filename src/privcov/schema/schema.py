@@ -38,6 +38,7 @@ from privcov.schema.columns import (
 )
 from privcov.schema.dialect import RFC_4180, Dialect
 from privcov.schema.names import INTERCEPT, toml_key, toml_text
+from privcov.schema.shape import Shape
 from privcov.text import files
 from privcov.text.grammar import brief
 
@@ -83,6 +84,9 @@ class Schema:
     file : Dialect, default RFC_4180
         How a file of lines is read: separator, quotes, decimal mark, encoding. No frame and no release depends
         on it.
+    shape : Shape, optional
+        In a private frame: the linear map that numeric columns went through before rows were shortened and summed. No
+        schema file has one.
 
     Raises
     ------
@@ -115,6 +119,7 @@ class Schema:
     max_rows_per_person: int = 1
     ignore_extra: bool = False
     file: Dialect = RFC_4180
+    shape: Shape | None = None
 
     @property
     def person_words(self) -> str:
@@ -129,6 +134,8 @@ class Schema:
         object.__setattr__(self, "missing_values", missing_codes(self.missing_values, "the schema"))
         object.__setattr__(self, "columns", tuple(self._settled(column) for column in self.columns))
         names = [column.name for column in self.columns]
+        if self.shape is not None and self.shape.columns != len(self.numbers):
+            raise ParameterError("E205", "a shape has one row for each numeric column.")
         if not names:
             raise InputError("E122", "the schema declares no column.", "Add a [columns.NAME] table.")
         if twice := [name for name, times in Counter(names).items() if times > 1]:
@@ -216,6 +223,11 @@ class Schema:
         return tuple(made)
 
     @cached_property
+    def numbers(self) -> tuple[int, ...]:
+        """The features that are numeric columns."""
+        return tuple(place for place, feature in enumerate(self.features) if feature.kind == "numeric")
+
+    @cached_property
     def number_indicators(self) -> tuple[int, ...]:
         """The features that say where a numeric column is missing; the column stands before each, and is 0 there."""
         numeric = {column.name for column in self.columns if isinstance(column, Numeric)}
@@ -283,8 +295,22 @@ class Schema:
 
         The intercept contributes one, and so does a categorical column, which has one indicator at most. A numeric
         column contributes the square of its reach, or the one of its indicator: it is zero where that is not.
+        With a shape: after the map.
         """
+        if self.shape is not None:
+            return self.fixed_squared_norm + self.shape.largest_square
+        return self.largest_scaled_square
+
+    @cached_property
+    def largest_scaled_square(self) -> Fraction:
+        """The same before a shape maps the row."""
         return self.intercept + sum((_largest_square(column) for column in self.columns), start=Fraction(0))
+
+    @property
+    def longest_row(self) -> float:
+        """The most that a released row has for its norm, in scaled units: with a shape, taken back to scaled columns."""
+        back = 1.0 if self.shape is None else self.shape.longest_back
+        return math.sqrt(float(self.squared_norm_bound)) * back
 
     @property
     def keeps_indicators(self) -> bool:
