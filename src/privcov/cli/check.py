@@ -12,6 +12,8 @@ from privcov.cli.delivery import Delivery
 from privcov.cli.orders import as_order, order_options
 from privcov.cli.output import json_option, print_json, say, say_line
 
+_LAST = (("shape", "one at their products"), ("radius", "one at the norms of rows"))
+
 
 @click.command(name="check")
 @order_options
@@ -57,9 +59,10 @@ def command(
     )
     say(f"Mechanism: {found.mechanism}. It can promise {found.loss}. Engine: {found.engine}.")
     if found.frame:
+        asked = [f"{float(100 * found.frame[name]):g} % for {what}" for name, what in _LAST if name in found.frame]
         say(
             f"A private frame would be fitted first: at most {float(100 * found.frame['scales']):g} % of the loss for "
-            f"looks at the columns, {float(100 * found.frame['radius']):g} % for one at the norms of rows."
+            f"looks at the columns, {', '.join(asked)}."
         )
     if found.price is not None and found.left is not None:
         cost, rest = (

@@ -97,7 +97,7 @@ class Fit:
         found = self._scales[-1] if self._scales else None
         if found is None or (len(self._scales) < self.most and found.narrow):
             return Look(name="scales", schema=self._within(found), bins=self.bins)
-        if self.shaped and self._map is None:
+        if self.shaped and self._found is None:
             return self._sums
         return Look(name="radius", schema=(schema := self._shaped(1.0)), edges=self._edges(schema))
 
@@ -106,8 +106,8 @@ class Fit:
         return Sums(schema=self._scaled(1.0))
 
     @cached_property
-    def _map(self) -> Matrix | None:
-        """The shape that the rounds found, if they did."""
+    def _found(self) -> tuple[Floats, Matrix] | None:
+        """The means and the map that the round of a shape found, where there was one."""
         found = [one for one in self.rounds if one.name == "shape"]
         return self._sums.found(found[-1], rows=self.count) if found else None
 
@@ -150,25 +150,31 @@ class Fit:
         columns = [closer(c) if isinstance(c, Numeric) else c for c in self.declared.columns]
         return replace(self._plain(), columns=tuple(columns))
 
-    def _scaled(self, size: float) -> Schema:
-        """The declared bounds about the centres found, with ``size`` for one standard deviation found."""
+    def _scaled(self, size: float, *, moved: Floats | None = None) -> Schema:
+        """The declared bounds about the centres found, with ``size`` for one standard deviation found.
+
+        ``moved``: how far the means are from these centres, in these deviations, where that is known.
+        """
         found = self._scales[-1]
-        about = iter(zip(found.centre.tolist(), found.scale.tolist(), strict=True))
+        centres = found.centre if moved is None else found.centre + moved * found.scale
+        about = iter(zip(centres.tolist(), found.scale.tolist(), strict=True))
 
         def scaled(column: Numeric) -> Numeric:
             centre, scale = next(about)
             own = size * weight_in(self.emphasis, column)
+            centre = min(max(centre, column.lower), column.upper)
             return replace(column, centre=centre, scale=min(scale / own, _LARGEST))
 
         columns = [scaled(c) if isinstance(c, Numeric) else c for c in self.declared.columns]
         return replace(self._plain(), columns=tuple(columns))
 
     def _shaped(self, size: float) -> Schema:
-        """The same with the shape that was found, if one was asked for."""
-        if self._map is None:
+        """The same about the means and with the shape that were found, if a shape was asked for."""
+        if self._found is None:
             return self._scaled(size)
-        shape = Shape.of(self._map, longest=math.ceil(LONGEST * size * math.sqrt(len(self._map))))
-        return replace(self._scaled(size), shape=shape)
+        means, found = self._found
+        shape = Shape.of(found, longest=math.ceil(LONGEST * size * math.sqrt(len(found))))
+        return replace(self._scaled(size, moved=means), shape=shape)
 
     def _edges(self, schema: Schema) -> tuple[int, ...]:
         unit, width = 4 ** Grid.of(schema).exponent, width_of(self.declared, self.emphasis)

@@ -29,7 +29,7 @@ from privcov.text.grammar import brief
 Word = Literal["auto", "declared", "scales", "shape"]
 
 
-SHAPE = Fraction(1, 10)
+SHAPE = Fraction(1, 20)
 """Of the loss, for the coarse second moments that a shape follows from."""
 MOST_COLUMNS = 4_096
 """Beyond them a grid could be too coarse for what rounds answer."""

@@ -39,12 +39,16 @@ RADIUS = Fraction(9, 4)
 """The squared norm that rows are shortened to, for each numeric column, in the scales found: a typical row has 1."""
 LEAST = 2.0**-10
 """The least share of its variance that a direction is taken to have, whatever the noise can see."""
-_STEP = 8_192
+EDGE = 1.0
+"""Of the noise on an entry times the root of the number of columns: what a direction is taken to have at least.
+
+Noise alone shows eigenvalues of up to 2."""
+_STEP, _FAR = 8_192, 2.25
 
 
 @dataclass(frozen=True, kw_only=True)
 class Sums:
-    """A question: the sums of products of the numeric columns, of shortened rows. Public.
+    """A question: the sums and the sums of products of the numeric columns, of shortened rows. Public.
 
     Parameters
     ----------
@@ -56,8 +60,8 @@ class Sums:
     >>> from privcov.schema import Numeric
     >>> columns = tuple(Numeric(name=name, lower=0, upper=1) for name in "ab")
     >>> asked = Sums(schema=Schema(columns=columns))
-    >>> asked.name, asked.cells, asked.grid.dimension, asked.grid.squared_norm_bound == 4.5 * 4**asked.grid.exponent
-    ('shape', 3, 2, True)
+    >>> asked.name, asked.cells, asked.grid.dimension, asked.grid.squared_norm_bound == 5.5 * 4**asked.grid.exponent
+    ('shape', 6, 3, True)
     """
 
     schema: Schema
@@ -66,21 +70,25 @@ class Sums:
     @property
     def cells(self) -> int:
         """How many numbers come back."""
-        return entries(len(self.schema.numbers))
+        return entries(self.grid.dimension)
+
+    @property
+    def _room(self) -> Fraction:
+        """The squared norm that the numeric cells of a row may have, in scaled units."""
+        return RADIUS * len(self.schema.numbers)
 
     @cached_property
     def grid(self) -> Grid:
-        """What the sums are on: the numeric columns alone, of rows of a public norm."""
-        width = len(self.schema.numbers)
-        exponent = Grid.of(self.schema).exponent
-        while RADIUS * width * 4**exponent > 2**ROW_BITS:
+        """What the sums are on: the intercept and the numeric columns, of rows of a public norm."""
+        exponent, squared = Grid.of(self.schema).exponent, 1 + self._room
+        while squared * 4**exponent > 2**ROW_BITS:
             exponent -= 1
         return Grid(
-            dimension=width,
+            dimension=1 + len(self.schema.numbers),
             exponent=exponent,
-            squared_norm_bound=int(RADIUS * width * 4**exponent),
+            squared_norm_bound=int(squared * 4**exponent),
             max_rows_per_person=self.schema.max_rows_per_person,
-            longest=math.sqrt(RADIUS * width),
+            longest=math.sqrt(self._room),
         )
 
     @property
@@ -94,12 +102,12 @@ class Sums:
         )
 
     def rows(self, bounding: Bounding, block: Block, *, room: Floats | None = None) -> Floats:
-        """The numeric cells of the rows of a block, shortened: whole numbers, people along the first axis."""
-        cells = bounding.rows(block, room=room).T[list(self.schema.numbers)]
-        most = self.grid.squared_norm_bound
-        shrink(cells, Clip.whole(len(cells), most), always=self.schema.file.constant)
+        """The intercept and the numeric cells of the rows of a block, shortened: whole numbers, a person on each line."""
+        cells = bounding.rows(block, room=room).T[[0, *self.schema.numbers]]
+        clip = Clip.whole(len(cells) - 1, int(self._room * 4**self.grid.exponent))
+        shrink(cells[1:], clip, always=self.schema.file.constant)
         # Unreachable, and cheap to check on every row, as in ``Bounding``.
-        cells[:, ~(np.einsum("ij,ij->j", cells, cells) <= most)] = 0.0
+        cells[:, ~(np.einsum("ij,ij->j", cells, cells) <= self.grid.squared_norm_bound)] = 0.0
         return cells.T
 
     def std(self, loss: PureDP | ZCDP) -> float:
@@ -121,24 +129,26 @@ class Sums:
         answers, rows = without_reasons(partial(_answer, data, self, engine, progress), noise)
         return Round(name=self.name, loss=loss, std=self.std(loss), answers=answers), rows
 
-    def found(self, one: Round, *, rows: float) -> Matrix:
-        """The map that follows from the answers: P = (correlations)^(-½), of what noise lets see of them.
+    def found(self, one: Round, *, rows: float) -> tuple[Floats, Matrix]:
+        """Where the means are, in scaled units, and the map P = (correlations)^(-½), of what noise lets see of them.
 
         A direction counts with at least the variance that noise alone would show, so that what the noise cannot see is
         not stretched. By correlations, not covariances: shortening makes columns with long tails look narrow, and
         would stretch them. The scale is such that a row is as long as before, in the mean.
         """
-        width = self.grid.dimension
-        unit = float(self.grid.unit) / rows
-        sums = np.asarray(symmetric(np.array(one.answers, dtype=np.float64), width)) * unit
-        edge = 2 * one.std * unit * math.sqrt(width)
-        own = np.sqrt(np.maximum(np.diag(sums), max(edge, LEAST)))
-        shares, axes = np.linalg.eigh(sums / np.outer(own, own))
+        width, unit = self.grid.dimension - 1, float(self.grid.unit) / rows
+        sums = np.asarray(symmetric(np.array(one.answers, dtype=np.float64), width + 1)) * unit
+        edge = EDGE * one.std * unit * math.sqrt(width)
+        means = np.clip(sums[0, 1:], -_FAR, _FAR)
+        means *= np.maximum(1 - (one.std * unit) ** 2 / np.maximum(means**2, 1e-300), 0.0)  # less what may be noise
+        spread = sums[1:, 1:] - np.outer(means, means)
+        own = np.sqrt(np.maximum(np.diag(spread), max(edge, LEAST)))
+        shares, axes = np.linalg.eigh(spread / np.outer(own, own))
         floor = max(edge / float(np.mean(own**2)), LEAST)
         seen = np.maximum(shares, floor)
         kept = max(float((np.maximum(shares, 0.0) / seen).sum()), LEAST)
         stretch = np.clip(np.sqrt(width / kept / seen), 1 / STRETCH, STRETCH)
-        return np.asarray((axes * stretch) @ axes.T)
+        return means, np.asarray((axes * stretch) @ axes.T)
 
 
 def _mechanism(loss: PureDP | ZCDP) -> AdditiveMechanism:

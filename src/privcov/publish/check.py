@@ -78,8 +78,8 @@ class Prospect:
     left : mapping of str to Fraction, or None
         What would be left in the ledger afterwards. None without a ledger.
     frame : mapping of str to Fraction
-        The most that a private frame would take of the loss, as shares: "scales" for looks at the columns, "radius"
-        for one at the norms of rows. What it leaves goes to the matrix. Empty for the declared frame.
+        The most that a private frame would take of the loss, as shares: "scales" for looks at the columns, "shape" for
+        one at their products, where that is asked for, "radius" for one at the norms of rows. What it leaves goes to the matrix. Empty for the declared frame.
 
     Examples
     --------
@@ -193,7 +193,7 @@ def check(
     as_published: bool = False,
     row_norm: Literal["declared", "private"] = "declared",
     row_norm_share: Amount = Fraction(1, 10),
-    frame: Literal["declared", "scales", "auto"] = "declared",
+    frame: Literal["declared", "scales", "shape", "auto"] = "declared",
     emphasis: str | Sequence[str] | None = None,
     ledger: str | Path | Ledger | None = None,
     engine: str | Engine = "local",
@@ -222,7 +222,7 @@ def check(
         Where the bound on the norm of a scaled row comes from: the schema, or a private choice.
     row_norm_share : Fraction, float or str, default 1/10
         The share of the loss, between 0 and 1, that a private row norm costs.
-    frame : {"declared", "scales", "auto"}, default "declared"
+    frame : {"declared", "scales", "shape", "auto"}, default "declared"
         What rows are measured from and in: as declared, or fitted to them by paid rounds. See ``release``.
     emphasis : str or sequence of str, optional
         The columns that matter most: names, a text of names with commas between them, or a formula such as

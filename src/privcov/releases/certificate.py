@@ -25,14 +25,16 @@ class Round:
 
     Attributes
     ----------
-    name : {"scales", "radius"}
-        What was asked: a histogram of every numeric column, or one of the norms of rows.
+    name : {"scales", "shape", "radius"}
+        What was asked: a histogram of every numeric column, the sums of their products, or a histogram of the norms
+        of rows.
     loss : PureDP or ZCDP
         What it cost. With an (ε, δ) promise and Gaussian noise: the ρ = μ²/2 of its Gaussian.
     std : float
-        The standard deviation of the noise on a count.
+        The standard deviation of the noise on a count; for "shape" on a sum of products of two columns, in units of
+        the grid of that round.
     answers : tuple of int
-        The noisy counts.
+        The noisy counts; for "shape" the noisy sums, the upper triangle row by row, in units of its grid.
 
     Examples
     --------
