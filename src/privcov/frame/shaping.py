@@ -14,6 +14,7 @@ from functools import cached_property, partial
 from typing import Any, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from privcov.errors import InternalError, without_reasons
 from privcov.linalg.arrays import Floats, Matrix
@@ -107,7 +108,7 @@ class Sums:
         clip = Clip.whole(len(cells) - 1, int(self._room * 4**self.grid.exponent))
         shrink(cells[1:], clip, always=self.schema.file.constant)
         # Unreachable, and cheap to check on every row, as in ``Bounding``.
-        cells[:, ~(np.einsum("ij,ij->j", cells, cells) <= self.grid.squared_norm_bound)] = 0.0
+        cells[:, ~_within(cells, self.grid.squared_norm_bound)] = 0.0
         return cells.T
 
     def std(self, loss: PureDP | ZCDP) -> float:
@@ -149,6 +150,10 @@ class Sums:
         kept = max(float((np.maximum(shares, 0.0) / seen).sum()), LEAST)
         stretch = np.clip(np.sqrt(width / kept / seen), 1 / STRETCH, STRETCH)
         return means, np.asarray((axes * stretch) @ axes.T)
+
+
+def _within(cells: Floats, most: int) -> NDArray[np.bool_]:
+    return np.asarray(np.einsum("ij,ij->j", cells, cells) <= most)  # whole numbers below 2^53: exact in any order
 
 
 def _mechanism(loss: PureDP | ZCDP) -> AdditiveMechanism:
