@@ -59,7 +59,9 @@ def command(
     )
     say(f"Mechanism: {found.mechanism}. It can promise {found.loss}. Engine: {found.engine}.")
     if found.frame:
-        asked = [f"{float(100 * found.frame[name]):g} % for {what}" for name, what in _LAST if name in found.frame]
+        asked = [
+            f"{float(100 * found.frame[name]):g} % for {what}" for name, what in _LAST if name in found.frame
+        ]
         say(
             f"A private frame would be fitted first: at most {float(100 * found.frame['scales']):g} % of the loss for "
             f"looks at the columns, {', '.join(asked)}."

@@ -131,8 +131,8 @@ def order_options(command: Callable[..., Any]) -> Callable[..., Any]:
             type=click.Choice(["declared", "scales", "shape", "auto"]),
             default="declared",
             show_default=True,
-            help="What rows are measured from and in: as declared, or fitted privately, for a share of the loss: scales "
-            "of columns, or also the shape that correlations give them; auto fits where that pays.",
+            help="What rows are measured from and in: as declared, or fitted privately, for a share of the loss: "
+            "scales of columns, or also the shape that correlations give them; auto fits where that pays.",
         ),
         click.option(
             "--focus",

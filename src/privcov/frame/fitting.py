@@ -97,7 +97,7 @@ class Fit:
         found = self._scales[-1] if self._scales else None
         if found is None or (len(self._scales) < self.most and found.narrow):
             return Look(name="scales", schema=self._within(found), bins=self.bins)
-        if self.shaped and self._found is None:
+        if self.shaped and self.rounds[-1].name != "shape":
             return self._sums
         return Look(name="radius", schema=(schema := self._shaped(1.0)), edges=self._edges(schema))
 
@@ -107,7 +107,7 @@ class Fit:
 
     @cached_property
     def _found(self) -> tuple[Floats, Matrix] | None:
-        """The means and the map that the round of a shape found, where there was one."""
+        """The means and the map that the round of a shape found; None where there was none, or none is worth it."""
         found = [one for one in self.rounds if one.name == "shape"]
         return self._sums.found(found[-1], rows=self.count) if found else None
 

@@ -13,6 +13,7 @@ from typing import Any, Literal, NamedTuple, get_args
 from privcov.errors import ParameterError
 from privcov.frame.counting import Look, numbers_of
 from privcov.frame.fitting import Fit, Rule
+from privcov.frame.shaping import expected_edge
 from privcov.frame.spending import Purse, as_rho
 from privcov.mechanisms.base import AdditiveMechanism, Mechanism
 from privcov.noise.randomness import Randomness
@@ -29,8 +30,9 @@ from privcov.text.grammar import brief
 Word = Literal["auto", "declared", "scales", "shape"]
 
 
-SHAPE = Fraction(1, 20)
-"""Of the loss, for the coarse second moments that a shape follows from."""
+SHAPES = ((Fraction(1, 50), 0.05), (Fraction(1, 20), 0.5))
+"""Of the loss, for the coarse matrix that a shape follows from, and the share of a column's variance that its noise may
+hide in a direction: the first that is enough. Where none is, ``auto`` asks for no shape."""
 MOST_COLUMNS = 4_096
 """Beyond them a grid could be too coarse for what rounds answer."""
 
@@ -88,7 +90,8 @@ class Framing:
     schema: Schema
     detail: Detail
     emphasis: tuple[str, ...] = ()
-    shaped: bool = False
+    shape: Fraction | None = None
+    """Of the loss, for the coarse matrix that a shape follows from; None where none is asked for."""
 
     @property
     def purse(self) -> Purse:
@@ -108,7 +111,7 @@ class Framing:
     @property
     def _last(self) -> dict[str, Fraction]:
         """The shares of the rounds that are always asked, once, after the looks at the columns."""
-        return {**({"shape": SHAPE} if self.shaped else {}), "radius": self.detail.radius}
+        return {**({} if self.shape is None else {"shape": self.shape}), "radius": self.detail.radius}
 
     @property
     def rest(self) -> Loss:
@@ -131,7 +134,7 @@ class Framing:
     @property
     def options(self) -> dict[str, str]:
         """As they are written on the certificate."""
-        return frame_options(self.emphasis, shaped=self.shaped)
+        return frame_options(self.emphasis, shaped=self.shape is not None)
 
     def grids(self, _: Schema) -> list[Grid]:
         """What the matrix is calibrated to: public, and the same whatever the rounds answer."""
@@ -159,14 +162,29 @@ class Framing:
         if reason:
             other = "declared" if refusal(schema, mechanism) else "scales"
             raise ParameterError("E218", f"a private frame needs {reason}.", f'Use frame = "{other}".')
-        about = {"schema": schema, "emphasis": emphasis, "shaped": word == "shape"}
-        made = [cls(loss=loss, mechanism=mechanism, detail=detail, **about) for detail in DETAILS]
-        if rows is None:
-            return made[2]
-        seen = [one for one in made if one.sees(rows)]
+        made = [
+            cls(loss=loss, mechanism=mechanism, schema=schema, detail=detail, emphasis=emphasis)
+            for detail in DETAILS
+        ]
+        seen = [made[2]] if rows is None else [one for one in made if one.sees(rows)]
         if not seen and word == "auto":
             return None
-        return seen[0] if seen else made[-1]
+        taken = seen[0] if seen else made[-1]
+        if word == "auto" and refusal(schema, mechanism, shaped=True, emphasis=emphasis):
+            return taken
+        return taken if word == "scales" else replace(taken, shape=taken.shape_share(rows, word))
+
+    def shape_share(self, rows: int | None, word: str) -> Fraction | None:
+        """What a shape is worth paying, by public facts; with ``auto`` None where its noise would hide too much."""
+        about = {
+            "columns": len(numbers_of(self.schema)),
+            "rows": rows or 1,
+            "rows_per_person": self.schema.max_rows_per_person,
+        }
+        for share, most in SHAPES:
+            if rows is not None and expected_edge(self.purse.part(share), **about) <= most:
+                return share
+        return None if word == "auto" else SHAPES[-1][0]
 
     def sees(self, rows: int) -> bool:
         """Whether a column that is spread evenly over its bounds stands clear of the noise on its histogram."""
@@ -186,7 +204,7 @@ class Framing:
             bins=self.detail.bins,
             most=self.detail.most,
             emphasis=self.emphasis,
-            shaped=self.shaped,
+            shaped=self.shape is not None,
         )
         while (look := fit.next_look()) is not None:
             one, rows = look.ask(data, loss=prices[look.name], randomness=randomness, engine=engine)

@@ -40,10 +40,10 @@ RADIUS = Fraction(9, 4)
 """The squared norm that rows are shortened to, for each numeric column, in the scales found: a typical row has 1."""
 LEAST = 2.0**-10
 """The least share of its variance that a direction is taken to have, whatever the noise can see."""
-EDGE = 1.0
-"""Of the noise on an entry times the root of the number of columns: what a direction is taken to have at least.
-
-Noise alone shows eigenvalues of up to 2."""
+WORTH = 0.25
+"""Columns are mixed if the correlations have an eigenvalue below this: else there is nothing to gain."""
+CLEAR = 3.0
+"""From so many standard deviations of its noise on, a mean moves the centre of its column."""
 _STEP, _FAR = 8_192, 2.25
 
 
@@ -84,13 +84,7 @@ class Sums:
         exponent, squared = Grid.of(self.schema).exponent, 1 + self._room
         while squared * 4**exponent > 2**ROW_BITS:
             exponent -= 1
-        return Grid(
-            dimension=1 + len(self.schema.numbers),
-            exponent=exponent,
-            squared_norm_bound=int(squared * 4**exponent),
-            max_rows_per_person=self.schema.max_rows_per_person,
-            longest=math.sqrt(self._room),
-        )
+        return _grid(len(self.schema.numbers), exponent, self.schema.max_rows_per_person)
 
     @property
     def bounding(self) -> Bounding:
@@ -103,10 +97,11 @@ class Sums:
         )
 
     def rows(self, bounding: Bounding, block: Block, *, room: Floats | None = None) -> Floats:
-        """The intercept and the numeric cells of the rows of a block, shortened: whole numbers, a person on each line."""
+        """The intercept and the numeric cells of the rows of a block, shortened: whole numbers, a row on each line."""
         cells = bounding.rows(block, room=room).T[[0, *self.schema.numbers]]
         clip = Clip.whole(len(cells) - 1, int(self._room * 4**self.grid.exponent))
-        shrink(cells[1:], clip, always=self.schema.file.constant)
+        with np.errstate(all="ignore"):  # a warning would tell that there is an empty row
+            shrink(cells[1:], clip, always=self.schema.file.constant)
         # Unreachable, and cheap to check on every row, as in ``Bounding``.
         cells[:, ~_within(cells, self.grid.squared_norm_bound)] = 0.0
         return cells.T
@@ -130,8 +125,10 @@ class Sums:
         answers, rows = without_reasons(partial(_answer, data, self, engine, progress), noise)
         return Round(name=self.name, loss=loss, std=self.std(loss), answers=answers), rows
 
-    def found(self, one: Round, *, rows: float) -> tuple[Floats, Matrix]:
+    def found(self, one: Round, *, rows: float) -> tuple[Floats, Matrix] | None:
         """Where the means are, in scaled units, and the map P = (correlations)^(-½), of what noise lets see of them.
+
+        None where the correlations are too weak for a map to gain anything.
 
         A direction counts with at least the variance that noise alone would show, so that what the noise cannot see is
         not stretched. By correlations, not covariances: shortening makes columns with long tails look narrow, and
@@ -139,12 +136,14 @@ class Sums:
         """
         width, unit = self.grid.dimension - 1, float(self.grid.unit) / rows
         sums = np.asarray(symmetric(np.array(one.answers, dtype=np.float64), width + 1)) * unit
-        edge = EDGE * one.std * unit * math.sqrt(width)
-        means = np.clip(sums[0, 1:], -_FAR, _FAR)
-        means *= np.maximum(1 - (one.std * unit) ** 2 / np.maximum(means**2, 1e-300), 0.0)  # less what may be noise
+        noise = one.std * unit
+        edge = _edge(noise, width)
+        means = np.clip(np.where(np.abs(sums[0, 1:]) > CLEAR * noise, sums[0, 1:], 0.0), -_FAR, _FAR)
         spread = sums[1:, 1:] - np.outer(means, means)
         own = np.sqrt(np.maximum(np.diag(spread), max(edge, LEAST)))
         shares, axes = np.linalg.eigh(spread / np.outer(own, own))
+        if shares[0] > WORTH:
+            return None
         floor = max(edge / float(np.mean(own**2)), LEAST)
         seen = np.maximum(shares, floor)
         kept = max(float((np.maximum(shares, 0.0) / seen).sum()), LEAST)
@@ -152,8 +151,33 @@ class Sums:
         return means, np.asarray((axes * stretch) @ axes.T)
 
 
+def _grid(columns: int, exponent: int, rows_per_person: int) -> Grid:
+    room = RADIUS * columns
+    return Grid(
+        dimension=1 + columns,
+        exponent=exponent,
+        squared_norm_bound=int((1 + room) * 4**exponent),
+        max_rows_per_person=rows_per_person,
+        longest=math.sqrt(room),
+    )
+
+
+def _edge(noise: float, columns: int) -> float:
+    """The largest eigenvalue that noise alone shows, for a standard deviation of the noise on an entry."""
+    return 2 * noise * math.sqrt(columns)
+
+
+def expected_edge(loss: PureDP | ZCDP, *, columns: int, rows: int, rows_per_person: int) -> float:
+    """The share of a column's variance below which noise hides a direction, before anything is asked: public."""
+    grid = _grid(columns, 10, rows_per_person)
+    law = _mechanism(loss).law(loss=loss, grid=grid)
+    return _edge(math.sqrt(law.offdiagonal_variance) / max(1, rows), columns)
+
+
 def _within(cells: Floats, most: int) -> NDArray[np.bool_]:
-    return np.asarray(np.einsum("ij,ij->j", cells, cells) <= most)  # whole numbers below 2^53: exact in any order
+    return np.asarray(
+        np.einsum("ij,ij->j", cells, cells) <= most
+    )  # whole numbers below 2^53: exact in any order
 
 
 def _mechanism(loss: PureDP | ZCDP) -> AdditiveMechanism:

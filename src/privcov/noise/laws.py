@@ -393,7 +393,9 @@ class Congruent(NoiseLaw):
         variances[:, mixed] = variances[mixed].T
         half = inside - np.diag(np.diag(inside)) / 2
         products = block[:, None, :] * block[None, :, :]
-        own = block**2 @ half @ (block**2).T + np.einsum("abi,ij,abj->ab", products, half, products, optimize=True)
+        own = block**2 @ half @ (block**2).T + np.einsum(
+            "abi,ij,abj->ab", products, half, products, optimize=True
+        )
         own += self._law.shared * (products.sum(axis=2) ** 2 - (products**2).sum(axis=2))
         variances[np.ix_(mixed, mixed)] = own
         return variances

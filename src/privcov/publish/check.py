@@ -79,7 +79,8 @@ class Prospect:
         What would be left in the ledger afterwards. None without a ledger.
     frame : mapping of str to Fraction
         The most that a private frame would take of the loss, as shares: "scales" for looks at the columns, "shape" for
-        one at their products, where that is asked for, "radius" for one at the norms of rows. What it leaves goes to the matrix. Empty for the declared frame.
+        one at their products, where that is asked for, "radius" for one at the norms of rows. What it leaves goes to
+        the matrix. Empty for the declared frame.
 
     Examples
     --------

@@ -215,9 +215,7 @@ def _mixed_sizes(
         base = _covariances(noise, here, carry, np.broadcast_to(first[0], carry.shape), first[[0] * len(mu)])
         lean = -centred[i] / count
         covariance[i] = between + 2 * lean * base + lean**2 * corner
-        on_one, on_other = (
-            _covariances(noise, here, carry, side, side) for side in (here, carry)
-        )
+        on_one, on_other = (_covariances(noise, here, carry, side, side) for side in (here, carry))
         both = _covariances(noise, here, here, carry, carry)
         one, other, r = size[i] ** 2, size**2, ratio[i]
         variance = between / (one * other) + r**2 / 4 * (own[i] / one**2 + own / other**2)
@@ -240,7 +238,9 @@ def _covariances(noise: EntryNoise, a: Floats, b: Floats, c: Floats, d: Floats) 
     on = np.diag(noise.variances) > 0
     crossed = (((a * c) @ halves) * (b * d)).sum(axis=1) + (((a * d) @ halves) * (b * c)).sum(axis=1)
     one, other = (a * b)[:, on], (c * d)[:, on]
-    return np.asarray(crossed + noise.shared * (one.sum(axis=1) * other.sum(axis=1) - (one * other).sum(axis=1)))
+    return np.asarray(
+        crossed + noise.shared * (one.sum(axis=1) * other.sum(axis=1) - (one * other).sum(axis=1))
+    )
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

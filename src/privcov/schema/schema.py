@@ -308,7 +308,7 @@ class Schema:
 
     @property
     def longest_row(self) -> float:
-        """The most that a released row has for its norm, in scaled units: with a shape, taken back to scaled columns."""
+        """The most that a released row has for its norm, in scaled units; with a shape, of the columns before it."""
         back = 1.0 if self.shape is None else self.shape.longest_back
         return math.sqrt(float(self.squared_norm_bound)) * back
 
@@ -437,7 +437,7 @@ class Schema:
             raise InputError("E122", f"the schema {path} is not valid TOML: {reason}.") from None
 
     def to_toml(self) -> str:
-        """Return the TOML text that ``read`` turns back into this schema.
+        """Return the TOML text that ``read`` turns back into this schema, but for a shape, which no file has.
 
         Returns
         -------

@@ -70,9 +70,7 @@ class Shape:
     def of(cls, matrix: Matrix, *, longest: int) -> Shape:
         """The nearest map on the grid of 2^-20 to a symmetric positive matrix."""
         places = np.triu_indices(len(matrix))
-        return cls(
-            upper=tuple(int(value) for value in np.rint(matrix[places] * 2.0**BITS)), longest=longest
-        )
+        return cls(upper=tuple(int(value) for value in np.rint(matrix[places] * 2.0**BITS)), longest=longest)
 
     @property
     def columns(self) -> int:

@@ -51,7 +51,9 @@ class Clip:
             largest -= always
         else:
             runs = (slice(0, schema.dimension),)
-        if largest * 4**grid.exponent <= available and schema.shape is None:  # whose rounding may add a little
+        if (
+            largest * 4**grid.exponent <= available and schema.shape is None
+        ):  # whose rounding may add a little
             return None
         count = sum(run.stop - run.start for run in runs)
         rooms = [available - taken * 4**grid.exponent for taken in range(len(indicators) + 1)]

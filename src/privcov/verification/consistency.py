@@ -150,7 +150,9 @@ def _scaling(schema: Schema) -> Iterator[tuple[float, float]]:
             yield column.half_width / column.reach, column.upper - column.lower
     if schema.shape is not None:
         # Stored as multiples of 2^-20: a difference in the last digits may round to the next one.
-        yield from ((float(value), _NEXT / _TOLERANCE) for value in (*schema.shape.upper, schema.shape.longest))
+        yield from (
+            (float(value), _NEXT / _TOLERANCE) for value in (*schema.shape.upper, schema.shape.longest)
+        )
 
 
 def _noise(stated: NoiseLaw | None, needed: NoiseLaw | None) -> Iterator[str]:
