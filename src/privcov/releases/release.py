@@ -74,6 +74,8 @@ class Release(Shown):
            [1., 1.]])
     >>> release.second_moment().shape, release.units.tolist(), release.structure.dimension
     ((3, 3), [[1.0, 0.0, 0.0], [5.0, 5.0, 0.0], [10.0, 0.0, 10.0]], 3)
+    >>> release.law == release.certificate.law
+    True
     """
 
     schema: Schema
@@ -436,7 +438,7 @@ class Release(Shown):
 
     @cached_property
     def law(self) -> NoiseLaw | None:
-        """The law of the noise on the scaled matrix: that of the certificate, seen through the shape of a frame.
+        """The law of the noise on the scaled matrix, which is that of the certificate, seen through a frame's shape.
 
         None for a mechanism that does not add noise.
         """

@@ -103,8 +103,10 @@ class Schema:
     (['(Intercept)', 'age', 'sex[F]', 'sex[M]'], 4)
     >>> schema.squared_norm_bound, schema.fixed_squared_norm, schema.keeps_indicators
     (Fraction(3, 1), 2, True)
-    >>> schema.largest_squared_norm == schema.squared_norm_bound
+    >>> schema.largest_squared_norm == schema.squared_norm_bound == schema.largest_scaled_square
     True
+    >>> schema.numbers, round(schema.longest_row, 3)
+    ((1,), 1.732)
     >>> schema.rule(schema.columns[0]), schema.missing_words, schema.empties_rows, schema.number_indicators
     ('midpoint', 'midpoint', False, ())
     >>> schema.person_words, schema.published() == schema
