@@ -114,7 +114,7 @@ def parts(release, left, right):
         declared=replace(schema, columns=tuple(columns), row_norm_bound=None, shape=None),
         bins=len(release.certificate.rounds[0].answers) // 3,
         most=sum(one.name == "scales" for one in release.certificate.rounds),
-        shaped=schema.shape is not None,
+        shaped=any(one.name == "shape" for one in release.certificate.rounds),
     )
     spent = []
     for one in release.certificate.rounds:
@@ -129,13 +129,16 @@ def parts(release, left, right):
 
 def check(name, loss, *, most=1, rows=400, seed=1, schema=None, frame="scales"):
     schema = schema or pc.Schema.from_dict({**TABLE, "max_rows_per_person": most})
-    base = rows_of(rows)
-    attained = 0.0
+    base = rows_of(rows if frame == "scales" else 10 * rows)
+    if frame == "shape":  # columns that are worth mixing, and rows enough to see that
+        base[:, 3] = (base[:, 0] - 4) / 4 + base[:, 1]
+    attained, mixed = 0.0, False
     pairs = list(neighbours_of(base, loss.neighbours, most))
     for left, right in pairs if frame == "scales" else pairs[::3]:
         release = pc.release(
             left, schema=schema, loss=loss, mechanism=name, frame=frame, randomness=rehearsal(seed)
         )
+        mixed |= release.schema.shape is not None
         spent, change, grid = parts(release, left, right)
         for cost, price in spent:
             assert cost <= price * (1 + 1e-12)
@@ -148,6 +151,7 @@ def check(name, loss, *, most=1, rows=400, seed=1, schema=None, frame="scales"):
         used = MECHANISMS[name]()
         rest = Purse.of(loss, used).rest([one.loss for one in release.certificate.rounds])
         assert release.certificate.law.scale == used.law(loss=rest, grid=grid).scale
+    assert mixed == (frame == "shape")
     return attained
 
 

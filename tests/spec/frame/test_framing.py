@@ -352,7 +352,7 @@ def test_correlations_are_several_times_better_than_in_the_declared_frame(loss):
         for frame in ("declared", "scales", "auto")
     }
     assert off["scales"] < off["declared"] / 3
-    assert off["auto"] == off["scales"]
+    assert off["auto"] < off["declared"] / 3  # it has asked for a shape, too
 
 
 def test_bounds_a_hundred_times_too_wide_cost_little():
