@@ -298,7 +298,7 @@ def test_with_little_noise_moments_are_those_of_the_declared_columns():
 
 @pytest.mark.parametrize("kind", LOSSES)
 def test_a_shape_is_nearer_the_truth_where_columns_are_correlated(kind):
-    """The slope of a column on its twin: its standard error was 5 to 6 times smaller in the median of 20 seeds (1.7 to 11)."""
+    """The slope of a column on its twin: standard errors 5 to 6 times smaller in the median of 20 seeds (1.7 to 11)."""
     errors = {}
     for frame in ("scales", "shape"):
         made = [shaped(loss=LOSSES[kind], frame=frame, seed=seed) for seed in range(4)]
