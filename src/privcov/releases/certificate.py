@@ -20,14 +20,30 @@ RADII = tuple(accumulate(repeat(1.125, 29), operator.mul, initial=0.5))
 
 
 class Interval(NamedTuple):
-    """What a column was clipped to before it was added up, in its units."""
+    """What a column was clipped to before it was added up, in its units.
+
+    Attributes
+    ----------
+    lower : float
+        The lower end.
+    upper : float
+        The upper end.
+    beyond : float
+        What the part beyond adds to the mean, as the histograms of earlier rounds have it.
+    beyond_std : float
+        How far that may be off: noise on the counts, and the width of cells.
+
+    Examples
+    --------
+    >>> from privcov.releases.certificate import Interval
+    >>> Interval(lower=0.0, upper=100.0, beyond=0.4, beyond_std=0.1).upper
+    100.0
+    """
 
     lower: float
     upper: float
     beyond: float
-    """What the part beyond adds to the mean, as the histograms of earlier rounds have it."""
     beyond_std: float
-    """How far that may be off: noise on the counts, and the width of cells."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,15 +52,15 @@ class Round:
 
     Attributes
     ----------
-    name : {"scales", "radius", "means"}
-        What was asked: a histogram of every numeric column, one of the norms of rows, or the sums of the numeric
-        columns within ``intervals``.
+    name : {"scales", "shape", "radius", "means"}
+        What was asked: a histogram of every numeric column, the sums of their products, a histogram of the norms of
+        rows, or the sums of the numeric columns within ``intervals``.
     loss : PureDP or ZCDP
         What it cost. With an (ε, δ) promise and Gaussian noise: the ρ = μ²/2 of its Gaussian.
     std : float
-        The standard deviation of the noise on an answer.
+        The standard deviation of the noise on an answer; for "shape" on a sum of products of two columns.
     answers : tuple of int
-        The noisy counts, or sums.
+        The noisy counts, or sums; for "shape" the upper triangle row by row, in units of the grid of that round.
     intervals : tuple of Interval, default ()
         Of "means": what each numeric column was clipped to. A cell is counted as its distance from the middle.
     unit : int, default 1
