@@ -478,7 +478,7 @@ def test_a_private_frame_and_a_focus_are_quoted_planned_and_released(served, ord
     served.ask("release", request="a" * 32, **framed)
     assert served.finished("a" * 32)["state"] == "done"
     made = pc.load(served.folder / "people.release.json").certificate
-    assert [one.name for one in made.rounds][-1:] == ["radius"]
+    assert [one.name for one in made.rounds][-2:] == ["radius", "means"]
     assert served.ask("quote", **{**order, "frame": "golden"}).errors == {
         "frame": "frame must be declared, scales or auto, got 'golden'."
     }
