@@ -1,8 +1,9 @@
 """Every additive mechanism behind a frame: what one person can change, summed over all rounds and the matrix.
 
 For two neighbouring tables and the answers of a real run, each part's divergence is known exactly: ε of a Laplace
-round is ‖change‖₁ / scale, ρ of a Gaussian round ‖change‖² / 2σ², and the matrix is bounded by the sensitivity of its
-mechanism. No statistics, so no false alarms; a sensitivity that is too small by a tenth is found by the worst pairs.
+round is ‖change‖₁ / scale, of a cube's ‖change‖_∞ / scale, of a Wishart round ‖change‖_* / 2·scale, ρ of a Gaussian
+round ‖change‖² / 2σ² in the norm of its noise, and the matrix is bounded by the sensitivity of its mechanism. No
+statistics, so no false alarms; a sensitivity that is too small by a tenth is found by the worst pairs.
 """
 
 from __future__ import annotations
@@ -15,10 +16,13 @@ import numpy as np
 import pytest
 
 import privcov as pc
+from privcov.errors import InternalError
 from privcov.frame import counting
 from privcov.frame.fitting import Fit
+from privcov.frame.shaping import Sums
 from privcov.frame.spending import Purse
 from privcov.mechanisms import MECHANISMS
+from privcov.mechanisms.gaussian import Gaussian
 from privcov.mechanisms.sensitivity import Sensitivity
 from privcov.noise.randomness import rehearsal
 from privcov.privacy import Neighbours
@@ -37,6 +41,7 @@ CASES = [
     for kind in MECHANISMS[name].kinds
     for neighbours in MECHANISMS[name].relations
 ]
+SHAPED = [case for case in CASES if case.values[0] in ("gaussian", "symmetric-wishart", "wishart")]
 TABLE = {
     "columns": {
         "a": {"lower": 0, "upper": 1000},
@@ -77,48 +82,67 @@ def neighbours_of(base, relation, most):
                 yield left, right
 
 
+def exact_gram(rows):
+    whole = rows.astype(np.int64).astype(object)
+    return whole.T @ whole
+
+
+def cost_of(look, one, left, right):
+    """What a round spends on telling two tables apart, in its own unit."""
+    if isinstance(look, Sums):
+        sums = [exact_gram(look.rows(look.bounding, list(side.T))) for side in (left, right)]
+        moved = np.array([[float(value) for value in row] for row in sums[1] - sums[0]])
+        if isinstance(one.loss, pc.PureDP):
+            law = MECHANISMS["symmetric-wishart"]().law(loss=one.loss, grid=look.grid)
+            return np.abs(np.linalg.eigvalsh(moved)).sum() * float(look.grid.unit) / (2 * law.scale)
+        law = MECHANISMS["gaussian"]().law(loss=one.loss, grid=look.grid)
+        freed = np.trace(moved) ** 2 if one.loss.neighbours is Neighbours.REPLACE_ONE else 0.0
+        return ((moved**2).sum() + freed) * float(look.grid.unit) ** 2 / (2 * law.scale**2)
+    bounding = Bounding.of(look.schema)
+    before, after = (look.sums(bounding, list(rows.T)) for rows in (left, right))
+    moved, scale = (after - before).astype(float), float(look.noise(one.loss))
+    if isinstance(one.loss, pc.PureDP):
+        # Noise on counts is Laplace's, noise on sums has the law of a cube.
+        return (np.abs(moved).max() if look.name == "means" else np.abs(moved).sum()) / scale
+    return (moved**2).sum() / (2 * scale**2)
+
+
 def parts(release, left, right):
     """The divergence of every round, in its own unit, and the change of the matrix on its grid."""
     schema = release.schema
     columns = [replace(c, centre=None, scale=None) if isinstance(c, Numeric) else c for c in schema.columns]
     fit = Fit(
-        declared=replace(schema, columns=tuple(columns), row_norm_bound=None),
+        declared=replace(schema, columns=tuple(columns), row_norm_bound=None, shape=None),
         bins=len(release.certificate.rounds[0].answers) // 3,
         most=sum(one.name == "scales" for one in release.certificate.rounds),
         means=release.certificate.rounds[-1].loss,
+        shaped=any(one.name == "shape" for one in release.certificate.rounds),
     )
     spent, told = [], list(release.certificate.rounds)
     while looks := fit.next_looks():
         asked = [told.pop(0) for _ in looks]
         for look, one in zip(looks, asked, strict=True):
             assert look.name == one.name
-            bounding = Bounding.of(look.schema)
-            before, after = (look.sums(bounding, list(rows.T)) for rows in (left, right))
-            moved, scale = (after - before).astype(float), float(look.noise(one.loss))
-            if isinstance(one.loss, pc.PureDP):
-                # Noise on counts is Laplace's, noise on sums has the law of a cube.
-                size = np.abs(moved).max() if look.name == "means" else np.abs(moved).sum()
-                spent.append((size / scale, float(one.loss.epsilon)))
-            else:
-                spent.append(((moved**2).sum() / (2 * scale**2), float(one.loss.rho)))
+            spent.append((cost_of(look, one, left, right), float(next(iter(one.loss.amounts.values())))))
         fit = fit.after(*asked, rows=release.rows)
     assert not told
     grid = Grid.of(schema)
-    grams = []
-    for rows in (left, right):
-        whole = Bounding.of(schema, grid).rows(list(rows.T)).astype(np.int64).astype(object)
-        grams.append(whole.T @ whole)
+    grams = [exact_gram(Bounding.of(schema, grid).rows(list(rows.T))) for rows in (left, right)]
     return spent, grams[1] - grams[0], grid
 
 
-def check(name, loss, *, most=1, rows=400, seed=1, schema=None):
+def check(name, loss, *, most=1, rows=400, seed=1, schema=None, frame="scales"):
     schema = schema or pc.Schema.from_dict({**TABLE, "max_rows_per_person": most})
-    base = rows_of(rows)
-    attained = 0.0
-    for left, right in neighbours_of(base, loss.neighbours, most):
+    base = rows_of(rows if frame == "scales" else 10 * rows)
+    if frame == "shape":  # columns that are worth mixing, and rows enough to see that
+        base[:, 3] = (base[:, 0] - 4) / 4 + base[:, 1]
+    attained, mixed = 0.0, False
+    pairs = list(neighbours_of(base, loss.neighbours, most))
+    for left, right in pairs if frame == "scales" else pairs[::3]:
         release = pc.release(
-            left, schema=schema, loss=loss, mechanism=name, frame="scales", randomness=rehearsal(seed)
+            left, schema=schema, loss=loss, mechanism=name, frame=frame, randomness=rehearsal(seed)
         )
+        mixed |= release.schema.shape is not None
         spent, change, grid = parts(release, left, right)
         for cost, price in spent:
             assert cost <= price * (1 + 1e-12)
@@ -131,6 +155,7 @@ def check(name, loss, *, most=1, rows=400, seed=1, schema=None):
         used = MECHANISMS[name]()
         rest = Purse.of(loss, used).rest([one.loss for one in release.certificate.rounds])
         assert release.certificate.law.scale == used.law(loss=rest, grid=grid).scale
+    assert mixed == (frame == "shape")
     return attained
 
 
@@ -140,11 +165,17 @@ def test_one_person_changes_no_round_and_no_matrix_by_more_than_is_paid_for(name
     assert attained > 0.6  # the worst pair spends most of a round: noise is not larger than it must be
 
 
+@pytest.mark.parametrize(("name", "kind", "neighbours"), SHAPED)
+def test_the_same_for_a_shape(name, kind, neighbours):
+    assert check(name, replace(LOSSES[kind], neighbours=neighbours), frame="shape") > 0.6
+
+
 @pytest.mark.parametrize("neighbours", list(Neighbours))
 @pytest.mark.parametrize("kind", ["pure", "zcdp"])
 def test_the_same_for_people_with_three_rows(kind, neighbours):
     loss = replace(LOSSES[kind], neighbours=neighbours)
     assert check("laplace" if kind == "pure" else "gaussian", loss, most=3) > 0.6
+    assert check("laplace" if kind == "pure" else "gaussian", loss, most=3, frame="shape") > 0.6
 
 
 def half_the_change(*_, rows_per_person, per_row=1, largest=1, columns=1):
@@ -170,6 +201,38 @@ def test_a_clip_that_is_forgotten_is_found(monkeypatch):
     monkeypatch.setattr("privcov.summing.bounding._none_above", lambda *_: True)
     with pytest.raises(AssertionError):
         check("gaussian", LOSSES["zcdp"])
+
+
+def no_shortening(by_feature, clip, *, always):
+    del by_feature, clip, always
+
+
+@pytest.mark.parametrize("where", ["privcov.frame.shaping.shrink", "privcov.summing.bounding.shrink"])
+def test_a_clip_that_is_forgotten_before_or_after_a_shape_is_found(where, monkeypatch):
+    monkeypatch.setattr(where, no_shortening)
+    monkeypatch.setattr("privcov.summing.bounding._none_above", lambda *_: True)
+    monkeypatch.setattr("privcov.frame.shaping._within", lambda cells, _: np.ones(cells.shape[1], dtype=bool))
+    with pytest.raises((AssertionError, InternalError)):
+        check("gaussian", LOSSES["zcdp"], frame="shape")
+
+
+def test_a_shape_fitted_without_noise_is_found(monkeypatch):
+    """Of 400 equal rows the exact sums are 400 times one row's: answers hit them only if no noise was added."""
+
+    def answers():
+        rows = np.tile([12.0, 0.5, 1.0, 2.0], (400, 1))
+        asked = {"schema": pc.Schema.from_dict(TABLE), "loss": LOSSES["zcdp"], "frame": "shape"}
+        (one,) = (one for one in pc.release(rows, **asked).certificate.rounds if one.name == "shape")
+        return sum(answer % 400 == 0 for answer in one.answers)
+
+    assert answers() <= 3  # of ten, each with a chance of 1 in 400: more once in 10⁸ runs
+    monkeypatch.setattr(
+        Gaussian, "exact_noise", lambda self, loss, grid, randomness: np.zeros(10, dtype=object)
+    )
+    monkeypatch.setattr(
+        "privcov.publish.release.answer", lambda noise, gram: (gram.reveal_to_mechanism(), None)
+    )
+    assert answers() == 10
 
 
 def empty_cells(release):

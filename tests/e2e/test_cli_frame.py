@@ -120,6 +120,22 @@ def test_models_of_a_framed_release(path, tmp_path):
     assert "of the budget went into the matrix" in text
 
 
+def test_a_shape_from_the_check_to_a_regression(place, tmp_path):
+    asked = [str(place / "people.csv"), "--schema", str(place / "people.toml")]
+    asked += ["--epsilon", "2", "--delta", "0.000001", "--frame", "shape"]
+    path = str(tmp_path / "shaped.release.json")
+    code, said = run("check", *asked)
+    assert code == 0
+    assert "% for one at their products, " in said
+    assert run("release", *asked, "-o", path)[0] == 0
+    code, said = run("verify", path)
+    assert code == 0
+    assert "into shape" in said
+    assert "the products of 5 numeric columns (21 sums)" in run("show", path)[1]
+    assert run("ols", path, "age ~ income + visits + sex")[0] == 0
+    assert run("release", *asked, "--focus", "age", "-o", str(tmp_path / "none.json"))[0] == 2
+
+
 def test_plan_names_the_frame(place):
     order = [
         "--schema",

@@ -58,6 +58,7 @@ NAMES += ["privcov.engines.engine_named", "privcov.ledger.Request"]
 
 NOT_FOR_USERS = {
     "Uncertainty",  # the working of a table of coefficients, which ``Fit`` shows in original units
+    "NoiseLaw",  # read by models and repair; a certificate tells its name and its scale
     "Rehearsal",  # made by ``rehearsal``, and only ever passed on
 }
 ORDER = "in another order than the signature"

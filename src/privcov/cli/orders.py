@@ -128,11 +128,11 @@ def order_options(command: Callable[..., Any]) -> Callable[..., Any]:
         ),
         click.option(
             "--frame",
-            type=click.Choice(["declared", "scales", "auto"]),
+            type=click.Choice(["declared", "scales", "shape", "auto"]),
             default="declared",
             show_default=True,
-            help="What rows are measured from and in: as declared, or fitted privately, for a share of the loss; auto "
-            "fits where that pays.",
+            help="What rows are measured from and in: as declared, or fitted privately, for a share of the loss: "
+            "scales of columns, or also the shape that correlations give them; auto fits scales where that pays.",
         ),
         click.option(
             "--focus",

@@ -51,7 +51,7 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
         mechanism: str | Mechanism = "auto",
         row_norm_bound: Amount | None = None,
         max_rows_per_person: int = 1,
-        frame: Literal["declared", "scales", "auto"] = "declared",
+        frame: Literal["declared", "scales", "shape", "auto"] = "declared",
         ledger: Any = None,
     ) -> None:
         self.bounds = bounds

@@ -37,7 +37,7 @@ class PrivateCovariance(PrivateEstimator):
         can have.
     max_rows_per_person : int, default 1
         The most rows that one person has. It multiplies the noise.
-    frame : {"declared", "scales", "auto"}, default "declared"
+    frame : {"declared", "scales", "shape", "auto"}, default "declared"
         What rows are measured from and in: the middle and half the width of their bounds, or centres and scales that
         paid rounds fit to them. In such a private frame bounds may be far too wide, rows are shortened, and a
         missing cell counts as the centre found. See ``privcov.release``.

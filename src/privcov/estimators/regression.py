@@ -91,7 +91,7 @@ class PrivateLinearRegression(_PrivateRegressor):
         can have.
     max_rows_per_person : int, default 1
         The most rows that one person has. It multiplies the noise.
-    frame : {"declared", "scales", "auto"}, default "declared"
+    frame : {"declared", "scales", "shape", "auto"}, default "declared"
         What rows are measured from and in: the middle and half the width of their bounds, or centres and scales that
         paid rounds fit to them. In such a private frame bounds may be far too wide, rows are shortened, and a
         missing cell counts as the centre found. See ``privcov.release``.
@@ -133,7 +133,7 @@ class PrivateLinearRegression(_PrivateRegressor):
         mechanism: str | Mechanism = "auto",
         row_norm_bound: Amount | None = None,
         max_rows_per_person: int = 1,
-        frame: Literal["declared", "scales", "auto"] = "declared",
+        frame: Literal["declared", "scales", "shape", "auto"] = "declared",
         ledger: Any = None,
     ) -> None:
         super().__init__(
@@ -222,7 +222,7 @@ class PrivateRidge(_PrivateRegressor):
         can have.
     max_rows_per_person : int, default 1
         The most rows that one person has. It multiplies the noise.
-    frame : {"declared", "scales", "auto"}, default "declared"
+    frame : {"declared", "scales", "shape", "auto"}, default "declared"
         What rows are measured from and in: the middle and half the width of their bounds, or centres and scales that
         paid rounds fit to them. In such a private frame bounds may be far too wide, rows are shortened, and a
         missing cell counts as the centre found. See ``privcov.release``.
@@ -270,7 +270,7 @@ class PrivateRidge(_PrivateRegressor):
         mechanism: str | Mechanism = "auto",
         row_norm_bound: Amount | None = None,
         max_rows_per_person: int = 1,
-        frame: Literal["declared", "scales", "auto"] = "declared",
+        frame: Literal["declared", "scales", "shape", "auto"] = "declared",
         ledger: Any = None,
     ) -> None:
         super().__init__(

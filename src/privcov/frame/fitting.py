@@ -17,14 +17,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privcov.frame.counting import Look, Means, Paid, Radius, Scales, numbers_of
-from privcov.linalg.arrays import Floats
+from privcov.frame.shaping import Sums
+from privcov.linalg.arrays import Floats, Matrix
 from privcov.noise.laws import NoiseLaw
 from privcov.privacy import ZCDP, PureDP
 from privcov.releases.certificate import RADII, Interval, Round
 from privcov.releases.rounds import Norms, weight_in, width_of
 from privcov.schema import Numeric, Schema
 from privcov.schema.grid import Grid, framed_weight
+from privcov.schema.shape import Shape
 
+LONGEST = 16
+"""How many times as long as a typical row one may be before its columns are mixed: beyond, it is shortened."""
 NARROW = 2
 """A column that fills at most so many cells of its histogram is looked at again, closer."""
 
@@ -52,6 +56,7 @@ _WITHIN = 0.2
 _LEAST_WIDTH, _LARGEST = 2.0**-800, 2.0**1020
 """What bounds and units are within, so that no answer makes an error."""
 Cells = NDArray[np.int64]
+Question = Look | Sums
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,6 +79,8 @@ class Fit:
         The columns that matter; other numeric columns weigh half as much in the norm of a row. Empty: all matter.
     means : PureDP or ZCDP, optional
         What the sums of the columns cost, where they are asked for: the noise decides what they are clipped to.
+    shaped : bool, default False
+        Whether a shape is asked for, after the scales and before the radius.
     """
 
     declared: Schema
@@ -83,25 +90,43 @@ class Fit:
     most: int = 3
     emphasis: tuple[str, ...] = ()
     means: Paid | None = None
+    shaped: bool = False
 
     def after(self, *rounds: Round, rows: int | None) -> Fit:
         """The same with more rounds, and the number of rows where it is public."""
         return replace(self, rounds=(*self.rounds, *rounds), rows=rows)
 
-    def next_looks(self) -> tuple[Look, ...]:
+    def next_looks(self) -> tuple[Question, ...]:
         """The next questions, asked together; none once a radius is known."""
         if self.radii:
             return ()
         found = self._scales[-1] if self._scales else None
         if found is None or (len(self._scales) < self.most and found.narrow):
             return (Scales(schema=self._within(found), bins=self.bins),)
-        last = Radius(schema=self._scaled(1.0), edges=self._edges)
+        if self.shaped and not self._shapes:
+            return (self._products,)
+        last = Radius(schema=(schema := self._shaped(1.0)), edges=self._edges(schema))
         return (last,) if self.means is None else (last, self._sums(self.means))
 
     @property
     def radii(self) -> list[Round]:
         """The round of the radius, once it was asked."""
         return [one for one in self.rounds if one.name == "radius"]
+
+    @property
+    def _shapes(self) -> list[Round]:
+        """The round of a shape, once it was asked."""
+        return [one for one in self.rounds if one.name == "shape"]
+
+    @property
+    def _products(self) -> Sums:
+        """The question for a shape."""
+        return Sums(schema=self._scaled(1.0))
+
+    @cached_property
+    def _found(self) -> tuple[Floats, Matrix] | None:
+        """The means and the map that the round of a shape found; None where there was none, or none is worth it."""
+        return self._products.found(self._shapes[-1], rows=self.count) if self._shapes else None
 
     @cached_property
     def _scales(self) -> list[_Scales]:
@@ -132,32 +157,42 @@ class Fit:
             return self._plain()
         return _bounded(self._plain(), list(zip(found.lower.tolist(), found.upper.tolist(), strict=True)))
 
-    def _scaled(self, size: float) -> Schema:
-        """The declared bounds about the centres found, with ``size`` for one standard deviation found."""
+    def _scaled(self, size: float, *, moved: Floats | None = None) -> Schema:
+        """The declared bounds about the centres found, with ``size`` for one standard deviation found.
+
+        ``moved``: how far the means are from these centres, in these deviations, where that is known.
+        """
         found = self._scales[-1]
-        about = iter(zip(found.centre.tolist(), found.scale.tolist(), strict=True))
+        centres = found.centre if moved is None else found.centre + moved * found.scale
+        about = iter(zip(centres.tolist(), found.scale.tolist(), strict=True))
 
         def scaled(column: Numeric) -> Numeric:
             centre, scale = next(about)
             own = size * weight_in(self.emphasis, column)
+            centre = min(max(centre, column.lower), column.upper)
             return replace(column, centre=centre, scale=min(scale / own, _LARGEST))
 
         columns = [scaled(c) if isinstance(c, Numeric) else c for c in self.declared.columns]
         return replace(self._plain(), columns=tuple(columns))
 
-    @property
-    def _edges(self) -> tuple[int, ...]:
-        unit, width = 4 ** Grid.of(self._scaled(1.0)).exponent, width_of(self.declared, self.emphasis)
+    def _shaped(self, size: float) -> Schema:
+        """The same about the means and with the shape that were found, if a shape was asked for."""
+        if self._found is None:
+            return self._scaled(size)
+        means, found = self._found
+        shape = Shape.of(found, longest=math.ceil(LONGEST * size * math.sqrt(len(found))))
+        return replace(self._scaled(size, moved=means), shape=shape)
+
+    def _edges(self, schema: Schema) -> tuple[int, ...]:
+        unit, width = 4 ** Grid.of(schema).exponent, width_of(self.declared, self.emphasis)
         return tuple(math.floor(radius * radius * width * unit) for radius in RADII)
 
     def _sums(self, paid: Paid) -> Means:
         """The question for sums of the columns, each within the bounds with the least error of its mean."""
-        plain, numbers = self._plain(), numbers_of(self.declared)
-        # A missing cell counts as it does in the matrix: as the fill, or as the centre.
-        centres = self._scales[-1].centre.tolist()
+        plain = self._plain()
+        # A missing cell counts as it does in the matrix: as the fill, or as the centre, which a shape may have moved.
         fills = tuple(
-            centre if column.fill is None else column.fill
-            for centre, column in zip(centres, numbers, strict=True)
+            column.middle if column.fill is None else column.fill for column in numbers_of(self._shaped(1.0))
         )
         asked = Means(schema=plain, fills=fills)
         noise = asked.std(paid) / asked.one / self.count
@@ -186,7 +221,7 @@ class Fit:
         size = math.sqrt(float(weight) / width) / radius
         squared = self.declared.fixed_squared_norm + weight
         bound = Fraction(math.isqrt(int(squared * 4**20)) + 1, 2**20)
-        return replace(self._scaled(size), row_norm_bound=bound)
+        return replace(self._shaped(size), row_norm_bound=bound)
 
     def radius(self, noise: float) -> float:
         """The radius with the least error of correlations, in root mean square scaled columns.

@@ -5,6 +5,7 @@ Rounds are chosen by public facts and by answers that were paid for. Proof: docs
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
@@ -12,22 +13,29 @@ from itertools import zip_longest
 from typing import Any, Literal, NamedTuple, get_args
 
 from privcov.errors import ParameterError
-from privcov.frame.counting import Look, Scales, ask, numbers_of
-from privcov.frame.fitting import Fit, Rule
+from privcov.frame.counting import Look, Paid, Scales, ask, numbers_of
+from privcov.frame.fitting import Fit, Question, Rule
+from privcov.frame.shaping import Sums, expected_edge
 from privcov.frame.spending import Purse, as_rho
 from privcov.mechanisms.base import AdditiveMechanism, Mechanism
 from privcov.noise.randomness import Randomness
 from privcov.privacy import ZCDP, Loss, PureDP
 from privcov.releases.certificate import Interval, Round
+from privcov.repair import MOST_REHEARSED
 from privcov.schema import Numeric, Schema
 from privcov.schema.grid import Grid, framed_grid
 from privcov.schema.names import quoted
+from privcov.schema.shape import MOST_SHAPED
 from privcov.summing.engines import Engine
 from privcov.text.grammar import brief
 
-Word = Literal["auto", "declared", "scales"]
+Word = Literal["auto", "declared", "scales", "shape"]
 
 
+SHAPES = (Fraction(1, 50), Fraction(1, 20))
+"""Of the loss, for the coarse matrix that a shape follows from: the first where it is enough."""
+HIDDEN = 0.05
+"""It is where its noise hides at most this share of a column's variance in a direction."""
 MOST_COLUMNS = 4_096
 """Beyond them a grid could be too coarse for what rounds answer."""
 
@@ -89,6 +97,8 @@ class Framing:
     schema: Schema
     detail: Detail
     emphasis: tuple[str, ...] = ()
+    shape: Fraction | None = None
+    """Of the loss, for the coarse matrix that a shape follows from; None where none is asked for."""
 
     @property
     def purse(self) -> Purse:
@@ -96,15 +106,20 @@ class Framing:
 
     @property
     def prices(self) -> list[PureDP | ZCDP]:
-        """The most that may be asked: every histogram of the columns, the radius, and the means."""
+        """The most that may be asked: every histogram of the columns, and each of the others once."""
         looks = [self.purse.part(self.detail.share)] * self.detail.most
-        return [*looks, self.purse.part(self.detail.radius), self.purse.part(self.detail.means)]
+        return [*looks, *map(self.purse.part, self._last.values())]
 
     @property
     def shares(self) -> dict[str, Fraction]:
         """The most that each kind of round takes of the loss."""
-        detail = self.detail
-        return {"scales": detail.most * detail.share, "radius": detail.radius, "means": detail.means}
+        return {"scales": self.detail.most * self.detail.share, **self._last}
+
+    @property
+    def _last(self) -> dict[str, Fraction]:
+        """The shares of the rounds that are always asked, once, after the looks at the columns."""
+        shape = {} if self.shape is None else {"shape": self.shape}
+        return {**shape, "radius": self.detail.radius, "means": self.detail.means}
 
     @property
     def rest(self) -> Loss:
@@ -118,8 +133,8 @@ class Framing:
         """
         if self.purse.unit is ZCDP:
             return self.purse.total
-        *looks, radius, means = self.prices
-        paths = [[*looks[:count], radius, means] for count in range(1, len(looks) + 1)]
+        most, prices = self.detail.most, self.prices
+        paths = [[*prices[:count], *prices[most:]] for count in range(1, most + 1)]
         costs = [(path, mechanism.as_zcdp(self.purse.rest(path))) for path in paths]
         found = [sum(map(as_rho, path), start=rest) for path, rest in costs if rest is not None]
         return max(found) if len(found) == len(paths) else None
@@ -127,7 +142,7 @@ class Framing:
     @property
     def options(self) -> dict[str, str]:
         """As they are written on the certificate."""
-        return frame_options(self.emphasis)
+        return frame_options(self.emphasis, shaped=self.shape is not None)
 
     def grids(self, _: Schema) -> list[Grid]:
         """What the matrix is calibrated to: public, and the same whatever the rounds answer."""
@@ -147,24 +162,41 @@ class Framing:
     ) -> Framing | None:
         """The frame asked for; None for the declared one, which ``auto`` takes where another would not pay."""
         if word not in get_args(Word):
-            raise ParameterError("E218", f"frame must be auto, declared or scales, got {brief(word)}.")
+            raise ParameterError("E218", f"frame must be auto, declared, scales or shape, got {brief(word)}.")
         if word == "declared":
             return None
-        reason = refusal(schema, mechanism)
+        reason = refusal(schema, mechanism, shaped=word == "shape", emphasis=emphasis)
         if word == "auto" and reason:
             return None
         if reason:
-            raise ParameterError("E218", f"a private frame needs {reason}.", 'Use frame = "declared".')
+            other = "declared" if refusal(schema, mechanism) else "scales"
+            raise ParameterError("E218", f"a private frame needs {reason}.", f'Use frame = "{other}".')
         made = [
             cls(loss=loss, mechanism=mechanism, schema=schema, detail=detail, emphasis=emphasis)
             for detail in (one._replace(means=_MEANS_FIRST) if means_first else one for one in DETAILS)
         ]
-        if rows is None:
-            return made[2]
-        seen = [one for one in made if one.sees(rows)]
+        seen = [made[2]] if rows is None else [one for one in made if one.sees(rows)]
         if not seen and word == "auto":
             return None
-        return seen[0] if seen else made[-1]
+        taken = seen[0] if seen else made[-1]
+        if word != "shape":
+            return taken
+        share = taken.shape_share(rows)
+        # Where means come first the matrix has little: then a shape takes its share from that of the means.
+        less = share if means_first else 0
+        return replace(taken, shape=share, detail=taken.detail._replace(means=taken.detail.means - less))
+
+    def shape_share(self, rows: int | None) -> Fraction:
+        """What a shape is worth paying, by public facts."""
+        if rows is None:
+            return SHAPES[-1]
+        hidden = expected_edge(
+            self.purse.part(SHAPES[0]),
+            columns=len(numbers_of(self.schema)),
+            rows=rows,
+            rows_per_person=self.schema.max_rows_per_person,
+        )
+        return SHAPES[0] if hidden <= HIDDEN else SHAPES[-1]
 
     def sees(self, rows: int) -> bool:
         """Whether a column that is spread evenly over its bounds stands clear of the noise on its histogram."""
@@ -176,22 +208,40 @@ class Framing:
         self, data: Any, *, schema: Schema, mechanism: Mechanism, randomness: Randomness, engine: Engine
     ) -> Fitted:
         """Ask the rounds, and return what the release is made under. Reads the table once for each of them."""
-        scales, *_, radius, means = self.prices
-        prices = {"scales": scales, "radius": radius, "means": means}
+        prices = {"scales": self.purse.part(self.detail.share)}
+        prices |= {name: self.purse.part(share) for name, share in self._last.items()}
         public = self.loss.neighbours.count_is_public(schema.max_rows_per_person)
         fit = Fit(
-            declared=schema, bins=self.detail.bins, most=self.detail.most, emphasis=self.emphasis, means=means
+            declared=schema,
+            bins=self.detail.bins,
+            most=self.detail.most,
+            emphasis=self.emphasis,
+            means=prices["means"],
+            shaped=self.shape is not None,
         )
-        while looks := fit.next_looks():
-            priced = [(look, prices[look.name]) for look in looks]
-            rounds, rows = ask(priced, data, randomness=randomness, engine=engine)
+        while asked := fit.next_looks():
+            priced = [(one, prices[one.name]) for one in asked]
+            rounds, rows = _answers(priced, data, randomness=randomness, engine=engine)
             fit = fit.after(*rounds, rows=rows if public else None)
         return framed(mechanism, self.loss, fit)
 
 
-def frame_options(emphasis: tuple[str, ...]) -> dict[str, str]:
+def _answers(
+    asked: Sequence[tuple[Question, Paid]], data: Any, *, randomness: Randomness, engine: Engine
+) -> tuple[tuple[Round, ...], int]:
+    """Ask some questions in one reading; one for a shape is asked alone. Also how many rows there are."""
+    counts = [(one, price) for one, price in asked if isinstance(one, Look)]
+    if counts:
+        return ask(counts, data, randomness=randomness, engine=engine)
+    ((shape, price),) = ((one, price) for one, price in asked if isinstance(one, Sums))
+    answer, rows = shape.ask(data, loss=price, randomness=randomness, engine=engine)
+    return (answer,), rows
+
+
+def frame_options(emphasis: tuple[str, ...], *, shaped: bool) -> dict[str, str]:
     """What the certificate says of a frame beside its rounds."""
-    return {"frame": "scales", **({"emphasis": ", ".join(map(quoted, emphasis))} if emphasis else {})}
+    word = "shape" if shaped else "scales"
+    return {"frame": word, **({"emphasis": ", ".join(map(quoted, emphasis))} if emphasis else {})}
 
 
 def replayed(
@@ -207,12 +257,13 @@ def replayed(
     columns = [replace(c, centre=None, scale=None) if isinstance(c, Numeric) else c for c in schema.columns]
     looks = sum(one.name == "scales" for one in rounds)
     fit = Fit(
-        declared=replace(schema, columns=tuple(columns), row_norm_bound=None),
+        declared=replace(schema, columns=tuple(columns), row_norm_bound=None, shape=None),
         most=looks,
         emphasis=emphasis,
         means=next((one.loss for one in rounds if one.name == "means"), None),
+        shaped=any(one.name == "shape" for one in rounds),
     )
-    if reason := refusal(fit.declared, mechanism):
+    if reason := refusal(fit.declared, mechanism, shaped=fit.shaped, emphasis=emphasis):
         raise ParameterError("E218", f"a private frame needs {reason}.")
     told = iter(rounds)
     while True:
@@ -234,7 +285,7 @@ def _next_answers(fit: Fit, rounds: tuple[Round, ...]) -> int:
     return len(rounds[len(fit.rounds)].answers) if len(fit.rounds) < len(rounds) else 0
 
 
-def _check(look: Look, one: Round | None) -> None:
+def _check(look: Question, one: Round | None) -> None:
     """Refuse a round that is not the one that comes next."""
     if one is None or look.name != one.name or look.cells != len(one.answers):
         raise ParameterError("E218", "the rounds of the certificate are not those of a frame.")
@@ -265,8 +316,16 @@ def framed(mechanism: Mechanism, loss: Loss, fit: Fit) -> Fitted:
     return Fitted(schema=fit.framed(law), mechanism=mechanism, rest=rest, rounds=fit.rounds)
 
 
-def refusal(schema: Schema, mechanism: Mechanism) -> str:
+def refusal(
+    schema: Schema, mechanism: Mechanism, *, shaped: bool = False, emphasis: tuple[str, ...] = ()
+) -> str:
     """What a private frame lacks here, in a few words; empty where it lacks nothing."""
+    if shaped and not 2 <= len(numbers_of(schema)) <= MOST_SHAPED:
+        return f"2 to {MOST_SHAPED} numeric columns for a shape, and there are {len(numbers_of(schema))}"
+    if shaped and schema.dimension > MOST_REHEARSED:
+        return f"at most {MOST_REHEARSED:,} columns with their levels for a shape"
+    if shaped and emphasis:
+        return "columns that weigh alike for a shape, without an emphasis"
     if not schema.intercept:
         return "an intercept, which carries the means"
     if not numbers_of(schema):

@@ -225,7 +225,7 @@ def partial_correlation(
         raise ParameterError(
             "E258", f"level must be a number from 0.5 to below 1, got {level!r}.", "Take 0.95."
         )
-    law, count = release.certificate.law, len(release.columns) - 1
+    law, count = release.law, len(release.columns) - 1
     apart = None if law is None else Apart.of(release, law)
     kept, groups = _kept(release), siblings(release.schema)
     values, lower, upper = np.eye(count), np.eye(count), np.eye(count)
@@ -348,7 +348,7 @@ def mahalanobis(release: Release, rows: Any, *, floor: float = FLOOR, repair: st
 
 def _kept(release: Release) -> tuple[int, ...]:
     """Places of the columns to invert: all but those that structure or noise makes redundant."""
-    law = release.certificate.law
+    law = release.law
     if law is None:
         groups = siblings(release.schema)
         return tuple(p for p in range(1, len(groups)) if len(groups[p]) == 1 or p != min(groups[p]))

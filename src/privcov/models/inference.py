@@ -29,7 +29,6 @@ from privcov.errors import ParameterError
 from privcov.linalg.arrays import Floats
 from privcov.models.moments import Moments
 from privcov.models.profile import Height, Profile
-from privcov.noise.laws import NoiseLaw
 from privcov.noise.randomness import rehearsal
 
 _LADDER = (0.7, 1.0, 1.3, 2.0, 5.0, 25.0)  # steps outwards, in half-widths of the Wald interval
@@ -329,17 +328,19 @@ class Bootstrap:
     deviations: Floats
 
     @classmethod
-    def of(cls, uncertainty: Uncertainty, law: NoiseLaw, places: Sequence[int]) -> Bootstrap:
+    def of(cls, uncertainty: Uncertainty) -> Bootstrap:
         """b* = (Q + N*)⁻¹ (Q b̂ + n* + s Q^½ g): Q the design, N* and n* new noise of the same law, g normal.
 
         Assumes that the design stands clear of the noise; eigenvalues of M below one standard deviation of it
         are raised to that. The draws come from a fixed seed and never meet data: this is post-processing.
         """
         moments, source = uncertainty.moments, rehearsal(_SEED)
-        assert moments.noise is not None, "a law was given, so the moments know their noise"
+        assert moments.noise is not None, "asked for a law alone, so the moments know their noise"
         noise, k = moments.noise, moments.size
+        law, places = noise.law, noise.places
         values, vectors = np.linalg.eigh(moments.design)
-        values = np.maximum(values, np.sqrt(noise.variances.max()))
+        along = [np.outer(axis, axis) for axis in np.pad(vectors.T, ((0, 0), (0, 1)))]
+        values = np.maximum(values, np.sqrt([noise.inner(square, square) for square in along]))
         design = (vectors * values) @ vectors.T
         root = (vectors * np.sqrt(values)) @ vectors.T * np.sqrt(uncertainty.residual_variance)
         centre = design @ uncertainty.swept.coefficients

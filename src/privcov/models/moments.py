@@ -28,24 +28,27 @@ class EntryNoise:
     """Second moments of additive noise on the entries of a symmetric matrix, then mixed.
 
     ``variances`` holds the variance of every entry, zero where it is public. Entries are uncorrelated but for
-    the diagonal, where a pair that carries noise has covariance ``shared`` (the free trace).
+    the diagonal, where a pair that carries noise has covariance ``shared`` (the free trace). They are those of ``law``
+    at ``places``; through the shape of a frame, others than those asked for, which ``mixing`` makes of them.
     """
 
     variances: Floats
     shared: float
     mixing: Floats
+    law: NoiseLaw
+    places: tuple[int, ...]
 
     @classmethod
     def of(
         cls, law: NoiseLaw, *, places: list[int], known: list[tuple[int, int]], mixing: Floats
     ) -> EntryNoise:
-        d = law.dimension
-        variances = law.entry_variances[np.ix_(places, places)]
-        for i, j in known:
+        law, there, behind = law.behind(places)
+        variances = law.entry_variances[np.ix_(there, there)]
+        for i, j in ((there.index(places[i]), there.index(places[j])) for i, j in known):
             variances[i, j] = variances[j, i] = 0.0
-        # The trace's variance is d variances plus d(d−1) covariances of diagonal entries.
-        shared = 0.0 if d < 2 else (law.trace_variance - d * law.diagonal_variance) / (d * (d - 1))
-        return cls(variances=variances, shared=shared, mixing=mixing)
+        return cls(
+            variances=variances, shared=law.shared, mixing=mixing @ behind, law=law, places=tuple(there)
+        )
 
     def times(self, vector: Floats) -> Floats:
         """Cov(N z) for a vector z in working units: diag(Σ_j v_ij z_j²) and v_ik z_i z_k off the diagonal."""
@@ -60,6 +63,14 @@ class EntryNoise:
         derivative = 2 * self.variances * np.outer(w, z) + self._apart * np.outer(z, w)
         derivative[np.diag_indices(len(z))] += self._apart @ (z * w)
         return self._mixed(derivative)
+
+    def squares(self, vectors: Floats) -> Floats:
+        """Var(vᵀN v) for the rows v of ``vectors``, in working units."""
+        squared = (vectors @ self.mixing) ** 2
+        halves = self.variances - np.diag(np.diag(self.variances)) / 2
+        noisy = squared * self._noisy
+        own = 2 * np.einsum("ni,ij,nj->n", squared, halves, squared, optimize=True)
+        return np.asarray(own + self.shared * (noisy.sum(axis=1) ** 2 - (noisy**2).sum(axis=1)))
 
     def inner(self, first: Floats, second: Floats) -> float:
         """Cov(⟨K, N⟩, ⟨L, N⟩) for symmetric K and L in working units."""
@@ -120,8 +131,6 @@ class Moments:
     """Original coefficients are ``slope`` @ working coefficients + ``shift``."""
     shift: Floats
     target_width: float
-    places: tuple[int, ...]
-    """Where the columns that were mixed are in the matrix of the release."""
 
     @property
     def size(self) -> int:
@@ -162,7 +171,7 @@ class Moments:
         raw, known = _with_public_entries(release, places)
         rows, public = _count(release, k, known=(0, 0) in known and places[0] == 0)
         slope, shift = _back(middles, widths, intercept=formula.intercept)
-        law = release.certificate.law
+        law = release.law
         names = [column.name for column in columns[:-1]]
         return cls(
             names=tuple([INTERCEPT, *names] if formula.intercept else names),
@@ -174,7 +183,6 @@ class Moments:
             slope=slope,
             shift=shift,
             target_width=float(widths[-1]),
-            places=tuple(places),
         )
 
 

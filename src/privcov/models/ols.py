@@ -90,7 +90,7 @@ def ols(release: Release, formula: str, *, method: Method = "auto", naive: bool 
             "E239", "naive ignores the noise, so it takes no method.", "Leave one of the two out."
         )
     parsed = Formula.parse(formula, release.schema)
-    law = release.certificate.law
+    law = release.certificate.law  # as released: the shape of a frame leaves levels alone
     hidden = () if naive or law is None else hidden_levels(release, parsed, law)
     moments = Moments.of(release, parsed, without=hidden)
     if naive:
@@ -606,7 +606,6 @@ class Fit(Contrasts, Shown):
 
     @cached_property
     def _bootstrap(self) -> Bootstrap | None:
-        law = self.release.certificate.law
-        if self.method != "bootstrap" or law is None:
+        if self.method != "bootstrap" or self.moments.noise is None:
             return None
-        return Bootstrap.of(self.uncertainty, law, self.moments.places)
+        return Bootstrap.of(self.uncertainty)

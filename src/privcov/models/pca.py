@@ -202,7 +202,7 @@ class PCAFit(Shown):
     @cached_property
     def noise_edge(self) -> float | None:
         """The 95 % quantile of the largest eigenvalue that noise alone would show; None where it is not simulated."""
-        law = self.release.certificate.law
+        law = self.release.law
         if law is None or not perturbation.can_be_rehearsed(self.release):
             return None
         count = perturbation.enough(law, EDGE_LEVEL)

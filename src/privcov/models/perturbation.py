@@ -29,7 +29,7 @@ _ENTRIES = 4_000_000  # numbers held at once; fewer draws for wide matrices
 def known_law(release: Release, what: str, *, instead: str = "") -> NoiseLaw:
     """The law of the noise, or a refusal that names the release to ask for, and what to do instead."""
     other = f", or {instead}" if instead else ""
-    law = release.certificate.law
+    law = release.law
     if law is None:
         raise ParameterError(
             "E256",

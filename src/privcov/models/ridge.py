@@ -298,7 +298,7 @@ class RidgeFit(Shown):
         lowest = raw[:-1, :-1] - operator * np.eye(len(solution))
         # Scaled means are within what columns reach and rows may have, where no row can lose part of its intercept.
         reaches = [release.schema.features[place].reach for place in problem.features]
-        longest = min(math.hypot(*reaches), math.sqrt(float(release.schema.squared_norm_bound)))
+        longest = min(math.hypot(*reaches), release.schema.longest_row)
         mean_norm = longest if release.schema.keeps_indicators else math.inf
         if lowest[0, 0] > 0:
             least = perturbation.centred(lowest) + self.penalty * np.diag(problem.weights)

@@ -10,7 +10,8 @@ from __future__ import annotations
 import math
 import re
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import ClassVar
 
@@ -70,8 +71,26 @@ class NoiseLaw(ABC):
         return self.offdiagonal_variance
 
     @property
+    def sums_variances(self) -> NDArray[np.float64]:
+        """The same for each entry of the first row but the first."""
+        return np.full(self.dimension - 1, self.sums_variance)
+
+    @property
     def trace_variance(self) -> float:
         return self.dimension * self.diagonal_variance
+
+    @property
+    def shared(self) -> float:
+        """The covariance of two entries on the diagonal; other entries are not correlated."""
+        d = self.dimension  # the trace's variance is d variances plus d(d−1) covariances of diagonal entries
+        return 0.0 if d < 2 else (self.trace_variance - d * self.diagonal_variance) / (d * (d - 1))
+
+    def behind(self, places: Sequence[int]) -> tuple[NoiseLaw, list[int], Matrix]:
+        """The law whose entries are uncorrelated, which of its places some places here depend on, and how.
+
+        With (law, there, mixing): the noise at ``places`` is mixing · N[there, there] · mixingᵀ, for N of that law.
+        """
+        return self, list(places), np.eye(len(places))
 
     @property
     def rms_frobenius(self) -> float:
@@ -318,6 +337,122 @@ class JointGaussian(Normal):
 def joint_gaussian(ratio: str) -> type[JointGaussian]:
     """The law of one ratio, given as the decimal that is written on the certificate."""
     return type("JointGaussian", (JointGaussian,), {"name": f"joint-gaussian-{ratio}", "ratio": float(ratio)})
+
+
+@dataclass(frozen=True, kw_only=True)
+class Congruent(NoiseLaw):
+    """T N Tᵀ for noise N of another law and a public T: what noise looks like through the shape of a frame.
+
+    T is the identity but for a block. The variances of the diagonal, of sums and of the rest are means; linear
+    functions of the noise are linear functions of N, so that their tails are those of its law. No file has this law:
+    the certificate states that of N, and the shape is in the schema.
+
+    Parameters
+    ----------
+    inner : NoiseLaw
+        The law of N, of scale 1.
+    places : tuple of int
+        The places that are mixed.
+    block : tuple of tuples of float
+        T at these places.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> law = Congruent.of(GaussianEnsemble(dimension=3, scale=2.0), places=(1, 2), block=np.diag([10.0, 1.0]))
+    >>> np.sqrt(law.entry_variances).round(2)
+    array([[  2.  ,  14.14,   1.41],
+           [ 14.14, 200.  ,  14.14],
+           [  1.41,  14.14,   2.  ]])
+    """
+
+    name = "congruent"
+    inner: NoiseLaw
+    places: tuple[int, ...]
+    block: tuple[tuple[float, ...], ...]
+
+    @classmethod
+    def of(cls, law: NoiseLaw, *, places: tuple[int, ...], block: Matrix) -> Congruent:
+        """A law seen through the T that is ``block`` at these places, and else the identity."""
+        return cls(
+            dimension=law.dimension,
+            scale=law.scale,
+            inner=replace(law, scale=1.0),
+            places=places,
+            block=tuple(map(tuple, block.tolist())),
+        )
+
+    @property
+    def _law(self) -> NoiseLaw:
+        """That of N, of its own scale."""
+        return replace(self.inner, scale=self.inner.scale * self.scale)
+
+    def behind(self, places: Sequence[int]) -> tuple[NoiseLaw, list[int], Matrix]:
+        asked, own = list(places), {place: row for row, place in enumerate(self.places)}
+        there = sorted({*asked, *(self.places if own.keys() & set(asked) else ())})
+        at = {place: column for column, place in enumerate(there)}
+        mixing = np.zeros((len(asked), len(there)))
+        for row, place in enumerate(asked):
+            if place in own:
+                mixing[row, [at[other] for other in self.places]] = self.block[own[place]]
+            else:
+                mixing[row, at[place]] = 1.0
+        return self._law, there, mixing
+
+    @property
+    def entry_variances(self) -> Matrix:
+        variances, mixed, block = self._law.entry_variances, list(self.places), np.array(self.block)
+        inside = variances[np.ix_(mixed, mixed)]
+        variances[mixed] = block**2 @ variances[mixed]
+        variances[:, mixed] = variances[mixed].T
+        half = inside - np.diag(np.diag(inside)) / 2
+        products = block[:, None, :] * block[None, :, :]
+        own = block**2 @ half @ (block**2).T + np.einsum(
+            "abi,ij,abj->ab", products, half, products, optimize=True
+        )
+        own += self._law.shared * (products.sum(axis=2) ** 2 - (products**2).sum(axis=2))
+        variances[np.ix_(mixed, mixed)] = own
+        return variances
+
+    @property
+    def diagonal_variance(self) -> float:
+        return float(np.diag(self.entry_variances).mean())
+
+    @property
+    def sums_variance(self) -> float:
+        return float(self.sums_variances.mean())
+
+    @property
+    def sums_variances(self) -> NDArray[np.float64]:
+        variances, mixed = self._law.sums_variances, [place - 1 for place in self.places]
+        variances[mixed] = np.array(self.block) ** 2 @ variances[mixed]
+        return variances
+
+    @property
+    def offdiagonal_variance(self) -> float:
+        variances, d = self.entry_variances, self.dimension
+        return float((variances.sum() - np.trace(variances)) / (d * (d - 1)))
+
+    @property
+    def trace_variance(self) -> float:
+        law, weights = self._law, np.eye(self.dimension)
+        weights[np.ix_(self.places, self.places)] = np.array(self.block).T @ np.array(self.block)
+        variances, own = law.entry_variances, np.diag(weights)
+        spread = 2 * (variances * weights**2).sum() - np.diag(variances) @ own**2
+        return float(spread + law.shared * (own.sum() ** 2 - (own**2).sum()))
+
+    @property
+    def shared(self) -> float:
+        raise NotImplementedError("entries are correlated: ask the law behind")
+
+    def simulate(self, randomness: Randomness) -> Matrix:
+        drawn, mixed, block = self._law.simulate(randomness), list(self.places), np.array(self.block)
+        drawn[mixed] = block @ drawn[mixed]
+        drawn[:, mixed] = drawn[:, mixed] @ block.T
+        return drawn
+
+    def reach(self, odds: float) -> float:
+        return self.inner.reach(odds)
 
 
 class _Laws(dict[str, type[NoiseLaw]]):

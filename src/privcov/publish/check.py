@@ -29,6 +29,12 @@ from privcov.schema.grid import Grid, framed_grid
 from privcov.summing.engines import Engine, engine_for
 from privcov.table import Table, open_table
 
+_LAST = (
+    ("shape", "one at their products"),
+    ("radius", "one at the norms of rows"),
+    ("means", "sums of columns"),
+)
+
 
 @dataclass(frozen=True, kw_only=True)
 class Ready:
@@ -80,8 +86,9 @@ class Prospect:
     left : mapping of str to Fraction, or None
         What would be left in the ledger afterwards. None without a ledger.
     frame : mapping of str to Fraction
-        The most that a private frame would take of the loss, as shares: "scales" for looks at the columns, "radius"
-        for one at the norms of rows. What it leaves goes to the matrix. Empty for the declared frame.
+        The most that a private frame would take of the loss, as shares: "scales" for looks at the columns, "shape" for
+        one at their products, where that is asked for, "radius" for one at the norms of rows, "means" for sums of
+        columns. What it leaves goes to the matrix. Empty for the declared frame.
     rows_for : mapping of str to int
         The fewest rows for the verdicts of a plan: "useful", and "marginal", below which a release is worse than
         publishing zeros. Empty where the noise has no law or a frame is fitted first.
@@ -209,7 +216,7 @@ def check(
     as_published: bool = False,
     row_norm: Literal["declared", "private"] = "declared",
     row_norm_share: Amount = Fraction(1, 10),
-    frame: Literal["declared", "scales", "auto"] = "declared",
+    frame: Literal["declared", "scales", "shape", "auto"] = "declared",
     emphasis: str | Sequence[str] | None = None,
     ledger: str | Path | Ledger | None = None,
     engine: str | Engine = "local",
@@ -238,7 +245,7 @@ def check(
         Where the bound on the norm of a scaled row comes from: the schema, or a private choice.
     row_norm_share : Fraction, float or str, default 1/10
         The share of the loss, between 0 and 1, that a private row norm costs.
-    frame : {"declared", "scales", "auto"}, default "declared"
+    frame : {"declared", "scales", "shape", "auto"}, default "declared"
         What rows are measured from and in: as declared, or fitted to them by paid rounds. See ``release``.
     emphasis : str or sequence of str, optional
         The columns that matter most: names, a text of names with commas between them, or a formula such as
@@ -311,9 +318,10 @@ def frame_words(shares: Mapping[str, Fraction]) -> str:
     """What a private frame would take of the loss, as a sentence; empty for the declared frame."""
     if not shares:
         return ""
+    asked = [f"{float(100 * shares[name]):g} % for {what}" for name, what in _LAST if name in shares]
     return (
         f"A private frame would be fitted first: at most {float(100 * shares['scales']):g} % of the loss for looks at "
-        f"the columns, {float(100 * shares['radius']):g} % for one at the norms of rows."
+        f"the columns, {', '.join(asked[:-1])} and {asked[-1]}."
     )
 
 

@@ -24,8 +24,10 @@ class Interval(NamedTuple):
 
     Attributes
     ----------
-    lower, upper : float
-        The ends of the interval.
+    lower : float
+        The lower end.
+    upper : float
+        The upper end.
     beyond : float
         What the part beyond adds to the mean, as the histograms of earlier rounds have it.
     beyond_std : float
@@ -34,8 +36,8 @@ class Interval(NamedTuple):
     Examples
     --------
     >>> from privcov.releases.certificate import Interval
-    >>> Interval(lower=0.0, upper=80.0, beyond=0.4, beyond_std=0.2).upper
-    80.0
+    >>> Interval(lower=0.0, upper=100.0, beyond=0.4, beyond_std=0.1).upper
+    100.0
     """
 
     lower: float
@@ -50,15 +52,15 @@ class Round:
 
     Attributes
     ----------
-    name : {"scales", "radius", "means"}
-        What was asked: a histogram of every numeric column, one of the norms of rows, or the sums of the numeric
-        columns within ``intervals``.
+    name : {"scales", "shape", "radius", "means"}
+        What was asked: a histogram of every numeric column, the sums of their products, a histogram of the norms of
+        rows, or the sums of the numeric columns within ``intervals``.
     loss : PureDP or ZCDP
         What it cost. With an (ε, δ) promise and Gaussian noise: the ρ = μ²/2 of its Gaussian.
     std : float
-        The standard deviation of the noise on an answer.
+        The standard deviation of the noise on an answer; for "shape" on a sum of products of two columns.
     answers : tuple of int
-        The noisy counts, or sums.
+        The noisy counts, or sums; for "shape" the upper triangle row by row, in units of the grid of that round.
     intervals : tuple of Interval, default ()
         Of "means": what each numeric column was clipped to. A cell is counted as its distance from the middle.
     unit : int, default 1

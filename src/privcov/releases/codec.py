@@ -23,6 +23,7 @@ from privcov.releases.sketch import Sketch, ridge_of
 from privcov.releases.triangle import Triangle, word_bytes
 from privcov.schema import MAX_DIMENSION, Categorical, Column, Feature, Level, Numeric, Schema
 from privcov.schema.grid import ROW_BITS, Grid
+from privcov.schema.shape import BITS, MOST_SHAPED, Shape
 from privcov.text.grammar import INTEGER, double
 
 FORM = Form("release", "privcov/release/1")
@@ -87,6 +88,7 @@ def _body(
                 "intercept": schema.intercept,
                 "missing": schema.missing,
                 "max_rows_per_person": schema.max_rows_per_person,
+                **({} if schema.shape is None else {"shape": _shape(schema.shape)}),
             },
             "noise": _noise(certificate.law),
             "arithmetic": certificate.arithmetic,
@@ -332,7 +334,8 @@ def _level(text: str) -> int | float:
 
 
 def _read_schema(promise: Mapping[str, Any]) -> Schema:
-    bounds = FORM.fields(promise["bounds"], "columns intercept missing max_rows_per_person")
+    named = "shape" if isinstance(promise["bounds"], dict) and "shape" in promise["bounds"] else ""
+    bounds = FORM.fields(promise["bounds"], f"columns intercept missing max_rows_per_person {named}")
     text = promise["row_norm_bound"]
     if len(bounds["columns"]) > MAX_DIMENSION:
         raise ValueError("columns")
@@ -342,10 +345,23 @@ def _read_schema(promise: Mapping[str, Any]) -> Schema:
         row_norm_bound=None if text.startswith("sqrt") else exact(text),
         missing=bounds["missing"],
         max_rows_per_person=bounds["max_rows_per_person"],
+        shape=_read_shape(bounds["shape"]) if named else None,
     )
     if _norm_text(schema) != text:
         raise ValueError("row norm bound")
     return schema
+
+
+def _shape(shape: Shape) -> dict[str, Any]:
+    return {"grid": f"2^-{BITS}", "longest": shape.longest, "upper": [str(value) for value in shape.upper]}
+
+
+def _read_shape(given: object) -> Shape:
+    shape = FORM.fields(given, "grid longest upper")
+    upper = _listed(shape["upper"], entries(MOST_SHAPED))
+    if not all(type(text) is str and INTEGER.fullmatch(text) for text in upper):
+        raise ReleaseError("E601", "a shape holds something that is not an integer.")
+    return Shape(upper=tuple(int(text) for text in upper), longest=shape["longest"])
 
 
 def _norm_text(schema: Schema) -> str:

@@ -37,7 +37,7 @@ class Means:
     def of_matrix(cls, values: Floats, *, schema: Schema, law: NoiseLaw, count: float) -> Means:
         """What the matrix says, with the noise on its first row."""
         units = np.array([feature.unit for feature in schema.features[1:]])
-        return cls(values=values, stds=units * (np.sqrt(law.sums_variance) / count))
+        return cls(values=values, stds=units * (np.sqrt(law.sums_variances) / count))
 
     def with_round(self, one: Round, *, schema: Schema, count: float) -> Means:
         """The same with what a round of means says of the numeric columns.

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from privcov.errors import OutputError, ParameterError
 from privcov.linalg.arrays import Matrix
 from privcov.linalg.triangle import symmetric
+from privcov.noise.laws import Congruent, NoiseLaw
 from privcov.releases import codec
 from privcov.releases.certificate import Certificate, Round
 from privcov.releases.documents import to_text
@@ -74,6 +75,8 @@ class Release(Shown):
            [1., 1.]])
     >>> release.second_moment().shape, release.units.tolist(), release.structure.dimension
     ((3, 3), [[1.0, 0.0, 0.0], [5.0, 5.0, 0.0], [10.0, 0.0, 10.0]], 3)
+    >>> release.law == release.certificate.law
+    True
     """
 
     schema: Schema
@@ -256,7 +259,7 @@ class Release(Shown):
     @cached_property
     def _means(self) -> Means:
         """Means with their errors, in original units; for a mechanism whose noise has a law."""
-        assert self.certificate.law is not None
+        assert self.law is not None
         count, (units, middles) = self.count(), self._scales
         sums = self.second_moment(scaled=True, raw=self._sums_are_spared)[0, 1:]
         values = middles[1:] + units[1:] * (sums / count)
@@ -265,7 +268,7 @@ class Release(Shown):
                 [(feature.lower, feature.upper) for feature in self.schema.features[1:]]
             ).T
             values = np.clip(values, lower, upper)
-        found = Means.of_matrix(values, schema=self.schema, law=self.certificate.law, count=count)
+        found = Means.of_matrix(values, schema=self.schema, law=self.law, count=count)
         for one in self._asked_means:
             found = found.with_round(one, schema=self.schema, count=count)
         return found
@@ -470,11 +473,36 @@ class Release(Shown):
         )
 
     @cached_property
+    def law(self) -> NoiseLaw | None:
+        """The law of the noise on the scaled matrix, which is that of the certificate, seen through a frame's shape.
+
+        None for a mechanism that does not add noise.
+        """
+        law, shape = self.certificate.law, self.schema.shape
+        if law is None or shape is None:
+            return law
+        return Congruent.of(law, places=self.schema.numbers, block=shape.inverse)
+
+    @cached_property
     def _raw(self) -> Matrix:
+        return self._unshaped(self._released)
+
+    @cached_property
+    def _released(self) -> Matrix:
+        """The matrix as it was released: of rows that went through the shape of a frame, where there is one."""
         d, unit = len(self.columns), float(Grid.of(self.schema).unit)
         if isinstance(self.upper, Triangle):
             return np.asarray(symmetric(self.upper.floats(unit), d))
         return np.asarray(symmetric(np.array([value * unit for value in self.upper]), d))
+
+    def _unshaped(self, moment: Matrix) -> Matrix:
+        """The matrix of the scaled columns behind one of shaped columns: T M Tᵀ, T = P⁻¹ at the numeric columns."""
+        if self.schema.shape is None:
+            return moment
+        made, places, back = moment.copy(), list(self.schema.numbers), self.schema.shape.inverse
+        made[places] = back @ made[places]
+        made[:, places] = made[:, places] @ back
+        return np.asarray((made + made.T) / 2)
 
     @cached_property
     def _repairs(self) -> dict[str, Matrix]:
@@ -492,10 +520,11 @@ class Release(Shown):
             return repair_without_law(
                 self._raw, rows=self.rows, squared_norm_bound=bound, structure=structure, method=method
             )
+        # As it was released: there the noise has its law, and the row norm its bound.
         observed = Observed(
-            matrix=self._raw, law=law, rows=self.rows, squared_norm_bound=bound, structure=structure
+            matrix=self._released, law=law, rows=self.rows, squared_norm_bound=bound, structure=structure
         )
-        return repair(observed, method=method)
+        return self._unshaped(repair(observed, method=method))
 
     @property
     def _is_bare(self) -> bool:
@@ -509,7 +538,11 @@ class Release(Shown):
 
     @cached_property
     def structure(self) -> Structure:
-        """What the schema makes certain about the matrix, such as features that exclude each other."""
+        """What the schema makes certain about the matrix, such as features that exclude each other.
+
+        All of it is about the intercept and indicators, but for numeric columns that are zero where they are missing.
+        The shape of a frame mixes these, and leaves them out here.
+        """
         places: dict[str, list[int]] = {}
         for place, feature in enumerate(self.schema.features):
             places.setdefault(feature.column, []).append(place)
@@ -519,7 +552,9 @@ class Release(Shown):
                 *(places[c.name] for c in self.schema.columns if isinstance(c, Categorical)),
                 *([place] for place in self.schema.number_indicators),
             ],
-            apart=[(place - 1, place) for place in self.schema.number_indicators],
+            apart=[(place - 1, place) for place in self.schema.number_indicators]
+            if self.schema.shape is None
+            else [],
             intercept=0 if self.schema.intercept else None,
             rows=self.rows if self._every_row_counts else None,
         )

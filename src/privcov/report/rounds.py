@@ -13,7 +13,7 @@ SHORTENED = (
     "The release is of shortened rows, so it is not unbiased (frame = declared is), and no interval counts what was "
     "cut."
 )
-_ASKED = {"scales": "scales", "radius": "the radius", "means": "means"}
+_ASKED = {"scales": "scales", "shape": "shape", "radius": "the radius", "means": "means"}
 
 
 def budget(certificate: Certificate) -> str:
@@ -22,7 +22,8 @@ def budget(certificate: Certificate) -> str:
         return ""
     found = shares(certificate)
     others = [f"{part(found[name])} into {words}" for name, words in _ASKED.items() if name in found]
-    return f"{part(found['matrix'])} of the budget went into the matrix, {', '.join(others[:-1])} and {others[-1]}."
+    parts = [f"{part(found['matrix'])} of the budget went into the matrix", *others]
+    return f"{', '.join(parts[:-1])} and {parts[-1]}."
 
 
 def told(release: Release) -> list[str]:
@@ -60,6 +61,8 @@ def _question(release: Release, one: Round) -> str:
     if one.name == "radius":
         return f"a histogram of the norms of rows ({len(one.answers)} cells)"
     columns = sum(isinstance(column, Numeric) for column in release.schema.columns)
+    if one.name == "shape":
+        return f"the products of {columns} numeric columns ({len(one.answers)} sums)"
     many = f"each of {columns} numeric columns" if columns > 1 else "the numeric column"
     if one.name == "means":
         return f"the sum of {many}, within bounds that the histograms suggest"

@@ -78,7 +78,7 @@ def as_json_values(release: Release, *, repair: str = "auto", scaled: bool = Fal
         "scaled": scaled or _needs_scaled(release),
         "second_moment": None,
         "raw_second_moment": None,
-        "expected_error": None if release.certificate.law is None else release.certificate.law.rms_frobenius,
+        "expected_error": None if release.law is None else release.law.rms_frobenius,
         "correlations": None if (found := standing(release)) is None else found.to_dict(),
         "certificate": document["certificate"],
         "doubts": [doubt.to_dict() for doubt in doubts(release)] if can_doubt(release) else None,
@@ -130,12 +130,12 @@ def mean_noise(release: Release, *, scaled: bool = False) -> Floats | None:
     A mean is a sum over a count. Where the count is noisy too, its noise moves the mean in proportion to the mean, in
     scaled units.
     """
-    law = release.certificate.law
+    law = release.law
     if law is None or not release.schema.intercept:
         return None
     public = any(i == j == 0 for i, j in release.structure.fixed.tolist())
     count, means = max(release.count(repair="none"), 1.0), release.mean(scaled=True, repair="none")
-    variance = law.offdiagonal_variance + (0.0 if public else law.diagonal_variance) * means**2
+    variance = law.sums_variances + (0.0 if public else law.entry_variances[0, 0]) * means**2
     units = 1.0 if scaled else np.array([feature.unit for feature in release.schema.features[1:]])
     return np.asarray(law.reach(0.025) * np.sqrt(variance) / count * units)
 

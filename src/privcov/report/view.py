@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from privcov.linalg.arrays import Floats
 from privcov.linalg.triangle import diagonal_places
 from privcov.models.moments import EntryNoise
-from privcov.noise.laws import NoiseLaw
+from privcov.noise.laws import Congruent, NoiseLaw
 from privcov.releases.release import Release
 from privcov.releases.triangle import Triangle
 from privcov.schema import Feature
@@ -66,7 +66,7 @@ class View:
             count = float(release.rows) if release.rows is not None else max(1.0, noisy) if known else None
             places = np.empty((0, 2), dtype=np.intp)
         shown = features[: len(moment)]
-        law = release.certificate.law
+        law = release.law
         noise = scores = None
         reach = np.inf
         if law is not None and count is not None:
@@ -219,7 +219,7 @@ def noise_sizes(
     has_units = intercept or not any(feature.middle for feature in columns)
     widths = np.array([feature.unit if has_units else 1.0 for feature in columns])
     return NoiseSizes(
-        mean=np.sqrt(parts.edge + parts.mu**2 * parts.corner) / count * widths if intercept else None,
+        mean=np.sqrt(parts.mean()) / count * widths if intercept else None,
         covariance=np.sqrt(parts.covariance()) / count * np.outer(widths, widths),
         correlation=np.sqrt(parts.correlation()),
     )
@@ -232,7 +232,7 @@ def _parts(
     features: Sequence[Feature],
     count: float,
     known: Iterable[Sequence[int]],
-) -> _Parts:
+) -> _Parts | _Mixed:
     """What the sizes are made of, in scaled units and sums over all rows."""
     d, intercept = len(moment), features[0].kind == "intercept"
     fixed = [(int(i), int(j)) for i, j in known]
@@ -240,6 +240,8 @@ def _parts(
     if intercept:
         mu = moment[0, 1:] / count
         centred = moment[1:, 1:] - count * np.outer(mu, mu)
+        if isinstance(law, Congruent):
+            return _Mixed(mu=mu, centred=centred, noise=noise, count=count)
         edge, corner, inner = noise.variances[0, 1:], float(noise.variances[0, 0]), noise.variances[1:, 1:]
     else:
         mu, centred = np.zeros(d), moment
@@ -260,6 +262,10 @@ class _Parts:
     inner: Floats
     shared: float
     count: float
+
+    def mean(self) -> Floats:
+        """The variance of noise on each mean, times the square of the number of rows."""
+        return np.asarray(self.edge + self.mu**2 * self.corner)
 
     def covariance(self) -> Floats:
         """The variance of noise on each centred sum."""
@@ -297,3 +303,75 @@ class _Parts:
         variance = np.maximum(variance + 2 * self.shared * pairs, 0.0)
         np.fill_diagonal(variance, 0.0)
         return np.asarray(variance)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class _Mixed:
+    """The same where the shape of a frame mixed the noise: there is an intercept.
+
+    Noise N moves a centred sum C = (−μ, 1) M (−μ, 1)ᵀ by (−μ, 1) N (−μ, 1)ᵀ, the divisor by N₀₀, and a correlation by
+    D_ij − r(D_ii + D_jj)/2, where D is the noise of columns divided by the roots of their squares.
+    """
+
+    mu: Floats
+    centred: Floats
+    noise: EntryNoise
+    count: float
+
+    @cached_property
+    def _carry(self) -> Floats:
+        """The columns less their means, in terms of the noise."""
+        return np.asarray(np.hstack([-self.mu[:, None], np.eye(len(self.mu))]) @ self.noise.mixing)
+
+    @cached_property
+    def _first(self) -> Floats:
+        """The intercept, once for each column."""
+        return self.noise.mixing[[0] * len(self.mu)]
+
+    def _among(self, a: Floats, b: Floats, c: Floats, d: Floats) -> Floats:
+        """Cov(aᵀN b, cᵀN d), line by line, for entries N that are uncorrelated but for the diagonal."""
+        noise, shape = self.noise, self._carry.shape
+        a, b, c, d = (np.broadcast_to(one, shape) for one in (a, b, c, d))
+        halves = noise.variances - np.diag(np.diag(noise.variances)) / 2
+        on = np.diag(noise.variances) > 0
+        crossed = (((a * c) @ halves) * (b * d)).sum(axis=1) + (((a * d) @ halves) * (b * c)).sum(axis=1)
+        one, other = (a * b)[:, on], (c * d)[:, on]
+        return np.asarray(
+            crossed + noise.shared * (one.sum(axis=1) * other.sum(axis=1) - (one * other).sum(axis=1))
+        )
+
+    def mean(self) -> Floats:
+        """The variance of noise on each mean, times the square of the number of rows."""
+        return np.maximum(self._among(self._carry, self._first, self._carry, self._first), 0.0)
+
+    def covariance(self) -> Floats:
+        """The variance of noise on each centred sum."""
+        carry, first = self._carry, self._first
+        rows, sums = self.noise.mixing[1:], np.empty_like(self.centred)
+        corner, variance = self._among(first, first, first, first), np.empty_like(self.centred)
+        for i, one in enumerate(carry):
+            lean = -self.centred[i] / self.count
+            variance[i] = self._among(one, carry, one, carry) + lean**2 * corner
+            variance[i] += 2 * lean * self._among(one, carry, first, first)
+            sums[i] = self._among(rows[i], first, rows, first)
+        product = (
+            np.outer(np.diag(sums), np.diag(sums)) + sums**2
+        ) / self.count**2  # of the noise on two means
+        return np.maximum(variance + product, 0.0)
+
+    def correlation(self) -> Floats:
+        """The variance of noise on each correlation; zero on the diagonal, which is one whatever the noise."""
+        squares = np.diag(self.centred)
+        fine = squares > 1e-12 * max(1.0, float(squares.max(initial=0.0)))
+        sizes = np.where(fine, np.sqrt(np.abs(squares)), np.nan)
+        ratios = np.clip(self.centred / np.outer(sizes, sizes), -1.0, 1.0)
+        lines, variance = self._carry / sizes[:, None], np.empty_like(self.centred)
+        own = self._among(lines, lines, lines, lines)
+        for i, (one, r) in enumerate(zip(lines, ratios, strict=True)):
+            both = self._among(one, one, lines, lines)
+            leaning = self._among(one, lines, one, one) + self._among(one, lines, lines, lines)
+            variance[i] = self._among(one, lines, one, lines) - r * leaning
+            variance[i] += r**2 / 4 * (own[i] + own + 2 * both)
+        variance = np.maximum(variance, 0.0)
+        np.fill_diagonal(variance, 0.0)
+        return variance

@@ -165,7 +165,7 @@ def graded(loss: Loss) -> str:
 
 
 def _noise(release: Release) -> str:
-    law = release.certificate.law
+    law = release.law
     if law is None:
         return "Noise: not simply added to the matrix, so no formula gives its size on one entry."
     return (

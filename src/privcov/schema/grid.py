@@ -37,7 +37,8 @@ class Grid:
     def of(cls, schema: Schema) -> Grid:
         """The finest grid on which the exactness bounds above hold for this schema."""
         bound = schema.squared_norm_bound
-        largest = max(schema.dimension, math.ceil(schema.largest_squared_norm))
+        norms = schema.largest_squared_norm, schema.largest_scaled_square  # after a shape, and before
+        largest = max(schema.dimension, *map(math.ceil, norms))
         exponent = (52 - (largest - 1).bit_length()) // 2  # unclipped norms stay exact too
         while bound * 4**exponent > 2**ROW_BITS:
             exponent -= 1
@@ -56,9 +57,7 @@ class Grid:
             max_rows_per_person=schema.max_rows_per_person,
             # Clipping must spare the intercept, and a row with a missing cell must not become zero.
             intercept=schema.intercept and schema.keeps_indicators and not schema.empties_rows,
-            longest=max(
-                [1.0, *(c.reach for c in schema.columns if isinstance(c, Numeric) and c.scale is not None)]
-            ),
+            longest=_longest(schema),
         )
 
     @property
@@ -71,6 +70,12 @@ class Grid:
     def unit(self) -> Fraction:
         """One grid step of the Gram matrix, in scaled units: 4^-k."""
         return Fraction(1, 4**self.exponent)
+
+
+def _longest(schema: Schema) -> float:
+    if schema.shape is not None:
+        return float(schema.shape.largest_square) ** 0.5
+    return max([1.0, *(c.reach for c in schema.columns if isinstance(c, Numeric) and c.scale is not None)])
 
 
 def framed_weight(schema: Schema) -> Fraction:

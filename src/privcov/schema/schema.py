@@ -12,6 +12,7 @@ Fraction(3, 1)
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -34,6 +35,7 @@ from privcov.schema.columns import (
 )
 from privcov.schema.dialect import RFC_4180, Dialect, number
 from privcov.schema.names import INTERCEPT
+from privcov.schema.shape import Shape
 from privcov.schema.toml import declarations, read_toml, toml_of, toml_value
 from privcov.text.grammar import brief
 
@@ -76,6 +78,9 @@ class Schema:
     file : Dialect, default RFC_4180
         How a file of lines is read: separator, quotes, decimal mark, encoding. No frame and no release depends
         on it.
+    shape : Shape, optional
+        In a private frame: the linear map that numeric columns went through before rows were shortened and summed. No
+        schema file has one.
 
     Raises
     ------
@@ -92,8 +97,10 @@ class Schema:
     (['(Intercept)', 'age', 'sex[F]', 'sex[M]'], 4)
     >>> schema.squared_norm_bound, schema.fixed_squared_norm, schema.keeps_indicators
     (Fraction(3, 1), 2, True)
-    >>> schema.largest_squared_norm == schema.squared_norm_bound
+    >>> schema.largest_squared_norm == schema.squared_norm_bound == schema.largest_scaled_square
     True
+    >>> schema.numbers, round(schema.longest_row, 3)
+    ((1,), 1.732)
     >>> schema.rule(schema.columns[0]), schema.missing_words, schema.empties_rows, schema.number_indicators
     ('midpoint', 'midpoint', False, ())
     >>> schema.person_words, schema.published() == schema
@@ -108,6 +115,7 @@ class Schema:
     max_rows_per_person: int = 1
     ignore_extra: bool = False
     file: Dialect = RFC_4180
+    shape: Shape | None = None
 
     @property
     def person_words(self) -> str:
@@ -122,6 +130,8 @@ class Schema:
         object.__setattr__(self, "missing_values", missing_codes(self.missing_values, "the schema"))
         object.__setattr__(self, "columns", tuple(self._settled(column) for column in self.columns))
         names = [column.name for column in self.columns]
+        if self.shape is not None and self.shape.columns != len(self.numbers):
+            raise ParameterError("E205", "a shape has one row for each numeric column.")
         if not names:
             raise InputError("E122", "the schema declares no column.", "Add a [columns.NAME] table.")
         if twice := [name for name, times in Counter(names).items() if times > 1]:
@@ -209,6 +219,11 @@ class Schema:
         return tuple(made)
 
     @cached_property
+    def numbers(self) -> tuple[int, ...]:
+        """The features that are numeric columns."""
+        return tuple(place for place, feature in enumerate(self.features) if feature.kind == "numeric")
+
+    @cached_property
     def number_indicators(self) -> tuple[int, ...]:
         """The features that say where a numeric column is missing; the column stands before each, and is 0 there."""
         numeric = {column.name for column in self.columns if isinstance(column, Numeric)}
@@ -276,8 +291,22 @@ class Schema:
 
         The intercept contributes one, and so does a categorical column, which has one indicator at most. A numeric
         column contributes the square of its reach, or the one of its indicator: it is zero where that is not.
+        With a shape: after the map.
         """
+        if self.shape is not None:
+            return self.fixed_squared_norm + self.shape.largest_square
+        return self.largest_scaled_square
+
+    @cached_property
+    def largest_scaled_square(self) -> Fraction:
+        """The same before a shape maps the row."""
         return self.intercept + sum((_largest_square(column) for column in self.columns), start=Fraction(0))
+
+    @property
+    def longest_row(self) -> float:
+        """The most that a released row has for its norm, in scaled units; with a shape, of the columns before it."""
+        back = 1.0 if self.shape is None else self.shape.longest_back
+        return math.sqrt(float(self.squared_norm_bound)) * back
 
     @property
     def keeps_indicators(self) -> bool:
@@ -360,7 +389,7 @@ class Schema:
         return read_toml(path, cls.from_dict)
 
     def to_toml(self) -> str:
-        """Return the TOML text that ``read`` turns back into this schema.
+        """Return the TOML text that ``read`` turns back into this schema, but for a shape, which no file has.
 
         Returns
         -------

@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from privcov.linalg.arrays import Floats
 from privcov.schema import Categorical, Schema
 from privcov.schema.grid import Grid
+from privcov.schema.shape import BITS
 from privcov.table.blocks import Block
 
 
@@ -50,13 +51,13 @@ class Clip:
             largest -= always
         else:
             runs = (slice(0, schema.dimension),)
-        if largest * 4**grid.exponent <= available:
+        if (
+            largest * 4**grid.exponent <= available and schema.shape is None
+        ):  # whose rounding may add a little
             return None
         count = sum(run.stop - run.start for run in runs)
-        # Rounding to the grid moves a row by at most sqrt(count)/2; 2 more covers every float rounding.
-        half_diagonal = math.isqrt((count - 1) // 4) + 1 if count else 0
         rooms = [available - taken * 4**grid.exponent for taken in range(len(indicators) + 1)]
-        radii = [max(0, math.isqrt(room) - half_diagonal - 2) for room in rooms]
+        radii = [_radius(room, count) for room in rooms]
         return cls(
             features=runs,
             available=available,
@@ -64,6 +65,11 @@ class Clip:
             indicators=indicators,
             crowded=tuple(zip(rooms[1:], radii[1:], strict=True)),
         )
+
+    @classmethod
+    def whole(cls, count: int, available: int) -> Clip:
+        """Shrink rows of ``count`` numbers as a whole, to a squared norm of at most ``available``."""
+        return cls(features=(slice(0, count),), available=available, radius=_radius(available, count))
 
     @cached_property
     def rooms(self) -> tuple[Floats, Floats]:
@@ -113,13 +119,20 @@ class Bounding:
                 np.multiply(~np.isfinite(block[place]), self.one, out=by_feature[feature])
             if absent:
                 by_feature[:, np.any(absent, axis=0)] = 0.0
+            if self.turn is not None:
+                self.turn.apply(by_feature, always=self.schema.file.constant)
             if self.clip is not None:
-                _shrink(by_feature, self.clip, always=self.schema.file.constant)
+                shrink(by_feature, self.clip, always=self.schema.file.constant)
             # Unreachable, and cheap to check on every row: the guarantee rests on these integers alone.
             squared = _squared_norms(by_feature, (slice(None),))
             if not _none_above(squared, self.grid.squared_norm_bound):
                 by_feature[:, ~(squared <= self.grid.squared_norm_bound)] = 0.0
         return by_feature.T
+
+    @cached_property
+    def turn(self) -> Turn | None:
+        """The linear map of the numeric columns, where a frame has one."""
+        return None if self.schema.shape is None else Turn.of(self.schema, self.grid)
 
     @cached_property
     def numbers(self) -> tuple[Numbers, ...]:
@@ -243,7 +256,37 @@ class Numbers:
         )
 
 
-def _shrink(by_feature: Floats, clip: Clip, *, always: bool) -> None:
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Turn:
+    """The map z = P u of the numeric cells of a row, on the grid; a row that is too long is shortened before.
+
+    Entries of P are multiples of 2^-20 and u is on the grid, so each product and each partial sum of P u is a whole
+    number below 2^53 in units of both: exact, in any order. Then one rounding puts z on the grid.
+    """
+
+    places: list[int]
+    integers: Floats
+    clip: Clip
+
+    @classmethod
+    def of(cls, schema: Schema, grid: Grid) -> Turn:
+        assert schema.shape is not None
+        longest = schema.shape.longest**2 * 4**grid.exponent
+        return cls(
+            places=list(schema.numbers),
+            integers=schema.shape.integers,
+            clip=Clip.whole(schema.shape.columns, longest),
+        )
+
+    def apply(self, by_feature: Floats, *, always: bool) -> None:
+        cells = by_feature[self.places]
+        shrink(cells, self.clip, always=always)
+        mapped = np.dot(self.integers, cells)
+        mapped *= 2.0**-BITS
+        by_feature[self.places] = np.rint(mapped, out=mapped)
+
+
+def shrink(by_feature: Floats, clip: Clip, *, always: bool) -> None:
     """Clip the rows that are too long, alone if they are few and not ``always`` all: the same numbers either way."""
     squared = _squared_norms(by_feature, clip.features)
     available: float | Floats = clip.available
@@ -266,6 +309,13 @@ def _shrink(by_feature: Floats, clip: Clip, *, always: bool) -> None:
         part = by_feature[run]
         np.multiply(part, factor, out=part)
         np.rint(part, out=part)
+
+
+def _radius(available: int, count: int) -> int:
+    """What to shorten rows of ``count`` numbers to, so that none has a squared norm above ``available`` afterwards."""
+    # Rounding to the grid moves a row by at most sqrt(count)/2; 2 more covers every float rounding.
+    half_diagonal = math.isqrt((count - 1) // 4) + 1 if count else 0
+    return max(0, math.isqrt(available) - half_diagonal - 2)
 
 
 def _squared_norms(by_feature: Floats, runs: Sequence[slice]) -> Floats:

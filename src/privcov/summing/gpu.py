@@ -24,7 +24,8 @@ from privcov.errors import InternalError
 from privcov.linalg.devices import Device, cores
 from privcov.schema import Schema
 from privcov.schema.grid import BLOCK_ROWS, Grid
-from privcov.summing.bounding import Bounding, Clip, part_of
+from privcov.schema.shape import BITS
+from privcov.summing.bounding import Bounding, Clip, Turn, part_of
 from privcov.summing.check import Check, exactness_probe
 from privcov.summing.gram import WORD, Gram
 from privcov.table.blocks import Block
@@ -155,6 +156,8 @@ class DeviceSum:
         ]
         clip = self._bounding.clip
         self._rooms = () if clip is None else tuple(map(self._sent, clip.rooms))
+        if (turn := self._bounding.turn) is not None:
+            self._before, self._integers = tuple(map(self._sent, turn.clip.rooms)), self._sent(turn.integers)
         self._total: Gram | None = None
         self._rows = self._reach = 0
         shape = (grid.dimension, grid.dimension)
@@ -230,8 +233,10 @@ class DeviceSum:
             torch.mul(missing[place], one, out=made[feature])
         if bounding.emptying:
             made.masked_fill_(missing[sorted(bounding.emptying)].any(dim=0), 0.0)
+        if bounding.turn is not None:
+            self._turn(made, bounding.turn)
         if bounding.clip is not None:
-            self._shrink(made, bounding.clip)
+            self._shrink(made, bounding.clip, self._rooms)
         # Unreachable, and cheap to check on every row, as in ``Bounding``.
         return made.masked_fill_(~(_squares(made) <= self._grid.squared_norm_bound), 0.0)
 
@@ -266,10 +271,15 @@ class DeviceSum:
         self._reach = self._rows = 0
         return self._total
 
-    def _shrink(self, made: Any, clip: Clip) -> None:
+    def _turn(self, made: Any, turn: Turn) -> None:
+        cells = made[turn.places]
+        self._shrink(cells, turn.clip, self._before)
+        made[turn.places] = (self._integers @ cells).mul_(2.0**-BITS).round_()
+
+    def _shrink(self, made: Any, clip: Clip, rooms: tuple[Any, ...]) -> None:
         torch = self._torch
         squared = sum(_squares(made[run]) for run in clip.features)
-        available, radius = self._rooms
+        available, radius = rooms
         if clip.indicators:
             taken = (made[list(clip.indicators)] != 0).sum(dim=0)
             available, radius = available[taken], radius[taken]

@@ -27,6 +27,9 @@ from privcov.version import __version__
 _TOLERANCE = 2.0**-40
 """Of a scale. Some constants of papers go through the platform's logarithm, whose last bit may differ."""
 
+_NEXT = 1.5
+"""Of a whole number that was rounded, or rounded up: the next one is close."""
+
 _REMARKS = ("auto",)
 """Options that tell why the mechanism was chosen; no promise rests on them."""
 
@@ -120,7 +123,8 @@ def _disagreements(release: Release) -> Iterator[str]:
 def _options(choice: NormChoice | None, release: Release, stated: Mapping[str, str]) -> dict[str, str]:
     """What the certificate should say of what was chosen before the matrix."""
     if release.certificate.rounds:
-        return frame_options(_emphasis(stated, release.schema))
+        shaped = any(one.name == "shape" for one in release.certificate.rounds)
+        return frame_options(_emphasis(stated, release.schema), shaped=shaped)
     return {} if choice is None else choice.options
 
 
@@ -130,7 +134,10 @@ def _emphasis(stated: Mapping[str, str], schema: Schema) -> tuple[str, ...]:
 
 def _close(stated: Schema, found: Schema) -> bool:
     """Whether two frames are the same, but for the last digits, in which machines may differ."""
-    pairs = zip(_scaling(stated), _scaling(found), strict=True)
+    numbers = [*_scaling(stated)], [*_scaling(found)]
+    if len(numbers[0]) != len(numbers[1]):
+        return False
+    pairs = zip(*numbers, strict=True)
     return all(abs(one - other) <= _TOLERANCE * width for (one, width), (other, _) in pairs)
 
 
@@ -141,6 +148,11 @@ def _scaling(schema: Schema) -> Iterator[tuple[float, float]]:
         if isinstance(column, Numeric):
             yield column.middle, column.upper - column.lower
             yield column.half_width / column.reach, column.upper - column.lower
+    if schema.shape is not None:
+        # Stored as multiples of 2^-20: a difference in the last digits may round to the next one.
+        yield from (
+            (float(value), _NEXT / _TOLERANCE) for value in (*schema.shape.upper, schema.shape.longest)
+        )
 
 
 def _noise(stated: NoiseLaw | None, needed: NoiseLaw | None) -> Iterator[str]:

@@ -80,6 +80,7 @@ def test_the_point_has_every_way_and_auto_shares_the_runs_of_the_way_it_takes(pl
     errors = found["errors"]
     assert list(errors) == [*frame.WAYS, "hindsight"]
     assert errors["auto"] is errors["scales"]
+    assert errors["scales"] != errors["shape"]
     assert errors["auto"] != errors["declared"]
     assert found["radius"]["auto"] > 0.25
     assert found["zero"] == pytest.approx(abs(place.correlation[0, 1]))

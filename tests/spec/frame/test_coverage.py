@@ -93,3 +93,55 @@ def test_intervals_cover_the_regression_on_shortened_rows(name, epsilon):
         covered += [ends[term][0] <= true <= ends[term][1] for term, true in zip("ab", target, strict=True)]
     assert covered.min() >= 87
     assert covered.sum() < 2 * RUNS
+
+
+def twins(rng: np.random.Generator, rows: int) -> np.ndarray:
+    a = rng.normal(40, 10, rows)
+    b = a + rng.normal(0, 2, rows)
+    return np.stack([a, b, 5 + 0.6 * a - 0.4 * b + rng.normal(0, 3, rows)], axis=1)
+
+
+def mixed(rows: np.ndarray, schema: pc.Schema) -> np.ndarray:
+    """Rows as a frame with a shape shortens them, in original units: plain NumPy, apart from the code that releases."""
+    assert schema.shape is not None
+    columns = schema.columns
+    centre = np.array([column.middle for column in columns])
+    unit = np.array([column.half_width / column.reach for column in columns])
+    scaled = (rows - centre) / unit
+    length = np.linalg.norm(scaled, axis=1)
+    scaled *= np.minimum(1, schema.shape.longest / length)[:, None]
+    room = float(schema.squared_norm_bound) - 1  # the intercept has 1
+    squared = ((scaled @ schema.shape.matrix) ** 2).sum(axis=1)
+    return centre + unit * scaled * np.minimum(1, np.sqrt(room / squared))[:, None]
+
+
+@pytest.mark.slow
+def test_intervals_cover_the_regression_on_rows_shortened_by_a_shape():
+    """A hundred runs on columns with a correlation of 0.98; each slope must be covered 87 times, and not all 200 times.
+
+    At 95 % one slope falls below 87 once in 2,000, and both cover 200 times once in 20,000. A coverage of 80 % is found
+    19 times in 20. With the law of the certificate in the place of the one through the map, intervals are 45 times as
+    wide and covered 120 of 120 times: the last line finds that.
+    """
+    bounds = {name: {"lower": -200, "upper": 300} for name in "aby"}
+    schema = pc.Schema.from_dict({"columns": bounds})
+    loss = pc.ApproxDP(epsilon=1, delta=1e-6, neighbours="replace-one")
+    others = twins(np.random.default_rng(7), 200_000)
+    covered, kept = np.zeros(2, dtype=int), 0
+    for run in range(RUNS):
+        release = pc.release(
+            twins(np.random.default_rng(1_000 + run), ROWS),
+            schema=schema,
+            loss=loss,
+            mechanism="gaussian",
+            frame="shape",
+            arithmetic="idealized",
+            randomness=rehearsal(run),
+        )
+        kept += release.schema.shape is not None
+        target = slopes(mixed(others, release.schema))
+        ends = pc.ols(release, "y ~ a + b").conf_int()
+        covered += [ends[term][0] <= true <= ends[term][1] for term, true in zip("ab", target, strict=True)]
+    assert kept == RUNS
+    assert covered.min() >= 87
+    assert covered.sum() < 2 * RUNS

@@ -40,6 +40,7 @@ WAYS: dict[str, dict[str, Any]] = {
     "declared": {},
     "private norm": {"row_norm": "private"},
     "scales": {"frame": "scales"},
+    "shape": {"frame": "shape"},
     "auto": {"frame": "auto"},
 }
 FACTORS = (1, 10, 100)

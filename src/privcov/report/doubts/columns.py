@@ -248,7 +248,7 @@ def about_mean(seen: Evidence, place: int, reach: float) -> tuple[float, float, 
     sums, products = Form({(0, place): 1.0}), Form({(place, place): 1.0})
     along, own = seen.std(sums), seen.std(products)
     rows, count = seen.counted, seen.std(seen.rows)
-    longest = min(seen.features[place].reach, math.sqrt(float(seen.schema.squared_norm_bound)))
+    longest = min(seen.features[place].reach, seen.schema.longest_row)
     centre = seen.value(sums) / rows
     off = reach * (along + longest * count) / rows
     furthest = min(longest, abs(centre) + off)
@@ -410,6 +410,11 @@ def _differences(seen: Evidence, first: Places, second: Places, sign: int) -> tu
     squares = one**2 * matrix[first, first] + other**2 * matrix[second, second]
     squares = squares + 2 * one * other * matrix[first, second] + base**2 * matrix[0, 0]
     squares = squares + 2 * base * (one * matrix[0, first] + other * matrix[0, second])
+    if seen.mixes(first):
+        # Through a shape the entries of numeric columns are correlated: the same squares, as quadratic forms.
+        vectors, rows = np.zeros((len(first), len(matrix))), np.arange(len(first))
+        vectors[:, 0], vectors[rows, first], vectors[rows, second] = base, one, other
+        return squares, np.sqrt(np.maximum(seen.noise.squares(vectors), 0.0))
     variance = one**4 * variances[first, first] + other**4 * variances[second, second]
     variance = variance + 4 * (one * other) ** 2 * variances[first, second] + base**4 * variances[0, 0]
     variance = variance + 4 * base**2 * (one**2 * variances[0, first] + other**2 * variances[0, second])

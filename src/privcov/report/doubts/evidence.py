@@ -9,8 +9,8 @@ holds for each table and in finite samples; nothing is linearised, and nothing i
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
@@ -114,7 +114,11 @@ class Evidence:
         if schema.keeps_indicators:
             room = bound - schema.fixed_squared_norm
             longest = sum(c.reach**2 for c in schema.columns if isinstance(c, Numeric))
-            return min(1.0, room / max(1, longest)), 1.0
+            if schema.shape is None:
+                return min(1.0, room / max(1, longest)), 1.0
+            # Shortened to the longest norm before the map, and to the room after it: in the same direction.
+            before = min(1.0, schema.shape.longest**2 / max(1, longest))
+            return before * min(1.0, room / float(schema.shape.largest_square)), 1.0
         share = 1.0 if schema.intercept else bound / float(schema.largest_squared_norm)
         return share, share
 
@@ -172,10 +176,23 @@ class Evidence:
 
     def std(self, form: Form) -> float:
         """The standard deviation of the noise on it."""
+        if self.mixes(places := sorted({place for at in form.entries for place in at})):
+            # Through a shape: the same combination of the entries that were released, which are uncorrelated.
+            weights = np.zeros((len(places), len(places)))
+            for (i, j), weight in form.entries.items():
+                weights[places.index(i), places.index(j)] += weight / 2
+                weights[places.index(j), places.index(i)] += weight / 2
+            mixing = self.noise.mixing[places]
+            seen = replace(self.noise, mixing=mixing)
+            return math.sqrt(max(0.0, seen.inner(weights, weights)))
         variances, shared = self.noise.variances, self.noise.shared
         own = sum(weight**2 * float(variances[at]) for at, weight in form.entries.items())
         trace = [w for (i, j), w in form.entries.items() if i == j and variances[i, j] > 0]
         return math.sqrt(max(0.0, own + shared * (sum(trace) ** 2 - sum(w * w for w in trace))))
+
+    def mixes(self, places: Iterable[int]) -> bool:
+        """Whether the noise at some places is a mixture, because the shape of a frame mixed their columns."""
+        return self.schema.shape is not None and not set(places).isdisjoint(self.schema.numbers)
 
     def certain(self, form: Form, odds: float) -> bool:
         """Whether the form is positive in the table; where it is not, this says so with at most these odds."""
