@@ -128,16 +128,18 @@ def mean_noise(release: Release, *, scaled: bool = False) -> Floats | None:
     """How far noise moves each mean in 95 of 100 releases, at most; None where its law is not known.
 
     A mean is a sum over a count. Where the count is noisy too, its noise moves the mean in proportion to the mean, in
-    scaled units.
+    scaled units. In a private frame it is the error of the combined means, which allows for what shortening takes.
     """
     law = release.law
     if law is None or not release.schema.intercept:
         return None
+    units = np.array([feature.unit for feature in release.schema.features[1:]])
+    if (framed := release.framed_means) is not None:
+        return np.asarray(law.reach(0.025) * framed.stds / (units if scaled else 1.0))
     public = any(i == j == 0 for i, j in release.structure.fixed.tolist())
     count, means = max(release.count(repair="none"), 1.0), release.mean(scaled=True, repair="none")
     variance = law.sums_variances + (0.0 if public else law.entry_variances[0, 0]) * means**2
-    units = 1.0 if scaled else np.array([feature.unit for feature in release.schema.features[1:]])
-    return np.asarray(law.reach(0.025) * np.sqrt(variance) / count * units)
+    return np.asarray(law.reach(0.025) * np.sqrt(variance) / count * (1.0 if scaled else units))
 
 
 def _needs_scaled(release: Release) -> bool:
