@@ -97,6 +97,7 @@ def test_the_sign_trap_of_the_literature_is_avoided():
     assert abs(squares.mean() - 0.764) < 6 * squares.std() / np.sqrt(DRAWS)
 
 
+@pytest.mark.long
 def test_five_dimensional_vectors_agree_with_uniform_proposals_kept_by_their_density():
     concentration = Fraction(4, 5)
     ours = sample(4, FIVE, concentration)
@@ -120,6 +121,7 @@ def test_a_fixed_number_of_proposals_gives_the_same_law():
     assert follows(coordinates, THREE, concentration)
 
 
+@pytest.mark.long
 def test_a_poor_envelope_gives_the_same_law():
     # Proposals uniform on the sphere: B = 2^20·I and σ = 15, well above the largest eigenvalue, 9.8.
     concentration, scale = Fraction(1, 3), 2**20

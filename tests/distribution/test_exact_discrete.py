@@ -97,11 +97,13 @@ def fits_cube(sample, scale):
     return is_plausible(stats.chisquare(*cells).pvalue)
 
 
+@pytest.mark.long
 def test_the_cube_follows_its_law_at_a_small_scale():
     assert fits_cube(cubes(2, 2, 5_000), 2)
     assert not fits_cube(cubes(3, 2, 5_000), 2)
 
 
+@pytest.mark.long
 def test_a_half_width_that_is_not_thinned_is_seen(monkeypatch):
     monkeypatch.setattr(discrete, "_below", lambda *_: True)
     assert not fits_cube(cubes(2, 2, 5_000), 2)

@@ -61,6 +61,7 @@ def test_bits_below_the_leading_ones_are_fair_whatever_the_leading_ones_are(draw
         assert is_uniform((second[chosen] >> np.uint64(58)).astype(np.int64), 64)
 
 
+@pytest.mark.long
 def test_bits_a_judge_has_drawn_are_fair_in_what_it_accepted(monkeypatch):
     monkeypatch.setattr(trials, "MARGIN", 2.0)
     monkeypatch.setattr(trials, "DEPTHS", (2, 64))

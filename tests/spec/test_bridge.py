@@ -17,7 +17,8 @@ OPENS = {
     "publish/release.py",  # opened again under a privately chosen bound
     "publish/surrogate.py",  # a table that its owner declares public
     "frame/radii.py",  # called within the sequence, by choices that are paid for
-    "frame/counting.py",  # called within the sequence, by rounds that are paid for
+    "frame/counting.py",
+    "frame/shaping.py",  # called within the sequence, by rounds that are paid for
     "unbounded/rows.py",  # called within the sequence by estimates
     "steward.py",  # for the eyes of the data's keeper
     "audit/readers.py",  # copies of its own making

@@ -94,6 +94,7 @@ def test_in_the_declared_frame_noise_follows_the_norm():
     assert disagreements(first) == ()
 
 
+@pytest.mark.long
 def test_what_matters_is_more_accurate_and_the_rest_less():
     """Fixed streams. Three of twelve columns: 1.27 times less error there (24 runs), 1.7 times more elsewhere."""
     plain, first = off("scales", None), off("scales", "c0, c1, c2")

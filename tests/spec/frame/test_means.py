@@ -60,6 +60,7 @@ def test_a_long_tail_that_shortening_takes_is_given_back():
     assert combined[1] < matrix[0] / 10
 
 
+@pytest.mark.long
 def test_for_means_half_of_the_loss_makes_them_better():
     plain, first = errors()[0], errors(purpose="means")[0]
     assert first[0] < plain[0] / 1.3
@@ -67,6 +68,7 @@ def test_for_means_half_of_the_loss_makes_them_better():
     assert names[-1] == "means"
 
 
+@pytest.mark.long
 def test_the_stated_error_covers():
     """40 releases, fixed streams: at least 36 of 40 means within 1.96 stated errors, for each column."""
     truth = ROWS[:, :2].mean(axis=0)

@@ -91,6 +91,7 @@ def test_the_comparison_finds_half_the_noise_and_the_smaller_noise_where_queries
     assert worst_ratio(apart, one=2 * DELTA, each=4 * DELTA, **far) <= 1 + 1e-9
 
 
+@pytest.mark.long
 def test_the_walk_has_the_law_of_its_definition():
     sensitivity = Sensitivity(neighbours=REPLACE, dimension=3, squared_norm=Fraction(DELTA))
     price = pc.PureDP(epsilon=1, neighbours="replace-one")

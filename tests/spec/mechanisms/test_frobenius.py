@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 from scipy.stats import gamma, ks_1samp
 
 import privcov as pc
@@ -12,6 +13,7 @@ from privcov.schema import Schema
 from privcov.schema.grid import Grid
 
 
+@pytest.mark.long
 def test_the_length_of_the_noise_is_gamma():
     """Kolmogorov–Smirnov at 1e-6 with 3 000 draws; a scale wrong by 10 % is found."""
     columns = {f"c{i}": {"lower": 0, "upper": 1} for i in range(3)}

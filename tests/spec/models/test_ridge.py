@@ -178,6 +178,7 @@ def test_without_a_penalty_drowning_noise_has_no_bound(make, people_schema, peop
     assert fit.to_dict()["error_bound"] is None
 
 
+@pytest.mark.long
 def test_the_penalty_chosen_predicts_nearly_as_well_as_the_best(make):
     """Twelve releases in noise that would swamp least squares: indicators that determine each other."""
     rng = np.random.default_rng(8)
@@ -324,6 +325,7 @@ def test_a_fit_has_the_words_of_least_squares(release, people_columns):
     assert "Penalty 0, given" in ridge.summary()
 
 
+@pytest.mark.long
 def test_by_default_no_noise_is_taken_for_a_prediction(make, people_schema, people_columns):
     """Forty releases that the noise nearly drowns: with penalty 0.1 some predict twice the upper bound of income."""
     within, small = [], []

@@ -161,6 +161,7 @@ def few() -> pc.planning.plan.Plan:
     return pc.plan(schema=SCHEMA, rows=2000, loss=PURE, mechanisms=["laplace", "matrix-bingham"])
 
 
+@pytest.mark.long
 def test_curves_fall_with_the_budget(few):
     found = curves(few)
     assert set(found) == {"symmetric-wishart", "laplace", "matrix-bingham"}

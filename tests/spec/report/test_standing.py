@@ -81,6 +81,7 @@ def test_a_plan_does_not_call_useful_what_ends_in_noise(drowned):
     assert f"{plan.choice.mechanism.name} is {plan.outlook()}"[:40] in re.sub(r"\s+", " ", str(plan))
 
 
+@pytest.mark.long
 def test_no_pair_that_is_zero_stands_clear_but_for_the_odds():
     """60 releases of 21 pairs of exactly uncorrelated columns, noise fixed by seeds. If one in 20 releases had a false
     alarm, nine of 60 would have one with odds of 1 in 500; a threshold of two standard deviations has 38 or so."""
