@@ -247,11 +247,6 @@ class Release(Shown):
         return (values - middles[1:]) / units[1:] if scaled else values.copy()
 
     @property
-    def framed_means(self) -> Means | None:
-        """Means and how far they may be off, in original units, of a release in a private frame; None for any other."""
-        return self._means if self._asked_means else None
-
-    @property
     def _asked_means(self) -> list[Round]:
         return [one for one in self.certificate.rounds if one.name == "means"]
 

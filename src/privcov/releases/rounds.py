@@ -18,6 +18,7 @@ from privcov.linalg.arrays import Floats
 from privcov.noise.laws import Normal
 from privcov.privacy import ApproxDP, PureDP
 from privcov.releases.certificate import RADII, Certificate, Round
+from privcov.releases.means import Means
 from privcov.releases.release import Release
 from privcov.schema import Numeric, Schema
 from privcov.schema.names import split_names
@@ -75,6 +76,11 @@ def weight_in(emphasis: tuple[str, ...], column: Numeric) -> float:
 def width_of(schema: Schema, emphasis: tuple[str, ...]) -> float:
     """The number of numeric columns, each counted with the square of its weight."""
     return sum(weight_in(emphasis, column) ** 2 for column in schema.columns if isinstance(column, Numeric))
+
+
+def framed_means(release: Release) -> Means | None:
+    """Means and how far they may be off, in original units, of a release in a private frame; None for any other."""
+    return release._means if any(one.name == "means" for one in release.certificate.rounds) else None
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

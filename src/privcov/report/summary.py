@@ -9,6 +9,7 @@ import numpy as np
 
 from privcov.linalg.arrays import Floats
 from privcov.releases.release import Release
+from privcov.releases.rounds import framed_means
 from privcov.releases.triangle import Triangle
 from privcov.report.doubts import can_doubt, doubts
 from privcov.report.standing import Standing, standing
@@ -134,7 +135,7 @@ def mean_noise(release: Release, *, scaled: bool = False) -> Floats | None:
     if law is None or not release.schema.intercept:
         return None
     units = np.array([feature.unit for feature in release.schema.features[1:]])
-    if (framed := release.framed_means) is not None:
+    if (framed := framed_means(release)) is not None:
         return np.asarray(law.reach(0.025) * framed.stds / (units if scaled else 1.0))
     public = any(i == j == 0 for i, j in release.structure.fixed.tolist())
     count, means = max(release.count(repair="none"), 1.0), release.mean(scaled=True, repair="none")

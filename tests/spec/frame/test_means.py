@@ -13,6 +13,7 @@ from privcov.noise.laws import GaussianEnsemble
 from privcov.noise.randomness import rehearsal
 from privcov.releases.certificate import Interval, Round
 from privcov.releases.means import Means
+from privcov.releases.rounds import framed_means
 from privcov.report.summary import as_text, mean_noise
 from privcov.report.tables import number
 from privcov.verification.consistency import disagreements
@@ -72,7 +73,7 @@ def test_for_means_half_of_the_loss_makes_them_better():
 def test_the_stated_error_covers():
     """40 releases, fixed streams: at least 36 of 40 means within 1.96 stated errors, for each column."""
     truth = ROWS[:, :2].mean(axis=0)
-    found = [made(seed).framed_means for seed in range(40)]
+    found = [framed_means(made(seed)) for seed in range(40)]
     inside = np.mean([np.abs(one.values[:2] - truth) <= 1.96 * one.stds[:2] for one in found], axis=0)
     assert (inside >= 0.9).all()
 
@@ -183,8 +184,8 @@ def test_such_means_stay_within_their_bounds():
 def test_show_prints_the_error_of_the_combined_means():
     one = made(1)
     told, off = as_text(one, what="mean"), mean_noise(one)
-    assert off == pytest.approx(1.96 * one.framed_means.stds, rel=1e-3)
+    assert off == pytest.approx(1.96 * framed_means(one).stds, rel=1e-3)
     assert f"±{number(off[0], 2)}" in told
     scaled = mean_noise(one, scaled=True)
     assert scaled * [f.unit for f in one.schema.features[1:]] == pytest.approx(mean_noise(one))
-    assert plain(np.zeros((9, 10)), loss=LOSS, seed=1).framed_means is None
+    assert framed_means(plain(np.zeros((9, 10)), loss=LOSS, seed=1)) is None
