@@ -221,7 +221,7 @@ def test_the_whole_flow_from_names_to_a_report(serve, browse, tmp_path):
 
     page.click("text=Read it")
     page.wait_for_selector("#sections .matrix svg")
-    assert page.locator("#sections .spectrum svg").count() == 1
+    page.wait_for_selector("#sections .spectrum svg")  # sections come one after the other
     assert "noise edge" in page.inner_text("#sections .spectrum")
     assert "replacing one person's row" in page.inner_text("#sections .promise").lower()
     page.fill("#fit-formula", "income ~ age")
