@@ -16,6 +16,9 @@ from privcov.noise.laws import NoiseLaw
 from privcov.releases.certificate import Round
 from privcov.schema import Schema
 
+_LARGEST_BIAS = 0.25
+"""What shortening rows is taken to move a mean by at most, over the standard deviation of its column."""
+
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Means:
@@ -39,13 +42,15 @@ class Means:
         units = np.array([feature.unit for feature in schema.features[1:]])
         return cls(values=values, stds=units * (np.sqrt(law.sums_variances) / count))
 
-    def with_round(self, one: Round, *, schema: Schema, count: float) -> Means:
+    def with_round(self, one: Round, *, schema: Schema, count: float, spreads: Floats) -> Means:
         """The same with what a round of means says of the numeric columns.
 
         Two means of one column, with variances v (matrix) and w (round), have the weights w and v + b², where b² is
-        what their squared distance exceeds v + w by: a bias that can be seen takes the weight from the matrix. A bias
-        that the noise hides may be as large as that noise, and what is seen of it depends on the noise: so the error is
-        stated with max(b², w), and the parts are added up as if they went together.
+        what their squared distance exceeds v + w by, and at most a quarter of the column's standard deviation,
+        squared: a bias that can be seen takes the weight from the matrix, and a round that has far more noise than
+        that takes none. A bias that the noise hides may be as large as that noise, and what is seen of it depends on
+        the noise: so the error is stated with max(b², w), within the same limit, and the parts are added up as if they
+        went together.
         """
         places = np.array([at for at, feature in enumerate(schema.features[1:]) if feature.kind == "numeric"])
         lower, upper, beyond, doubt = np.array(one.intervals).T
@@ -54,11 +59,12 @@ class Means:
         theirs = np.clip(np.array(one.answers, dtype=np.float64) / (one.unit * count), -1.0, 1.0)
         theirs += beyond / halves
         noise = (one.std / (one.unit * count)) ** 2 + (doubt / halves) ** 2
-        bias = np.maximum((theirs - ours) ** 2 - noise - own, 0.0)
+        most = (_LARGEST_BIAS * spreads[places] / halves) ** 2
+        bias = np.clip((theirs - ours) ** 2 - noise - own, 0.0, most)
         share = noise / (noise + own + bias)  # of the mean of shortened rows
         values, stds = self.values.copy(), self.stds.copy()
         values[places] = lower + halves * (1 + ours + (1 - share) * (theirs - ours))
         stds[places] = halves * (
-            share * np.sqrt(own + np.maximum(bias, noise)) + (1 - share) * np.sqrt(noise)
+            share * np.sqrt(own + np.maximum(bias, np.minimum(noise, most))) + (1 - share) * np.sqrt(noise)
         )
         return Means(values=values, stds=stds)

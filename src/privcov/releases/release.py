@@ -269,8 +269,9 @@ class Release(Shown):
             ).T
             values = np.clip(values, lower, upper)
         found = Means.of_matrix(values, schema=self.schema, law=self.law, count=count)
+        spreads = units[1:] * np.sqrt(np.maximum(np.diag(self.covariance(scaled=True)), 0.0))
         for one in self._asked_means:
-            found = found.with_round(one, schema=self.schema, count=count)
+            found = found.with_round(one, schema=self.schema, count=count, spreads=spreads)
         return found
 
     def covariance(self, *, scaled: bool = False, repair: str = "auto") -> Matrix:

@@ -175,13 +175,16 @@ def test_bounds_are_the_declared_ones_and_not_those_of_the_frame():
 @pytest.mark.parametrize("wide", [1, 10, 100])
 @pytest.mark.parametrize("kind", ["pure", "gaussian"])
 def test_clean_columns_in_a_frame_raise_no_doubt(wide, kind, seeds):
-    """Skewed ones too, in bounds up to a hundred times too wide: none of these tables and seeds may be doubted."""
-    loss, mechanism = LOSSES[kind]
+    """Skewed ones too, in bounds up to a hundred times too wide. Doubts are wrong in 1 % of releases at most: three of
+    forty would be in 0.8 % of runs; streams are fixed.
+    """
+    (loss, mechanism), doubted = LOSSES[kind], 0
     for seed in range(seeds):
         rows = skewed(20_000, seed=seed)
         rows[:, 1] += 3_000  # no mean within 0.02 % of its range of a bound, which is what clean means
         release = made(rows, loss=loss, mechanism=mechanism, seed=seed, about=schema(wide))
-        assert doubts(release) == (), (wide, seed)
+        doubted += bool(doubts(release))
+    assert doubted <= seeds // 20
 
 
 def spoilt(rows: np.ndarray, how: str) -> np.ndarray:

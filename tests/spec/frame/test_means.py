@@ -134,10 +134,10 @@ def test_means_that_agree_are_weighted_by_their_noise_and_a_bias_takes_the_weigh
     schema = replace(SCHEMA, columns=SCHEMA.columns[:2])
     law = GaussianEnsemble(dimension=3, scale=1.0)
     plain = Means.of_matrix(np.array([5.0, 0.5]), schema=schema, law=law, count=100.0)
-    same = plain.with_round(one_round(0, std=100.0), schema=schema, count=100.0)
+    same = plain.with_round(one_round(0, std=100.0), schema=schema, count=100.0, spreads=np.full(2, 4.0))
     assert same.values == pytest.approx(plain.values)
     far = replace(plain, stds=plain.stds / 1e6).with_round(
-        one_round(60, std=1e-3), schema=schema, count=100.0
+        one_round(60, std=1e-3), schema=schema, count=100.0, spreads=np.full(2, 40.0)
     )
     assert far.values[0] == pytest.approx(8.0, abs=1e-3)  # 5 + 5·60/100
 
@@ -189,3 +189,15 @@ def test_show_prints_the_error_of_the_combined_means():
     scaled = mean_noise(one, scaled=True)
     assert scaled * [f.unit for f in one.schema.features[1:]] == pytest.approx(mean_noise(one))
     assert framed_means(plain(np.zeros((9, 10)), loss=LOSS, seed=1)) is None
+
+
+def test_bounds_that_are_far_too_wide_do_not_spoil_a_mean():
+    """Bounds 300 times the spread: the round is all noise, and the matrix knows the mean. Fixed streams."""
+    rng = np.random.default_rng(3)
+    rows = np.exp(rng.normal(3.2, 0.6, (8000, 3)))
+    schema = pc.Schema.from_dict({"columns": {name: {"lower": 0, "upper": 10_000} for name in "abc"}})
+    truth, std = rows.mean(axis=0), rows.std(axis=0)
+    for seed in range(8):
+        one = pc.release(rows, schema=schema, loss=LOSS, frame="scales", randomness=rehearsal(seed))
+        assert (np.abs(one.mean() - truth) < 0.25 * std).all()
+        assert (framed_means(one).stds < 0.5 * std).all()
