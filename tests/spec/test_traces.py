@@ -58,6 +58,7 @@ BRIDGES = (
     "walk.py",
     "framing.py",
     "counting.py",
+    "shaping.py",
 )
 """The files whose frames a failure can leave once something secret is known."""
 MARK = (37.28125, 61.40625)
@@ -122,6 +123,8 @@ SPENDERS: dict[str, Callable[..., Any]] = {
     "row norm": releasing("gaussian", row_norm="private"),
     "frame": releasing("gaussian", frame="scales"),
     "pure frame": releasing("laplace", frame="scales", engine=Elsewhere()),
+    "shape": releasing("gaussian", frame="shape"),
+    "pure shape": releasing("laplace", frame="shape", engine=Elsewhere()),
     "threads": releasing("gaussian", engine=Local(workers=2)),
     "bytes": releasing("gaussian", engine=Elsewhere()),
     "coinpress": estimating(mean_radius=100),
@@ -336,7 +339,9 @@ def test_a_full_disk_gives_no_secret_away(name: str, table: str, secrets: Secret
     assert seen.leaks(secrets) == []
 
 
-@pytest.mark.parametrize("name", [pytest.param("frame", marks=pytest.mark.long), "coinpress"])
+@pytest.mark.parametrize(
+    "name", [*(pytest.param(name, marks=pytest.mark.long) for name in ("frame", "shape")), "coinpress"]
+)
 def test_no_line_of_the_bridges_can_be_left_with_a_secret(name: str, table: str, secrets: Secrets) -> None:
     """In the quick suite one of each kind, and of the lines those that are left with something known."""
     spend = functools.partial(SPENDERS[name], table)

@@ -121,8 +121,11 @@ class Sums:
         progress: Progress | None = None,
     ) -> tuple[Round, int]:
         """Draw the noise, sum the rows, and return both together, and how many rows there are. Reads them once."""
-        noise = _mechanism(loss).draw(loss=loss, grid=self.grid, randomness=randomness)
-        answers, rows = without_reasons(partial(_answer, data, self, engine, progress), noise)
+        # No name is given to the noise here: this frame may be left by an exception.
+        answers, rows = without_reasons(
+            partial(_answer, data, self, engine, progress),
+            _mechanism(loss).draw(loss=loss, grid=self.grid, randomness=randomness),
+        )
         return self.answered(loss, answers), rows
 
     def answered(self, loss: PureDP | ZCDP, answers: tuple[int, ...]) -> Round:
