@@ -21,8 +21,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privcov.errors import InternalError, without_reasons
+from privcov.frame.terms import COUNT_STD, count_noise, numbers_of
 from privcov.linalg.arrays import Floats
-from privcov.mechanisms.sensitivity import counts_l1, counts_l2, sqrt_up, sums_l2, sums_sup
+from privcov.mechanisms.sensitivity import sqrt_up, sums_l2, sums_sup
 from privcov.noise.exact import discrete_cube, discrete_laplace, rounded_normals
 from privcov.noise.randomness import Randomness
 from privcov.privacy import ZCDP, PureDP
@@ -104,7 +105,7 @@ class Look(ABC):
 class _Counts(Look):
     """Counts of rows in cells."""
 
-    _pure_std = math.sqrt(2)
+    _pure_std = COUNT_STD
 
     @property
     @abstractmethod
@@ -116,10 +117,7 @@ class _Counts(Look):
         return self.per_row
 
     def noise(self, loss: Paid) -> Fraction:
-        people = {"per_row": self.per_row, "rows_per_person": self.schema.max_rows_per_person}
-        if isinstance(loss, PureDP):
-            return Fraction(math.ceil(counts_l1(loss.neighbours, **people) / loss.epsilon))
-        return counts_l2(loss.neighbours, **people) * sqrt_up(1 / (2 * loss.rho))
+        return count_noise(loss, per_row=self.per_row, rows_per_person=self.schema.max_rows_per_person)
 
     def _pure(self, randomness: Randomness, scale: int) -> Sequence[int]:
         return discrete_laplace(randomness, scale=scale, count=self.cells).tolist()
@@ -250,11 +248,6 @@ class Means(Look):
 
 def _adjacent(places: list[int]) -> bool:
     return places == list(range(places[0], places[-1] + 1))
-
-
-def numbers_of(schema: Schema) -> list[Numeric]:
-    """The numeric columns, in order."""
-    return [column for column in schema.columns if isinstance(column, Numeric)]
 
 
 def _absent(bounding: Bounding, block: Block) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:

@@ -11,16 +11,15 @@ import math
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from privcov.frame.counting import Look, Means, Paid, Radius, Scales, numbers_of
+from privcov.frame.counting import Look, Means, Paid, Radius, Scales
 from privcov.frame.shaping import Sums
+from privcov.frame.terms import Rule, numbers_of
 from privcov.linalg.arrays import Floats, Matrix
 from privcov.noise.laws import NoiseLaw
-from privcov.privacy import ZCDP, PureDP
 from privcov.releases.certificate import RADII, Interval, Round
 from privcov.releases.rounds import Norms, weight_in, width_of
 from privcov.schema import Numeric, Schema
@@ -31,24 +30,6 @@ LONGEST = 16
 """How many times as long as a typical row one may be before its columns are mixed: beyond, it is shortened."""
 NARROW = 2
 """A column that fills at most so many cells of its histogram is looked at again, closer."""
-
-
-class Rule(NamedTuple):
-    """What noise hides, for one law of noise: in standard deviations of the noise on a count."""
-
-    clear: float
-    """From there on a cell counts as full, for the centre and the spread of its column."""
-    sure: float
-    """From there on, and from 1 % of the rows, hardly an empty cell of all columns is taken for full."""
-    outside: float
-    """What all cells that are not surely full may add up to, beside 3 % of the rows, in a narrow column."""
-
-    @classmethod
-    def of(cls, loss: PureDP | ZCDP) -> Rule:
-        """The one for the noise that a round of this loss has."""
-        if isinstance(loss, PureDP):  # Laplace noise, with longer tails
-            return cls(clear=3.0, sure=4.0, outside=0.3)
-        return cls(clear=2.0, sure=3.0, outside=0.7)
 
 
 _WITHIN = 0.2

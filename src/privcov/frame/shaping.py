@@ -17,11 +17,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privcov.errors import InternalError, without_reasons
+from privcov.frame.terms import SHAPE_RADIUS, hidden_by, shape_grid, shape_mechanism
 from privcov.linalg.arrays import Floats, Matrix
 from privcov.linalg.triangle import entries, symmetric
-from privcov.mechanisms.base import AdditiveMechanism, Draw
-from privcov.mechanisms.gaussian import Gaussian
-from privcov.mechanisms.symmetric_wishart import SymmetricWishart
+from privcov.mechanisms.base import Draw
 from privcov.noise.randomness import Randomness
 from privcov.privacy import ZCDP, PureDP
 from privcov.releases.certificate import Round
@@ -36,8 +35,6 @@ from privcov.summing.sum import decode_sensitive_sum, encode_sensitive_sum
 from privcov.table import open_table
 from privcov.table.blocks import Block
 
-RADIUS = Fraction(9, 4)
-"""The squared norm that rows are shortened to, for each numeric column, in the scales found: a typical row has 1."""
 LEAST = 2.0**-10
 """The least share of its variance that a direction is taken to have, whatever the noise can see."""
 WORTH = 0.25
@@ -76,7 +73,7 @@ class Sums:
     @property
     def _room(self) -> Fraction:
         """The squared norm that the numeric cells of a row may have, in scaled units."""
-        return RADIUS * len(self.schema.numbers)
+        return SHAPE_RADIUS * len(self.schema.numbers)
 
     @cached_property
     def grid(self) -> Grid:
@@ -84,7 +81,7 @@ class Sums:
         exponent, squared = Grid.of(self.schema).exponent, 1 + self._room
         while squared * 4**exponent > 2**ROW_BITS:
             exponent -= 1
-        return _grid(len(self.schema.numbers), exponent, self.schema.max_rows_per_person)
+        return shape_grid(len(self.schema.numbers), exponent, self.schema.max_rows_per_person)
 
     @property
     def bounding(self) -> Bounding:
@@ -108,7 +105,7 @@ class Sums:
 
     def std(self, loss: PureDP | ZCDP) -> float:
         """The standard deviation of the noise on a sum of products of two columns, in units of the grid."""
-        law = _mechanism(loss).law(loss=loss, grid=self.grid)
+        law = shape_mechanism(loss).law(loss=loss, grid=self.grid)
         return math.sqrt(law.offdiagonal_variance) / float(self.grid.unit)
 
     def ask(
@@ -124,7 +121,7 @@ class Sums:
         # No name is given to the noise here: this frame may be left by an exception.
         answers, rows = without_reasons(
             partial(_answer, data, self, engine, progress),
-            _mechanism(loss).draw(loss=loss, grid=self.grid, randomness=randomness),
+            shape_mechanism(loss).draw(loss=loss, grid=self.grid, randomness=randomness),
         )
         return self.answered(loss, answers), rows
 
@@ -144,7 +141,7 @@ class Sums:
         width, unit = self.grid.dimension - 1, float(self.grid.unit) / rows
         sums = np.asarray(symmetric(np.array(one.answers, dtype=np.float64), width + 1)) * unit
         noise = one.std * unit
-        edge = _edge(noise, width)
+        edge = hidden_by(noise, width)
         means = np.clip(np.where(np.abs(sums[0, 1:]) > CLEAR * noise, sums[0, 1:], 0.0), -_FAR, _FAR)
         spread = sums[1:, 1:] - np.outer(means, means)
         own = np.sqrt(np.maximum(np.diag(spread), max(edge, LEAST)))
@@ -158,37 +155,10 @@ class Sums:
         return means, np.asarray((axes * stretch) @ axes.T)
 
 
-def _grid(columns: int, exponent: int, rows_per_person: int) -> Grid:
-    room = RADIUS * columns
-    return Grid(
-        dimension=1 + columns,
-        exponent=exponent,
-        squared_norm_bound=int((1 + room) * 4**exponent),
-        max_rows_per_person=rows_per_person,
-        longest=math.sqrt(room),
-    )
-
-
-def _edge(noise: float, columns: int) -> float:
-    """The largest eigenvalue that noise alone shows, for a standard deviation of the noise on an entry."""
-    return 2 * noise * math.sqrt(columns)
-
-
-def expected_edge(loss: PureDP | ZCDP, *, columns: int, rows: int, rows_per_person: int) -> float:
-    """The share of a column's variance below which noise hides a direction, before anything is asked: public."""
-    grid = _grid(columns, 10, rows_per_person)
-    law = _mechanism(loss).law(loss=loss, grid=grid)
-    return _edge(math.sqrt(law.offdiagonal_variance) / max(1, rows), columns)
-
-
 def _within(cells: Floats, most: int) -> NDArray[np.bool_]:
     return np.asarray(
         np.einsum("ij,ij->j", cells, cells) <= most
     )  # whole numbers below 2^53: exact in any order
-
-
-def _mechanism(loss: PureDP | ZCDP) -> AdditiveMechanism:
-    return SymmetricWishart() if isinstance(loss, PureDP) else Gaussian()
 
 
 def sum_shape(fragment: AnyFragment, *, asked: Sums, report: Report | None = None) -> Result:

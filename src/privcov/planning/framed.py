@@ -1,4 +1,4 @@
-"""The error of correlations in a private frame, before anything is spent, beside the one in the declared frame.
+"""The error of correlations in the private frame that ``auto`` would fit, beside the one in the declared frame.
 
 In a frame a column is measured in its own standard deviations, whatever they are, so the error hardly depends on how
 wide the bounds are: it follows from the number of rows and columns and the loss. The radius is the one that the frame
@@ -8,81 +8,89 @@ would choose for normal columns: docs/explain/planning.md.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from functools import partial
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
 from privcov.errors import ParameterError
+from privcov.frame.terms import Terms, has_forecast
 from privcov.linalg.arrays import Floats
-from privcov.linalg.triangle import is_wide
-from privcov.noise.laws import NoiseLaw, Normal
-from privcov.planning.candidates import choose
+from privcov.noise.laws import NoiseLaw
+from privcov.planning.candidates import Candidate, decide
 from privcov.planning.purpose import Purpose
-from privcov.privacy import ZCDP, Loss
+from privcov.privacy import Loss
 from privcov.releases.certificate import RADII
 from privcov.releases.rounds import Norms
-from privcov.schema import Numeric, Schema
+from privcov.schema import Schema
 from privcov.schema.grid import framed_grid, framed_weight
 
 if TYPE_CHECKING:
     from privcov.planning.plan import Plan
 
-ROUNDS = 0.18
-"""The share of the loss that rounds cost."""
+AnyTerms = TypeVar("AnyTerms", bound=Terms)
 FILLED = 0.2
 """The share of its bounds that a column fills in the second example: bounds five times too wide."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Framed:
-    """How far the correlation of two numeric columns would be off, in root mean square."""
+    """How far the correlation of two numeric columns would be off, in root mean square.
+
+    Attributes
+    ----------
+    private : float
+        In the private frame that "auto" fits, for columns like normal ones: noise, and the bias of shortened rows.
+    even : float
+        In the declared frame, for columns that are spread evenly over their bounds.
+    narrow : float
+        In the declared frame, for columns spread evenly over a fifth of their bounds.
+    mechanism : str
+        What adds the noise in the private frame.
+    share : float
+        Of the loss, what the frame takes if one look at the columns is enough.
+    """
 
     private: float
-    """In a private frame, for columns like normal ones: noise, and the bias of shortened rows."""
     even: float
-    """In the declared frame, for columns that are spread evenly over their bounds."""
     narrow: float
-    """In the declared frame, for columns spread evenly over a fifth of their bounds."""
+    mechanism: str
+    share: float
 
     def __str__(self) -> str:
         return (
-            "With --frame auto, which fits a private frame first, a correlation would be off by about "
-            f"±{self.private:.2g} (more where rows are few and bounds far too wide); as declared by ±{self.even:.2g} "
-            f"where columns fill their bounds, and by ±{self.narrow:.2g} where they fill a fifth of them."
+            f"With --frame auto, which fits a private frame first for {100 * self.share:.2g} % of the loss or a little "
+            f"more, a correlation would be off by about ±{self.private:.2g} (more where rows are few and bounds far "
+            f"too wide); as declared by ±{self.even:.2g} where columns fill their bounds, and by ±{self.narrow:.2g} "
+            "where they fill a fifth of them."
         )
 
 
 def framed(plan: Plan) -> Framed | None:
-    """What a frame would do for a plan; None where there is none, or no pair of numeric columns."""
+    """What a frame would do for a plan; None where "auto" would take none."""
     return in_frame(plan.schema, law=plan.choice.law, rows=plan.rows, loss=plan.loss, purpose=plan.purpose)
 
 
 def in_frame(
-    schema: Schema, *, law: NoiseLaw | None, rows: int, loss: Loss, purpose: str | Purpose
+    schema: Schema, *, law: NoiseLaw | None, rows: int, loss: Loss, purpose: str | Purpose, word: str = "auto"
 ) -> Framed | None:
-    """The same for what a plan is made of; ``law`` is that of the declared frame."""
-    numbers = [column for column in schema.columns if isinstance(column, Numeric)]
-    own = any(column.centre is not None or column.scale is not None for column in numbers)
-    if law is None or own or len(numbers) < 2 or schema.row_norm_bound is not None:
+    """What the frame of "auto" would do, or of another word; None where that is the declared one, or refused.
+
+    ``law`` is that of the noise in the declared frame. Of a shape there is no forecast but that of its scales.
+    """
+    if law is None or not has_forecast(schema):
         return None
-    if not schema.intercept or is_wide(schema.dimension):
+    terms = _terms("auto" if word == "auto" else "scales", schema, rows=rows, loss=loss, purpose=purpose)
+    if terms is None:
         return None
-    grid = framed_grid(schema)
-    try:
-        found = choose(loss=loss, grid=grid, purpose=purpose, as_asked=True)
-    except ParameterError:
-        return None
-    inside = found.mechanism.law(loss=found.loss, grid=grid)
-    assert inside is not None
-    adds_squares = isinstance(found.loss, ZCDP) or isinstance(inside, Normal)
-    left = math.sqrt(1 - ROUNDS) if adds_squares else 1 - ROUNDS
     norms = Norms(
-        counts=_normal_norms(len(numbers)),
+        counts=_normal_norms(len(schema.numbers)),
         noise_std=0.0,
-        width=float(len(numbers)),
+        width=float(len(schema.numbers)),
         weight=float(framed_weight(schema)),
-        entry_std=math.sqrt(inside.offdiagonal_variance) / left,
+        entry_std=math.sqrt(_noise(terms)),
         rows=float(rows),
     )
     even = math.sqrt(law.offdiagonal_variance) / rows * 3
@@ -90,7 +98,61 @@ def in_frame(
         private=norms.error(norms.radius),
         even=even,
         narrow=even / FILLED**2,
+        mechanism=terms.mechanism.name,
+        share=float(sum(terms.shares.values()) - (terms.detail.most - 1) * terms.detail.share),
     )
+
+
+def _terms(word: str, schema: Schema, *, rows: int, loss: Loss, purpose: str | Purpose) -> Terms | None:
+    """The frame in front of the mechanism that ``auto`` takes; None where that is the declared one, or refused."""
+    public = loss.neighbours.count_is_public(schema.max_rows_per_person)
+    try:
+        found = framed_terms(
+            Terms,
+            partial(decide, "auto", loss=loss, schema=schema),
+            word=word,
+            schema=schema,
+            rows=rows if public else None,
+            purpose=Purpose.parse(purpose),
+        )
+    except ParameterError:
+        return None
+    return None if found is None else found[1]
+
+
+def framed_terms(
+    kind: type[AnyTerms],
+    asked: Callable[..., Candidate],
+    *,
+    word: str,
+    schema: Schema,
+    rows: int | None,
+    purpose: Purpose,
+    emphasis: tuple[str, ...] = (),
+) -> tuple[Candidate, AnyTerms] | None:
+    """The terms of a frame and the mechanism behind it, for the squared norm that rows have there; None as declared.
+
+    The kind of loss is the one asked for. A pure mechanism with pure rounds was tried where it has less noise on the
+    matrix than a Gaussian of the same (ε, δ): the tails of its rounds lost more than that.
+    """
+    decided = asked(grid=framed_grid(schema), as_asked=True, purpose=purpose.of_matrix)
+    found = kind.before(
+        decided.mechanism,
+        decided.loss,
+        word=word,
+        schema=schema,
+        rows=rows,
+        emphasis=emphasis,
+        means_first=purpose.kind == "means",
+    )
+    return None if found is None else (decided, found)
+
+
+def _noise(terms: Terms) -> float:
+    """The variance of the noise on the product of two columns, if one look at the columns is enough."""
+    law = terms.mechanism.law(loss=terms.likely_rest, grid=framed_grid(terms.schema))
+    assert law is not None  # a frame stands in front of additive mechanisms alone
+    return law.offdiagonal_variance
 
 
 def _normal_norms(columns: int) -> Floats:

@@ -47,6 +47,11 @@ class Purpose:
             f"purpose must be covariance, means, regression, regression:FORMULA or pca:K, got {given!r}.",
         )
 
+    @property
+    def of_matrix(self) -> Purpose:
+        """What the matrix of a private frame is for: means have a round of their own there."""
+        return Purpose(kind="covariance") if self.kind == "means" else self
+
     def check(self, dimension: int) -> None:
         """Refuse more components than there are columns."""
         if self.rank is not None and self.rank > dimension:

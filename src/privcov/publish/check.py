@@ -20,12 +20,13 @@ from privcov.ledger import Ledger, Request
 from privcov.mechanisms.base import Mechanism
 from privcov.noise.randomness import Randomness
 from privcov.planning.candidates import Candidate, decide
+from privcov.planning.framed import framed_terms
 from privcov.planning.outlook import Outlook, entry_of
 from privcov.planning.purpose import Purpose
 from privcov.privacy import Amount, Loss
 from privcov.publish.paying import counts_rho, order_for
 from privcov.schema import Schema
-from privcov.schema.grid import Grid, framed_grid
+from privcov.schema.grid import Grid
 from privcov.summing.engines import Engine, engine_for
 from privcov.table import Table, open_table
 
@@ -143,41 +144,16 @@ def prepare(
     runner = engine_for(engine, table)
     choice: NormChoice | Framing | None
     choice = NormChoice.before(decided.mechanism, decided.loss, word=row_norm, share=row_norm_share)
-    if choice is not None and frame not in ("auto", "declared"):
+    if choice is not None and frame in ("scales", "shape"):
         raise ParameterError("E218", "a private frame finds a row norm itself.", "Leave row_norm out.")
-    if choice is None and (found := _framed(asked, frame, first, wanted, table=table, schema=declared)):
-        (decided, choice), schema = found, declared
+    if choice is None and frame != "declared":
+        public = loss.neighbours.count_is_public(schema.max_rows_per_person)
+        rows = table.count() if public else None
+        fit = partial(framed_terms, Framing, asked, word=frame, schema=declared)
+        if found := fit(rows=rows, purpose=wanted, emphasis=first):
+            (decided, choice), schema = found, declared
     order = partial(order_for, decided.mechanism, loss=decided.loss, schema=schema, choice=choice)
     return Ready(schema=schema, decided=decided, table=table, engine=runner, choice=choice, order=order)
-
-
-def _framed(
-    asked: Callable[..., Candidate],
-    word: str,
-    emphasis: tuple[str, ...],
-    purpose: Purpose,
-    *,
-    table: Table,
-    schema: Schema,
-) -> tuple[Candidate, Framing] | None:
-    """The mechanism, chosen for the squared norm that rows have in a frame, and the frame; None as declared."""
-    if word == "declared":
-        return None
-    # Means have a round of their own: the matrix is for the rest.
-    matrix = "covariance" if purpose.kind == "means" else str(purpose)
-    decided = asked(grid=framed_grid(schema), as_asked=True, purpose=matrix)
-    public = decided.loss.neighbours.count_is_public(schema.max_rows_per_person)
-    rows = table.count() if public else None
-    framing = Framing.before(
-        decided.mechanism,
-        decided.loss,
-        word=word,
-        schema=schema,
-        rows=rows,
-        emphasis=emphasis,
-        means_first=purpose.kind == "means",
-    )
-    return None if framing is None else (decided, framing)
 
 
 def _check_rows(table: Table, expected: int, *, loss: Loss, schema: Schema) -> None:

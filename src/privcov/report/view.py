@@ -272,13 +272,14 @@ class _Parts:
         mu, middle = self.mu, np.outer(self.mu, self.mu) - self.centred / self.count
         cross = np.outer(self.edge, mu**2)
         product = np.outer(self.edge, self.edge) / self.count**2  # of the noise on two means
-        variance = self.inner + cross + cross.T + product + middle**2 * self.corner
-        own = (
-            np.diag(self.inner)
-            + 4 * mu**2 * self.edge
-            + 2 * np.diag(product)
-            + np.diag(middle) ** 2 * self.corner
-        )
+        with np.errstate(over="ignore"):  # beyond all numbers is what such noise is
+            variance = self.inner + cross + cross.T + product + middle**2 * self.corner
+            own = (
+                np.diag(self.inner)
+                + 4 * mu**2 * self.edge
+                + 2 * np.diag(product)
+                + np.diag(middle) ** 2 * self.corner
+            )
         own = own + 2 * np.diag(middle) * self.shared * (np.diag(self.inner) > 0) * (self.corner > 0)
         np.fill_diagonal(variance, own)
         return np.asarray(np.maximum(variance, 0.0))

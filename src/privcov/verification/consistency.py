@@ -12,7 +12,8 @@ from datetime import datetime
 from privcov.errors import ParameterError
 from privcov.frame.choice import NormChoice
 from privcov.frame.emphasis import emphasis_of
-from privcov.frame.framing import frame_options, replayed
+from privcov.frame.framing import replayed
+from privcov.frame.terms import frame_options
 from privcov.mechanisms import MECHANISMS
 from privcov.mechanisms.base import Mechanism
 from privcov.mechanisms.johnson_lindenstrauss import JohnsonLindenstrauss

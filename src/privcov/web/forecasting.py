@@ -85,7 +85,12 @@ def told(asked: Asked, target: Target, known: Partial) -> dict[str, Any]:
     plan = known.plan
     error = _size(target.error(plan.choice, asked.schema, None))
     private = in_frame(
-        asked.declared, law=plan.choice.law, rows=asked.rows, loss=asked.loss, purpose=asked.purpose
+        asked.declared,
+        law=plan.choice.law,
+        rows=asked.rows,
+        loss=asked.loss,
+        purpose=asked.purpose,
+        word="auto" if asked.frame == "declared" else asked.frame,
     )
     framed = asked.frame != "declared" and private is not None
     outlook = Outlook.framed(private.private) if framed and private is not None else plan.outlook()

@@ -21,7 +21,7 @@ from privcov.schema import Schema
 from privcov.schema.grid import Grid
 from privcov.web.asking import EPSILON_POLICY_CAP, Question, text
 
-FRAMES = ("declared", "scales", "auto")
+FRAMES = ("auto", "declared", "scales", "shape")
 _DELTA = Fraction(1, 10**6)
 _MOST_TRIED = 200
 """Columns beyond which nobody is told how many to leave out."""
@@ -41,7 +41,7 @@ class Choice:
         """From the fields of the page."""
         frame = text(question, "frame") or "declared"
         if frame not in FRAMES:
-            raise ParameterError("E218", f"frame must be declared, scales or auto, got {frame!r}.")
+            raise ParameterError("E218", f"frame must be auto, declared, scales or shape, got {frame!r}.")
         return cls(
             mechanism=text(question, "mechanism") or "auto",
             purpose=text(question, "purpose") or "covariance",
@@ -96,7 +96,14 @@ class Till:
         """What a private frame would do; None where there is none."""
         taken = decide("auto", loss=self.loss, schema=self.schema, purpose=self.choice.purpose)
         law = taken.mechanism.law(loss=taken.loss, grid=Grid.of(self.schema))
-        return in_frame(self.schema, law=law, rows=self.rows, loss=self.loss, purpose=self.choice.purpose)
+        return in_frame(
+            self.schema,
+            law=law,
+            rows=self.rows,
+            loss=self.loss,
+            purpose=self.choice.purpose,
+            word=self.choice.frame,
+        )
 
     def told(self) -> dict[str, Any]:
         """The verdict, and ways out where there is nothing to buy."""

@@ -13,9 +13,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import privcov as pc
-from privcov.frame.counting import Scales, numbers_of
+from privcov.frame.counting import Scales
 from privcov.frame.fitting import Fit, _Profile
 from privcov.frame.framing import framed
+from privcov.frame.terms import numbers_of
 from privcov.mechanisms import MECHANISMS
 from privcov.noise.laws import GaussianEnsemble
 from privcov.privacy import Loss

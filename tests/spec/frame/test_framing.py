@@ -13,8 +13,9 @@ import privcov as pc
 from privcov.accounting import gaussian_delta
 from privcov.errors import BudgetError, InputError, ParameterError
 from privcov.frame import counting
-from privcov.frame.framing import DETAILS, Framing
+from privcov.frame.framing import Framing
 from privcov.frame.spending import Purse, as_rho
+from privcov.frame.terms import DETAILS
 from privcov.mechanisms import MECHANISMS
 from privcov.noise.randomness import rehearsal
 from privcov.releases.certificate import Interval, Round

@@ -153,7 +153,8 @@ def test_bounds_as_wide_as_doubles_make_no_error():
 
 def plain(rows, **words):
     schema = pc.Schema.from_dict({"columns": {f"c{i}": {"lower": -1, "upper": 1} for i in range(10)}})
-    return pc.release(rows, schema=schema, randomness=rehearsal(words.pop("seed")), **words)
+    words |= {"frame": "declared", "randomness": rehearsal(words.pop("seed"))}
+    return pc.release(rows, schema=schema, **words)
 
 
 def test_means_of_a_mechanism_that_spares_the_sums_are_not_repaired():

@@ -11,8 +11,9 @@ import pytest
 
 import privcov as pc
 from privcov.errors import ParameterError, ReleaseError
-from privcov.frame.framing import SHAPES, Framing
+from privcov.frame.framing import Framing
 from privcov.frame.shaping import Sums
+from privcov.frame.terms import SHAPES
 from privcov.mechanisms import MECHANISMS
 from privcov.models.association import partial_correlation
 from privcov.models.moments import EntryNoise

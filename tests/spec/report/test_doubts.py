@@ -55,7 +55,7 @@ def released(
 ):
     schema = pc.Schema.from_dict({"columns": columns, **rules})
     given = {"schema": schema, "loss": loss(epsilon, neighbours), "mechanism": mechanism}
-    return pc.release(table, randomness=rehearsal(seed), **given)
+    return pc.release(table, randomness=rehearsal(seed), **{"frame": "declared", **given})
 
 
 def kinds(release):
@@ -394,7 +394,8 @@ def test_just_beyond_the_threshold_doubts_are_sure_once_rows_are_many():
     table[:, 1] = 0
     given = {"schema": pc.Schema.from_dict({"columns": columns}), "loss": loss(1000)}
     found = {
-        (doubt.kind, doubt.columns) for doubt in doubts(pc.release(table, randomness=rehearsal(1), **given))
+        (doubt.kind, doubt.columns)
+        for doubt in doubts(pc.release(table, frame="declared", randomness=rehearsal(1), **given))
     }
     assert found == {
         ("levels uncovered", ("c",)),

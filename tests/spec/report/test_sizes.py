@@ -31,7 +31,7 @@ def made(*, intercept=True, loss):
     frame = pandas.DataFrame(numbers, columns=["a", "b"])
     if intercept:
         frame["c"] = levels
-    return pc.release(frame, schema=schema, loss=loss, randomness=rehearsal(3))
+    return pc.release(frame, schema=schema, loss=loss, frame="declared", randomness=rehearsal(3))
 
 
 def read_off(moment, *, rows):

@@ -25,7 +25,7 @@ def test_the_noise_of_a_mean_is_printed_and_true(neighbours):
     rows, within, loss = table(np.random.default_rng(1)), [], pc.PureDP(epsilon=1, neighbours=neighbours)
     truth = [rows[:, 0].mean(), rows[:, 1].mean(), 1 - rows[:, 2].mean(), rows[:, 2].mean()]
     for seed in range(120):
-        release = pc.release(rows, schema=SCHEMA, loss=loss, randomness=rehearsal(seed))
+        release = pc.release(rows, schema=SCHEMA, loss=loss, frame="declared", randomness=rehearsal(seed))
         within.append(np.abs(release.mean(repair="none") - truth) <= mean_noise(release))
     held = np.sum(within, axis=0)
     assert (held >= stats.binom.ppf(2.5e-4, 120, 0.95)).all(), held

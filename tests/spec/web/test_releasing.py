@@ -480,7 +480,7 @@ def test_a_private_frame_and_a_focus_are_quoted_planned_and_released(served, ord
     made = pc.load(served.folder / "people.release.json").certificate
     assert [one.name for one in made.rounds][-2:] == ["radius", "means"]
     assert served.ask("quote", **{**order, "frame": "golden"}).errors == {
-        "frame": "frame must be declared, scales or auto, got 'golden'."
+        "frame": "frame must be auto, declared, scales or shape, got 'golden'."
     }
     assert (
         "which the schema does not have" in served.ask("plan", **{**framed, "focus": "shoe"}).errors["focus"]

@@ -1,0 +1,296 @@
+"""The terms on which a private frame is fitted: which rounds, at which price, and where it is refused: public facts.
+
+``framing.py`` carries them out; a plan reads them before anything is spent. Proof: docs/proofs/frame.md.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Literal, NamedTuple, Self, get_args
+
+from privcov.errors import ParameterError
+from privcov.frame.spending import Purse, as_rho
+from privcov.linalg.triangle import is_wide
+from privcov.mechanisms.base import AdditiveMechanism, Mechanism
+from privcov.mechanisms.gaussian import Gaussian
+from privcov.mechanisms.sensitivity import counts_l1, counts_l2, sqrt_up
+from privcov.mechanisms.symmetric_wishart import SymmetricWishart
+from privcov.privacy import ZCDP, Loss, PureDP
+from privcov.repair import MOST_REHEARSED
+from privcov.schema import Numeric, Schema
+from privcov.schema.grid import Grid, framed_grid
+from privcov.schema.names import quoted
+from privcov.schema.shape import MOST_SHAPED
+from privcov.text.grammar import brief
+
+Word = Literal["auto", "declared", "scales", "shape"]
+
+
+SHAPE_RADIUS = Fraction(9, 4)
+"""The squared norm that rows are shortened to, for each numeric column, in the scales found: a typical row has 1."""
+SHAPES = (Fraction(1, 50), Fraction(1, 20))
+"""Of the loss, for the coarse matrix that a shape follows from: the first where it is enough."""
+HIDDEN = 0.05
+"""It is where its noise hides at most this share of a column's variance in a direction."""
+MOST_COLUMNS = 4_096
+"""Beyond them a grid could be too coarse for what rounds answer."""
+
+
+class Detail(NamedTuple):
+    """How closely a table is looked at."""
+
+    share: Fraction
+    """Of the loss, for one look at all columns."""
+    bins: int
+    """The cells of the histogram of a column."""
+    most: int
+    """How many looks at the columns there may be."""
+    radius: Fraction = Fraction(1, 20)
+    """Of the loss, for the histogram of norms."""
+    margin: int = 1
+    """How many times what noise hides a cell of an evenly spread column must hold."""
+    means: Fraction = Fraction(1, 10)
+    """Of the loss, for the sums of the columns."""
+
+
+DETAILS = (
+    Detail(Fraction(1, 50), 16, 3, radius=Fraction(1, 50), margin=10),
+    Detail(Fraction(1, 20), 16, 3),
+    Detail(Fraction(1, 10), 16, 3),
+    Detail(Fraction(1, 5), 16, 2),
+    Detail(Fraction(1, 5), 8, 2),
+    Detail(Fraction(1, 5), 4, 2),
+)
+"""In this order: the first at which noise leaves cells to be seen."""
+_MEANS_FIRST = Fraction(1, 2)
+"""Of the loss, for the sums of the columns, where means matter most."""
+
+
+class Rule(NamedTuple):
+    """What noise hides, for one law of noise: in standard deviations of the noise on a count."""
+
+    clear: float
+    """From there on a cell counts as full, for the centre and the spread of its column."""
+    sure: float
+    """From there on, and from 1 % of the rows, hardly an empty cell of all columns is taken for full."""
+    outside: float
+    """What all cells that are not surely full may add up to, beside 3 % of the rows, in a narrow column."""
+
+    @classmethod
+    def of(cls, loss: PureDP | ZCDP) -> Rule:
+        """The one for the noise that a round of this loss has."""
+        if isinstance(loss, PureDP):  # Laplace noise, with longer tails
+            return cls(clear=3.0, sure=4.0, outside=0.3)
+        return cls(clear=2.0, sure=3.0, outside=0.7)
+
+
+COUNT_STD = math.sqrt(2)
+"""The standard deviation of pure noise of scale 1 on a count."""
+
+
+def count_noise(loss: PureDP | ZCDP, *, per_row: int, rows_per_person: int) -> Fraction:
+    """The scale of the noise on counts of rows: whole for a pure loss, else the standard deviation of normal noise."""
+    people = {"per_row": per_row, "rows_per_person": rows_per_person}
+    if isinstance(loss, PureDP):
+        return Fraction(math.ceil(counts_l1(loss.neighbours, **people) / loss.epsilon))
+    return counts_l2(loss.neighbours, **people) * sqrt_up(1 / (2 * loss.rho))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Terms:
+    """What a frame of centres, scales and a radius may cost, in front of a mechanism with a law.
+
+    Guarantee: the rounds and the matrix together cost ``loss``, however many of the rounds are asked.
+    """
+
+    loss: Loss
+    mechanism: Mechanism
+    schema: Schema
+    detail: Detail
+    emphasis: tuple[str, ...] = ()
+    shape: Fraction | None = None
+    """Of the loss, for the coarse matrix that a shape follows from; None where none is asked for."""
+
+    @property
+    def purse(self) -> Purse:
+        return Purse.of(self.loss, self.mechanism)
+
+    @property
+    def prices(self) -> list[PureDP | ZCDP]:
+        """The most that may be asked: every histogram of the columns, and each of the others once."""
+        looks = [self.purse.part(self.detail.share)] * self.detail.most
+        return [*looks, *map(self.purse.part, self._last.values())]
+
+    @property
+    def shares(self) -> dict[str, Fraction]:
+        """The most that each kind of round takes of the loss."""
+        return {"scales": self.detail.most * self.detail.share, **self._last}
+
+    @property
+    def _last(self) -> dict[str, Fraction]:
+        """The shares of the rounds that are always asked, once, after the looks at the columns."""
+        shape = {} if self.shape is None else {"shape": self.shape}
+        return {**shape, "radius": self.detail.radius, "means": self.detail.means}
+
+    @property
+    def rest(self) -> Loss:
+        """What is left for the matrix if all of the rounds are asked."""
+        return self.purse.rest(self.prices)
+
+    @property
+    def likely_rest(self) -> Loss:
+        """What is left for the matrix if one look at the columns is enough."""
+        return self.purse.rest(self.prices[self.detail.most - 1 :])
+
+    def rho_with(self, mechanism: Mechanism) -> Fraction | None:
+        """What rounds and matrix cost as zCDP, however many of the rounds are asked; None where that is not known.
+
+        Where ρ adds up it is the whole. Pure parts cost the more as ρ the fewer they are, so each number is reckoned.
+        """
+        if self.purse.unit is ZCDP:
+            return self.purse.total
+        most, prices = self.detail.most, self.prices
+        paths = [[*prices[:count], *prices[most:]] for count in range(1, most + 1)]
+        costs = [(path, mechanism.as_zcdp(self.purse.rest(path))) for path in paths]
+        found = [sum(map(as_rho, path), start=rest) for path, rest in costs if rest is not None]
+        return max(found) if len(found) == len(paths) else None
+
+    @property
+    def options(self) -> dict[str, str]:
+        """As they are written on the certificate."""
+        return frame_options(self.emphasis, shaped=self.shape is not None)
+
+    def grids(self, _: Schema) -> list[Grid]:
+        """What the matrix is calibrated to: public, and the same whatever the rounds answer."""
+        return [framed_grid(self.schema)]
+
+    @classmethod
+    def before(
+        cls,
+        mechanism: Mechanism,
+        loss: Loss,
+        *,
+        word: str,
+        schema: Schema,
+        rows: int | None,
+        emphasis: tuple[str, ...] = (),
+        means_first: bool = False,
+    ) -> Self | None:
+        """The frame asked for; None for the declared one, which ``auto`` takes where another would not pay."""
+        if word not in get_args(Word):
+            raise ParameterError("E218", f"frame must be auto, declared, scales or shape, got {brief(word)}.")
+        if word == "declared":
+            return None
+        reason = refusal(schema, mechanism, shaped=word == "shape", emphasis=emphasis)
+        if word == "auto" and (reason or not has_forecast(schema)):
+            return None
+        if reason:
+            other = "declared" if refusal(schema, mechanism) else "scales"
+            raise ParameterError("E218", f"a private frame needs {reason}.", f'Use frame = "{other}".')
+        made = [
+            cls(loss=loss, mechanism=mechanism, schema=schema, detail=detail, emphasis=emphasis)
+            for detail in (one._replace(means=_MEANS_FIRST) if means_first else one for one in DETAILS)
+        ]
+        seen = [made[2]] if rows is None else [one for one in made if one.sees(rows)]
+        if not seen and word == "auto":
+            return None
+        taken = seen[0] if seen else made[-1]
+        if word != "shape":
+            return taken
+        share = taken.shape_share(rows)
+        # Where means come first the matrix has little: then a shape takes its share from that of the means.
+        less = share if means_first else 0
+        return replace(taken, shape=share, detail=taken.detail._replace(means=taken.detail.means - less))
+
+    def shape_share(self, rows: int | None) -> Fraction:
+        """What a shape is worth paying, by public facts."""
+        if rows is None:
+            return SHAPES[-1]
+        hidden = expected_edge(
+            self.purse.part(SHAPES[0]),
+            columns=len(numbers_of(self.schema)),
+            rows=rows,
+            rows_per_person=self.schema.max_rows_per_person,
+        )
+        return SHAPES[0] if hidden <= HIDDEN else SHAPES[-1]
+
+    def sees(self, rows: int) -> bool:
+        """Whether a column that is spread evenly over its bounds stands clear of the noise on its histogram."""
+        price, most = self.purse.part(self.detail.share), self.schema.max_rows_per_person
+        noise = float(count_noise(price, per_row=len(numbers_of(self.schema)), rows_per_person=most))
+        std = noise * (COUNT_STD if isinstance(price, PureDP) else 1.0)
+        return self.detail.margin * Rule.of(price).clear * std <= rows / self.detail.bins
+
+
+def frame_options(emphasis: tuple[str, ...], *, shaped: bool) -> dict[str, str]:
+    """What the certificate says of a frame beside its rounds."""
+    word = "shape" if shaped else "scales"
+    return {"frame": word, **({"emphasis": ", ".join(map(quoted, emphasis))} if emphasis else {})}
+
+
+def has_forecast(schema: Schema) -> bool:
+    """Whether a plan can tell what a frame would do: for the correlations of numeric columns, and no wide matrix."""
+    return len(schema.numbers) > 1 and not is_wide(schema.dimension)
+
+
+def refusal(
+    schema: Schema, mechanism: Mechanism, *, shaped: bool = False, emphasis: tuple[str, ...] = ()
+) -> str:
+    """What a private frame lacks here, in a few words; empty where it lacks nothing."""
+    if shaped and not 2 <= len(numbers_of(schema)) <= MOST_SHAPED:
+        return f"2 to {MOST_SHAPED} numeric columns for a shape, and there are {len(numbers_of(schema))}"
+    if shaped and schema.dimension > MOST_REHEARSED:
+        return f"at most {MOST_REHEARSED:,} columns with their levels for a shape"
+    if shaped and emphasis:
+        return "columns that weigh alike for a shape, without an emphasis"
+    if not schema.intercept:
+        return "an intercept, which carries the means"
+    if not numbers_of(schema):
+        return "a numeric column"
+    if schema.dimension > MOST_COLUMNS:
+        return f"at most {MOST_COLUMNS:,} columns"
+    if schema.row_norm_bound is not None or any(
+        c.centre is not None or c.scale is not None for c in numbers_of(schema)
+    ):
+        return "a schema without row_norm_bound, centre and scale: it finds them itself"
+    if not isinstance(mechanism, AdditiveMechanism):
+        return f"a mechanism whose noise has a law, and {mechanism.name} has none"
+    if mechanism.options.get("constants") == "published":
+        return "the tight constants of a mechanism, not those of a paper"
+    return ""
+
+
+def numbers_of(schema: Schema) -> list[Numeric]:
+    """The numeric columns, in order."""
+    return [column for column in schema.columns if isinstance(column, Numeric)]
+
+
+def shape_grid(columns: int, exponent: int, rows_per_person: int) -> Grid:
+    """What the sums of a shape are on: an intercept and numeric columns, of rows of a public norm."""
+    room = SHAPE_RADIUS * columns
+    return Grid(
+        dimension=1 + columns,
+        exponent=exponent,
+        squared_norm_bound=int((1 + room) * 4**exponent),
+        max_rows_per_person=rows_per_person,
+        longest=math.sqrt(room),
+    )
+
+
+def hidden_by(noise: float, columns: int) -> float:
+    """The largest eigenvalue that noise alone shows, for a standard deviation of the noise on an entry."""
+    return 2 * noise * math.sqrt(columns)
+
+
+def expected_edge(loss: PureDP | ZCDP, *, columns: int, rows: int, rows_per_person: int) -> float:
+    """The share of a column's variance below which noise hides a direction, before anything is asked: public."""
+    grid = shape_grid(columns, 10, rows_per_person)
+    law = shape_mechanism(loss).law(loss=loss, grid=grid)
+    return hidden_by(math.sqrt(law.offdiagonal_variance) / max(1, rows), columns)
+
+
+def shape_mechanism(loss: PureDP | ZCDP) -> AdditiveMechanism:
+    """What adds the noise of a shape."""
+    return SymmetricWishart() if isinstance(loss, PureDP) else Gaussian()
