@@ -5,7 +5,6 @@ from __future__ import annotations
 import atexit
 import os
 import shutil
-import sys
 import tempfile
 import threading
 import zlib
@@ -17,9 +16,8 @@ if "PRIVCOV_CACHE" not in os.environ:
     os.environ["PRIVCOV_CACHE"] = tempfile.mkdtemp(prefix="privcov-cache-")
     atexit.register(shutil.rmtree, os.environ["PRIVCOV_CACHE"], ignore_errors=True)
 
-# Compiled modules are kept, whatever the shell says: tests start a hundred processes, and each would compile the package.
+# Compiled modules are kept, whatever the shell says: a hundred processes of tests would each compile the package.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
-sys.dont_write_bytecode = False
 
 # Before NumPy is imported: two test processes with two BLAS threads each are slower than with one.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")

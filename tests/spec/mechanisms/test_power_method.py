@@ -168,7 +168,12 @@ def moved(change, columns, norm, rng):
     """The most that D·X was found to move over random and aligned orthonormal X."""
     d = len(change)
     values, vectors = np.linalg.eigh(change)
-    starts = [np.eye(d), vectors[:, ::-1], *rng.normal(size=(20, d, d)), vectors[:, np.argsort(-np.abs(values))]]
+    starts = [
+        np.eye(d),
+        vectors[:, ::-1],
+        *rng.normal(size=(20, d, d)),
+        vectors[:, np.argsort(-np.abs(values))],
+    ]
     return max(map(norm, change @ np.linalg.qr(np.stack(starts)).Q[:, :, :columns]))
 
 
