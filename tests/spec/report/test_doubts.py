@@ -455,6 +455,7 @@ def random_alarms(runs, seed):
     return found
 
 
+@pytest.mark.long
 def test_random_clean_tables_are_left_alone():
     check_rate(random_alarms(60, 5), 60)
 
