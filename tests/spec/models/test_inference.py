@@ -47,7 +47,7 @@ def noises(law, draws=6000):
     d = law.dimension
     if isinstance(law, WishartDifference | LaplaceTriangle | FrobeniusBall):
         source = rehearsal(4)
-        return np.stack([law.simulate(source) for _ in range(draws)]) / np.sqrt(draws)
+        return law.simulations(source, draws) / np.sqrt(draws)
     return np.stack([law.simulate(OneNormal(i)) for i in range(d * d)])
 
 
