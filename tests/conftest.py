@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import gc
 import os
 import shutil
 import tempfile
@@ -60,6 +61,11 @@ class Steady:
 STEADY = Steady()
 if os.environ.get("PRIVCOV_NOISE") != "fresh":
     randomness._read = STEADY.words
+
+
+def pytest_collection_finish() -> None:
+    """What is collected stays to the end: no search for garbage need look at it again."""
+    gc.freeze()
 
 
 @pytest.hookimpl(tryfirst=True)
