@@ -161,7 +161,7 @@ def test_no_neighbour_moves_the_trace_or_the_block_further_than_the_bounds(radiu
 # The samplers -----------------------------------------------------------------------------------------------
 
 SPECTRA = {3: [2.0, 1.5, -1.0], 4: [3.0, 1.0, 0.5, 0.0]}
-CASES = [(3, 1.0, math.inf), (4, 1.0, math.inf), (4, 2.0, 2.5)]
+CASES = [(3, 1.0, math.inf), pytest.param(4, 1.0, math.inf, marks=pytest.mark.long), (4, 2.0, 2.5)]
 
 
 def rotation(d):
