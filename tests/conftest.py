@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import gc
 import os
 import shutil
 import tempfile
@@ -15,6 +16,9 @@ from pathlib import Path
 if "PRIVCOV_CACHE" not in os.environ:
     os.environ["PRIVCOV_CACHE"] = tempfile.mkdtemp(prefix="privcov-cache-")
     atexit.register(shutil.rmtree, os.environ["PRIVCOV_CACHE"], ignore_errors=True)
+
+# Compiled modules are kept, whatever the shell says: a hundred processes of tests would each compile the package.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
 # Before NumPy is imported: two test processes with two BLAS threads each are slower than with one.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
@@ -57,6 +61,11 @@ class Steady:
 STEADY = Steady()
 if os.environ.get("PRIVCOV_NOISE") != "fresh":
     randomness._read = STEADY.words
+
+
+def pytest_collection_finish() -> None:
+    """What is collected stays to the end: no search for garbage need look at it again."""
+    gc.freeze()
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -310,7 +310,8 @@ def main() -> None:
         "entered most": dict(entered.most_common(3)),
     }
     if given.json:
-        print(json.dumps({**figures, "way": [f"{s.source} → {s.target}" for s in way.hops]}, indent=2))
+        figures |= {"way": [f"{s.source} → {s.target}" for s in way.hops], "drawing": drawing(way)}
+        print(json.dumps(figures, indent=2))
         return
     if given.drawing:
         print(drawing(way))

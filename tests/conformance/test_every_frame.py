@@ -82,16 +82,22 @@ def neighbours_of(base, relation, most):
                 yield left, right
 
 
-def exact_gram(rows):
-    whole = rows.astype(np.int64).astype(object)
-    return whole.T @ whole
+def moved_by(before, after):
+    """The exact change of the sum of squares and products; rows that are the same in both tables cancel."""
+    shared = min(len(before), len(after))
+    differ = (before[:shared] != after[:shared]).any(axis=1)
+    old, new = (
+        np.concatenate([rows[:shared][differ], rows[shared:]]).astype(np.int64).astype(object)
+        for rows in (before, after)
+    )
+    return new.T @ new - old.T @ old
 
 
 def cost_of(look, one, left, right):
     """What a round spends on telling two tables apart, in its own unit."""
     if isinstance(look, Sums):
-        sums = [exact_gram(look.rows(look.bounding, list(side.T))) for side in (left, right)]
-        moved = np.array([[float(value) for value in row] for row in sums[1] - sums[0]])
+        change = moved_by(*(look.rows(look.bounding, list(side.T)) for side in (left, right)))
+        moved = np.array([[float(value) for value in row] for row in change])
         if isinstance(one.loss, pc.PureDP):
             law = MECHANISMS["symmetric-wishart"]().law(loss=one.loss, grid=look.grid)
             return np.abs(np.linalg.eigvalsh(moved)).sum() * float(look.grid.unit) / (2 * law.scale)
@@ -127,8 +133,8 @@ def parts(release, left, right):
         fit = fit.after(*asked, rows=release.rows)
     assert not told
     grid = Grid.of(schema)
-    grams = [exact_gram(Bounding.of(schema, grid).rows(list(rows.T))) for rows in (left, right)]
-    return spent, grams[1] - grams[0], grid
+    bounding = Bounding.of(schema, grid)
+    return spent, moved_by(*(bounding.rows(list(rows.T)) for rows in (left, right))), grid
 
 
 def check(name, loss, *, most=1, rows=400, seed=1, schema=None, frame="scales"):

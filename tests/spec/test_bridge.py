@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -27,6 +28,7 @@ OPENS = {
 GUARDED = {"publish/sequence.py", "publish/release.py", "publish/row_norm.py", "unbounded/entry.py"}
 
 
+@cache
 def uses(path: Path) -> set[str]:
     """The names that a file imports, calls or takes from an object."""
     found = set()

@@ -154,6 +154,7 @@ def test_the_bench_measures_a_table_it_finds(papers_data: Path) -> None:
     assert "airfoil" in utility.render(result)
 
 
+@pytest.mark.long
 @pytest.mark.skipif(not (DATA / "wine.csv").is_file(), reason=f"no tables in {DATA}; set PRIVCOV_DATA")
 def test_the_papers_tables_are_repaired_as_well_as_promised() -> None:
     """Ten runs have a standard error of about 5 %: bars at 1.1 times the targets, which hold for 50 runs."""

@@ -78,6 +78,8 @@ def test_a_decimal_bound_means_the_number_that_was_written(tmp_path):
         ({"columns": {"sex": {"levels": ["a", 1]}}}, "E122"),
         ({"columns": {"sex": {"levels": "ab"}}}, "E122"),
         ({"columns": {"sex": {"levels": ["a\x07"]}}}, "E121"),
+        ({"columns": {"sex": {"levels": [[]]}}}, "E121"),
+        ({"columns": {"sex": {"levels": ["a", {}]}}}, "E121"),
         ({"columns": {"x" * 300: {"lower": 0, "upper": 1}}}, "E121"),
         ({"columns": {"": {"lower": 0, "upper": 1}}}, "E121"),
         ({"columns": AGE, "row_norm_bound": 0}, "E205"),

@@ -340,11 +340,12 @@ def test_original_units_are_those_of_the_public_map(made):
 
 
 def test_a_schema_may_have_twenty_thousand_columns():
-    assert numeric(20_000).dimension == 20_000
-    assert Grid.of(numeric(20_000)).squared_norm_bound <= 2**40
+    schema = numeric(20_000)
+    assert schema.dimension == 20_000
+    assert Grid.of(schema).squared_norm_bound <= 2**40
     assert not is_wide(1447)
     assert is_wide(1448)
-    assert Fraction(20_000) == numeric(20_000).squared_norm_bound
+    assert Fraction(20_000) == schema.squared_norm_bound
 
 
 @pytest.mark.long

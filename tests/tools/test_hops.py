@@ -80,6 +80,8 @@ def test_the_row_is_recognized_inside_texts_and_containers(text: object) -> None
 def test_the_row_of_a_real_release_goes_from_the_table_through_a_mechanism_to_the_release() -> None:
     command = [sys.executable, str(ROOT / "tools/hops.py"), "--json"]
     told = json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
+    drawn = told["drawing"]
+    assert drawn in (ROOT / "CONTRIBUTING.md").read_text(), "write what `tools/hops.py --drawing` prints"
     assert told["hops"] == len(told["way"])
     assert told["way"][0].startswith("table.")
     assert "release" in told["way"][-1].split(" → ")[1]
@@ -95,12 +97,6 @@ def test_the_row_of_a_real_release_goes_from_the_table_through_a_mechanism_to_th
         "summing",  # the mechanism opens the sum: nobody else may
         "releases",
     ]
-
-
-def test_the_drawing_for_contributors_is_the_way_that_is_measured() -> None:
-    command = [sys.executable, str(ROOT / "tools/hops.py"), "--drawing"]
-    drawn = subprocess.run(command, capture_output=True, text=True, check=True).stdout
-    assert drawn in (ROOT / "CONTRIBUTING.md").read_text(), "write what `tools/hops.py --drawing` prints"
 
 
 def test_the_way_ends_with_the_finished_thing() -> None:

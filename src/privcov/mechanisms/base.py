@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, fields, replace
 from fractions import Fraction
+from functools import cache
 from typing import (
     Any,
     ClassVar,
@@ -125,11 +126,7 @@ class Mechanism(ABC):
     @classmethod
     def choices(cls) -> dict[str, tuple[str, ...]]:
         """Every option and the words it takes, the default first; none where it takes a number."""
-        hints = get_type_hints(cls)
-        return {
-            option.name: get_args(hints[option.name]) if get_origin(hints[option.name]) is Literal else ()
-            for option in fields(cls)
-        }
+        return dict(_choices(cls))
 
     @classmethod
     def from_words(cls, options: Mapping[str, Any]) -> Self:
@@ -283,6 +280,16 @@ class AdditiveMechanism(Mechanism):
     @abstractmethod
     def exact_noise(self, *, loss: Loss, grid: Grid, randomness: Randomness) -> Upper:
         """Integers whose law is exactly the claimed one, given ideal random bits."""
+
+
+@cache
+def _choices(kind: type[Mechanism]) -> dict[str, tuple[str, ...]]:
+    """What ``Mechanism.choices`` says, worked out once for each kind: resolving annotations takes milliseconds."""
+    hints = get_type_hints(kind)
+    return {
+        option.name: get_args(hints[option.name]) if get_origin(hints[option.name]) is Literal else ()
+        for option in fields(kind)
+    }
 
 
 def float_up(value: Fraction) -> float:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import chi2
+from scipy.special import gammaincinv
 
 from privcov.errors import ParameterError
 from privcov.releases.release import Release
@@ -101,7 +101,7 @@ def directional_variance(
     # Rounding moved each projection by at most half a grid step for every unit of |x|₁.
     slack = math.sqrt(count) * float(np.abs(x).sum()) * 2.0 ** -(Grid.of(release.schema).exponent + 1)
     length = math.sqrt(float(projected @ projected))
-    small, large = chi2.ppf([(1 - confidence) / 2, (1 + confidence) / 2], count)
+    small, large = 2 * gammaincinv(count / 2, [(1 - confidence) / 2, (1 + confidence) / 2])  # of chi-squared
     return DirectionalVariance(
         estimate=length**2 / count - ridge,
         lower=max(0.0, max(0.0, length - slack) ** 2 / large - ridge),

@@ -6,7 +6,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.optimize import brentq
 from scipy.special import fdtrc, gammainc, gammaincinv
 
 from privcov.linalg.arrays import Floats
@@ -174,6 +173,8 @@ _GRID = np.unique(np.concatenate([[0.0], np.logspace(-9, -0.5, 40), 1 - np.logsp
 
 def _first(excess: Callable[[float], float], places: Floats) -> float:
     """The first place, in their order, where the excess is no longer positive; the last where it always is."""
+    from scipy.optimize import brentq  # on use: it takes a quarter of a second, and most commands do without
+
     last = float(places[0])
     for place in places.tolist():
         if excess(place) <= 0:

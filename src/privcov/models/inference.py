@@ -22,7 +22,6 @@ from functools import cached_property
 
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve, solve_triangular
-from scipy.optimize import brentq
 from scipy.special import stdtrit
 
 from privcov.errors import ParameterError
@@ -193,6 +192,8 @@ def score_set(
     rungs = [] if unbounded else [side * rung * np.sqrt(critical) for side in (-1, 1) for rung in _LADDER]
     places = sorted({centre, null, *(centre + step * rung for rung in rungs)})
     accepted = _accepted(profile, places, centre, critical)
+
+    from scipy.optimize import brentq  # on use: it takes a quarter of a second, and most commands do without
 
     def crossing(one: float, other: float) -> float:
         if np.isinf(other):  # along 1 / (θ − centre), which reaches infinity at zero

@@ -85,7 +85,7 @@ def rehearsed_noise(release: Release, places: Sequence[int], *, law: NoiseLaw, c
 @lru_cache(maxsize=3)
 def _unit_draws(law: NoiseLaw, count: int) -> Floats:
     randomness = rehearsal(_SEED)
-    draws = np.stack([law.simulate(randomness) for _ in range(count)])
+    draws = law.simulations(randomness, count)
     draws.setflags(write=False)
     return draws
 

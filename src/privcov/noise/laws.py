@@ -20,7 +20,10 @@ from numpy.typing import NDArray
 from scipy.special import gammaln, ndtr, ndtri
 
 from privcov.linalg.arrays import Matrix
-from privcov.noise.randomness import Randomness
+from privcov.noise.randomness import Counted, Randomness, Stacked
+
+_WORDS_AT_ONCE = 2**19
+"""Of simulations in one go: four megabytes, so that they stay near the processor."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,7 +48,18 @@ class NoiseLaw(ABC):
 
     @abstractmethod
     def simulate(self, randomness: Randomness) -> Matrix:
-        """One idealized draw, for simulation only."""
+        """One idealized draw, for simulation only; of a ``Stacked`` source one for each of its streams."""
+
+    def simulations(self, randomness: Randomness, count: int) -> Matrix:
+        """As many draws as asked for, one after the other on the first axis: those that ``simulate`` gives in turn."""
+        counted = Counted(randomness)
+        drawn = [self.simulate(counted)[None]]
+        at_once = max(1, _WORDS_AT_ONCE // counted.taken)
+        for start in range(1, count, at_once):
+            some = min(at_once, count - start)
+            words = randomness.words(some * counted.taken).reshape(some, counted.taken)
+            drawn.append(self.simulate(Stacked(words)))
+        return np.concatenate(drawn)[:count]
 
     @abstractmethod
     def reach(self, odds: float) -> float:
@@ -137,8 +151,9 @@ class WishartDifference(VarianceGamma):
 
     def simulate(self, randomness: Randomness) -> Matrix:
         d = self.dimension
-        a, b = randomness.normals(2, d, d + 1)
-        return np.asarray(self.scale * (a @ a.T - b @ b.T))
+        both = randomness.normals(2, d, d + 1)
+        a, b = both[..., 0, :, :], both[..., 1, :, :]
+        return np.asarray(self.scale * (a @ a.mT - b @ b.mT))
 
     def r_transform(self, g: NDArray[np.complex128]) -> NDArray[np.complex128]:
         s, d = self.scale, self.dimension
@@ -160,7 +175,7 @@ class GaussianEnsemble(Normal):
 
     def simulate(self, randomness: Randomness) -> Matrix:
         a = randomness.normals(self.dimension, self.dimension)
-        return self.scale * (a + a.T) / 2
+        return self.scale * (a + a.mT) / 2
 
 
 class GaussianFreeTrace(GaussianEnsemble):
@@ -179,7 +194,8 @@ class GaussianFreeTrace(GaussianEnsemble):
     def simulate(self, randomness: Randomness) -> Matrix:
         d = self.dimension
         noise = super().simulate(randomness)
-        return np.asarray(noise - (1 - 1 / math.sqrt(d + 1)) * np.trace(noise) / d * np.eye(d))
+        trace = np.trace(noise, axis1=-2, axis2=-1)[..., None, None]
+        return np.asarray(noise - (1 - 1 / math.sqrt(d + 1)) * trace / d * np.eye(d))
 
 
 class GaussianTriangle(Normal):
@@ -197,7 +213,7 @@ class GaussianTriangle(Normal):
 
     def simulate(self, randomness: Randomness) -> Matrix:
         upper = np.triu(self.scale * randomness.normals(self.dimension, self.dimension))
-        return upper + np.triu(upper, 1).T
+        return upper + np.triu(upper, 1).mT
 
 
 class LaplaceTriangle(VarianceGamma):
@@ -219,9 +235,10 @@ class LaplaceTriangle(VarianceGamma):
 
     def simulate(self, randomness: Randomness) -> Matrix:
         d = self.dimension
-        u = randomness.uniforms(d * d).reshape(d, d) - 0.5
+        drawn = randomness.uniforms(d * d)
+        u = drawn.reshape(*drawn.shape[:-1], d, d) - 0.5
         upper = np.triu(-self.scale * np.sign(u) * np.log1p(-2 * np.abs(u)))
-        return np.asarray(upper + np.triu(upper, 1).T)
+        return np.asarray(upper + np.triu(upper, 1).mT)
 
 
 class FrobeniusBall(VarianceGamma):
@@ -245,9 +262,10 @@ class FrobeniusBall(VarianceGamma):
     def simulate(self, randomness: Randomness) -> Matrix:
         freedom = self.dimension * (self.dimension + 1) // 2
         a = randomness.normals(self.dimension, self.dimension)
-        direction = (a + a.T) / 2
-        radius = -self.scale * np.log(randomness.uniforms(freedom)).sum()
-        return np.asarray(radius * direction / np.linalg.norm(direction))
+        direction = (a + a.mT) / 2
+        flat = direction.reshape(*direction.shape[:-2], -1)
+        radius = -self.scale * np.log(randomness.uniforms(freedom)).sum(axis=-1)[..., None, None]
+        return np.asarray(radius * direction / np.sqrt(np.vecdot(flat, flat))[..., None, None])
 
 
 class CentredWishart(NoiseLaw):
@@ -269,7 +287,7 @@ class CentredWishart(NoiseLaw):
 
     def simulate(self, randomness: Randomness) -> Matrix:
         a = randomness.normals(self.dimension, self.degrees)
-        return np.asarray(self.scale * (a @ a.T - self.degrees * np.eye(self.dimension)))
+        return np.asarray(self.scale * (a @ a.mT - self.degrees * np.eye(self.dimension)))
 
     def reach(self, odds: float) -> float:
         # Chernoff, for every pull at once; the heaviest tail is the right one of a single centred chi-square.
@@ -326,10 +344,10 @@ class JointGaussian(Normal):
 
     def simulate(self, randomness: Randomness) -> Matrix:
         a = randomness.normals(self.dimension, self.dimension)
-        noise = self.scale * (a + a.T) / 2
-        noise[0, 0] = 0.0
-        noise[0, 1:] *= math.sqrt(2) * self.ratio
-        noise[1:, 0] = noise[0, 1:]
+        noise = self.scale * (a + a.mT) / 2
+        noise[..., 0, 0] = 0.0
+        noise[..., 0, 1:] *= math.sqrt(2) * self.ratio
+        noise[..., 1:, 0] = noise[..., 0, 1:]
         return noise
 
 
@@ -447,8 +465,8 @@ class Congruent(NoiseLaw):
 
     def simulate(self, randomness: Randomness) -> Matrix:
         drawn, mixed, block = self._law.simulate(randomness), list(self.places), np.array(self.block)
-        drawn[mixed] = block @ drawn[mixed]
-        drawn[:, mixed] = drawn[:, mixed] @ block.T
+        drawn[..., mixed, :] = block @ drawn[..., mixed, :]
+        drawn[..., mixed] = drawn[..., mixed] @ block.T
         return drawn
 
     def reach(self, odds: float) -> float:

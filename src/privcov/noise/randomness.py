@@ -45,13 +45,13 @@ class Randomness(ABC):
         count = math.prod(shape)
         pairs = (count + 1) // 2
         both = self.uniforms(2 * pairs)
-        radius = np.log(both[:pairs])
+        radius = np.log(both[..., :pairs])
         radius *= -2.0
         np.sqrt(radius, out=radius)
-        angle = both[pairs:] * (2.0 * np.pi)
-        np.multiply(radius, np.cos(angle), out=both[:pairs])
-        np.multiply(radius, np.sin(angle, out=angle), out=both[pairs:])
-        return both[:count].reshape(shape)
+        angle = both[..., pairs:] * (2.0 * np.pi)
+        np.multiply(radius, np.cos(angle), out=both[..., :pairs])
+        np.multiply(radius, np.sin(angle, out=angle), out=both[..., pairs:])
+        return both[..., :count].reshape(*both.shape[:-1], *shape)
 
     def __reduce__(self) -> NoReturn:
         raise TypeError("a source of randomness cannot be pickled: a copy would repeat its bits")
@@ -102,6 +102,37 @@ class Rehearsal(Randomness):
 
     def words(self, count: int) -> Words:
         return np.asarray(self._bits.random_raw(count), dtype=np.uint64).reshape(count)
+
+
+class Stacked(Randomness):
+    """Rows of words, each a stream: whatever is drawn has one more axis, in front. For simulations in one go.
+
+    >>> words = rehearsal(1).words(8).reshape(2, 4)
+    >>> Stacked(words).normals(3).shape
+    (2, 3)
+    """
+
+    kind = "rehearsal"
+
+    def __init__(self, words: Words) -> None:
+        self._words, self.taken = words, 0
+
+    def words(self, count: int) -> Words:
+        self.taken += count
+        return self._words[:, self.taken - count : self.taken]
+
+
+class Counted(Randomness):
+    """Another source, and how many words it gave."""
+
+    kind = "rehearsal"
+
+    def __init__(self, source: Randomness) -> None:
+        self._source, self.taken = source, 0
+
+    def words(self, count: int) -> Words:
+        self.taken += count
+        return self._source.words(count)
 
 
 class FirstBit(Exception):

@@ -182,8 +182,7 @@ def unit_norms(law: NoiseLaw, step: Step = lambda: None) -> tuple[float, ...]:
     unit = type(law)(dimension=law.dimension, scale=1.0)
 
     def make() -> tuple[float, ...]:
-        source = rehearsal(_SEED)
-        return summarize(np.stack([unit.simulate(source) for _ in range(_draws(law.dimension))]))
+        return summarize(unit.simulations(rehearsal(_SEED), _draws(law.dimension)))
 
     numbers = remembered(f"norms of {law.name} in {law.dimension} dimensions", make)
     step()

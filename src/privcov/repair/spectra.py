@@ -166,7 +166,7 @@ def draw_count(dimension: int) -> int:
 @lru_cache(maxsize=4)
 def _unit_bank(law: NoiseLaw) -> NoiseBank:
     randomness = rehearsal(_SEED)
-    draws = np.stack([law.simulate(randomness) for _ in range(draw_count(law.dimension))])
+    draws = law.simulations(randomness, draw_count(law.dimension))
     eigenvalues = eigvalsh(draws)
     every = np.sort(eigenvalues.ravel())
     points = min(_SPECTRUM_POINTS, every.size)

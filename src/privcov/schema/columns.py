@@ -177,10 +177,6 @@ class Categorical(_Declared):
     def __post_init__(self) -> None:
         self._check_rules(self.fill)
         object.__setattr__(self, "levels", tuple(_worded(level) for level in self.levels))
-        if not self.levels or len(set(self.levels)) != len(self.levels):
-            raise InputError("E122", f"column {self.name}: levels must be a list of different values.")
-        if len({isinstance(level, str) for level in self.levels}) != 1:
-            raise InputError("E122", f"column {self.name}: levels are either all texts or all numbers.")
         for level in self.levels:
             fine = (
                 0 < len(level) <= 128 and printable(level) and level == level.strip()
@@ -191,7 +187,10 @@ class Categorical(_Declared):
                 raise InputError(
                     "E121", f"column {self.name}: a level must be a short printable text or a number."
                 )
-
+        if not self.levels or len(set(self.levels)) != len(self.levels):
+            raise InputError("E122", f"column {self.name}: levels must be a list of different values.")
+        if len({isinstance(level, str) for level in self.levels}) != 1:
+            raise InputError("E122", f"column {self.name}: levels are either all texts or all numbers.")
         self._check_missing()
         if self.fill is not None:
             object.__setattr__(self, "fill", self._level_of(_worded(self.fill)))

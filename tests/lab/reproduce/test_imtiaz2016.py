@@ -54,6 +54,7 @@ def test_a_smoke_run_measures_every_function_and_finds_every_figure_table_and_cl
         assert {len(row) for row in table.rows} == {len(table.headings)}
 
 
+@pytest.mark.long
 def test_wherever_the_withdrawn_method_is_shown_it_says_so(smoke):
     """In every table row and column, every legend's label and every claim the word stands with the two letters."""
     _, found = smoke
@@ -68,12 +69,14 @@ def test_wherever_the_withdrawn_method_is_shown_it_says_so(smoke):
     assert found.claims[0].verdict == "withdrawn"
 
 
+@pytest.mark.long
 def test_the_repair_stands_beside_the_withdrawn_method_in_the_classification_table(smoke):
     table = next(table for table in smoke[1].tables if table.name == "classification")
     assert {WITHDRAWN, "symmetric-wishart"} <= {row[0] for row in table.rows}
     assert table.rows[[row[0] for row in table.rows].index(WITHDRAWN)][1] == "none"
 
 
+@pytest.mark.long
 def test_as_published_leaves_our_mechanisms_out_and_still_finds(smoke):
     """The smoke run's numbers without ours, through every table, figure and claim."""
     for cell in cells(Effort(published_only=True)):

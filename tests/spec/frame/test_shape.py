@@ -223,7 +223,7 @@ def test_the_law_through_a_shape_is_that_of_simulated_noise(name):
     block = random_shape(3, 7).inverse
     law = Congruent.of(LAWS[name], places=(1, 2, 4), block=block)
     source = rehearsal(1)
-    draws = np.stack([law.simulate(source) for _ in range(5_000)])
+    draws = law.simulations(source, 5_000)
     seen, stated = draws.var(axis=0), law.entry_variances
     assert (np.abs(seen - stated) <= 0.16 * stated).all()
     assert abs(np.trace(draws, axis1=1, axis2=2).var() / law.trace_variance - 1) < 0.16
@@ -320,7 +320,7 @@ def test_means_and_partial_correlations_know_the_mixed_noise(release):
 def test_forms_of_doubts_know_the_mixed_noise(release):
     seen = Evidence.of(release)
     source = rehearsal(3)
-    draws = np.stack([release.law.simulate(source) for _ in range(2_000)])
+    draws = release.law.simulations(source, 2_000)
     draws[:, 0, 0] = 0.0
     form = Form({(1, 1): 1.0, (1, 4): -2.0, (4, 4): 1.0, (0, 2): 3.0})
     values = sum(weight * draws[:, i, j] for (i, j), weight in form.entries.items())

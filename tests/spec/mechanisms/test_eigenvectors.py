@@ -282,7 +282,14 @@ def table(home, name):
     return rows[:, 1:] if name == "wine" else rows
 
 
-@pytest.mark.parametrize("name", ["wine", "airfoil", pytest.param("adult", marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param("wine", marks=pytest.mark.long),
+        "airfoil",
+        pytest.param("adult", marks=pytest.mark.slow),
+    ],
+)
 def test_the_tight_exponent_is_never_worse_than_the_paper_s(papers_data, name):
     """50 runs each, same split and values: the mean error is no larger, within 3 standard errors."""
     truth, rows = unit_rows_gram(table(papers_data, name))

@@ -104,7 +104,7 @@ def test_a_release_without_rows_says_which_mechanism_has_them(made):
             ask()
 
 
-@pytest.mark.parametrize(("rows", "error"), [(100, 142), (20_000, 39)])
+@pytest.mark.parametrize(("rows", "error"), [(100, 142), pytest.param(20_000, 39, marks=pytest.mark.long)])
 def test_the_predicted_error_is_that_of_the_specification(rows, error):
     """d = 10, C = 100·I, (1, 1e-6), add-remove."""
     mechanism = JohnsonLindenstrauss(sketch_rows=rows)
@@ -123,6 +123,7 @@ def test_for_the_matrix_alone_gaussian_is_better_at_one_row_and_at_four_thousand
             assert sketch.rms_frobenius(loss=loss, grid=grid, trace=0.0, frobenius=0.0) > gaussian
 
 
+@pytest.mark.long
 def test_the_simulated_error_is_the_predicted_one_within_ten_percent():
     """3 000 draws: the standard error of the mean square is below 2 %, so 10 % is more than 5 of them."""
     grid = grid_of(4)

@@ -166,14 +166,15 @@ def test_the_parts_of_a_draw_add_up_to_the_loss(loss, iterations):
 
 def moved(change, columns, norm, rng):
     """The most that D·X was found to move over random and aligned orthonormal X."""
-    d, found = len(change), 0.0
-    starts = [np.eye(d), np.linalg.eigh(change).eigenvectors[:, ::-1], *rng.normal(size=(20, d, d))]
-    order = np.argsort(-np.abs(np.linalg.eigvalsh(change)))
-    starts.append(np.linalg.eigh(change).eigenvectors[:, order])
-    for start in starts:
-        x = np.linalg.qr(start).Q[:, :columns]
-        found = max(found, norm(change @ x))
-    return found
+    d = len(change)
+    values, vectors = np.linalg.eigh(change)
+    starts = [
+        np.eye(d),
+        vectors[:, ::-1],
+        *rng.normal(size=(20, d, d)),
+        vectors[:, np.argsort(-np.abs(values))],
+    ]
+    return max(map(norm, change @ np.linalg.qr(np.stack(starts)).Q[:, :, :columns]))
 
 
 @pytest.mark.parametrize("radius", [0.3, 1.0, 7.0])

@@ -22,7 +22,7 @@ from privcov.noise.randomness import rehearsal
 from privcov.schema.grid import Grid
 from privcov.summing.gram import Gram
 
-SLOW = pytest.mark.slow
+SLOW, LONG = pytest.mark.slow, pytest.mark.long
 ZCDP = pc.ZCDP(rho="0.5", neighbours="replace-one")
 LOSSES = {
     "pure": pc.PureDP(epsilon=1, neighbours="replace-one"),
@@ -85,7 +85,9 @@ FORMULA = [
     pytest.param(Separate(), ZCDP, [400, 200, 198, 40], id="separate, two close"),
     pytest.param(Separate(), LOSSES["approximate"], [2000, 900, 300], id="separate, approximate", marks=SLOW),
     pytest.param(PowerMethod(rank=1), ZCDP, [600, 15, 10, 5, 2], id="power-method, rank 1"),
-    pytest.param(PowerMethod(rank=2, iterations=4), ZCDP, [900, 400, 20, 10, 5], id="power-method, rank 2"),
+    pytest.param(
+        PowerMethod(rank=2, iterations=4), ZCDP, [900, 400, 20, 10, 5], id="power-method, rank 2", marks=LONG
+    ),
     pytest.param(PowerMethod(), ZCDP, [900, 500, 250, 120], id="power-method, full"),
     pytest.param(PowerMethod(), LOSSES["pure"], [9000, 4000, 1500], id="power-method, pure", marks=SLOW),
     pytest.param(MatrixBingham(rank=1), LOSSES["pure"], [400, 60, 40, 20], id="matrix-bingham, rank 1"),
@@ -107,10 +109,14 @@ def test_a_formula_is_within_ten_percent_of_the_mechanism(mechanism, loss, spect
 NO_FORMULA = [
     pytest.param(Separate(), ZCDP, [60, 30, 28, 27, 1], id="separate, close and small"),
     pytest.param(PowerMethod(rank=1), ZCDP, [60, 50, 40, 5], id="power-method, rank 1"),
-    pytest.param(PowerMethod(rank=2), LOSSES["pure"], [200, 100, 90, 5], id="power-method, pure, rank 2"),
+    pytest.param(
+        PowerMethod(rank=2), LOSSES["pure"], [200, 100, 90, 5], id="power-method, pure, rank 2", marks=LONG
+    ),
     pytest.param(PowerMethod(), ZCDP, [40, 20, 19, 1], id="power-method, full", marks=SLOW),
     pytest.param(MatrixBingham(rank=1), LOSSES["pure"], [40, 30, 20, 1], id="matrix-bingham, rank 1"),
-    pytest.param(MatrixBingham(rank=2, rows=30), LOSSES["pure"], [12, 9, 5, 2], id="matrix-bingham, rank 2"),
+    pytest.param(
+        MatrixBingham(rank=2, rows=30), LOSSES["pure"], [12, 9, 5, 2], id="matrix-bingham, rank 2", marks=LONG
+    ),
     pytest.param(MECHANISMS["eigenvectors"](), LOSSES["pure"], [60, 30, 5], id="eigenvectors", marks=SLOW),
     pytest.param(
         MECHANISMS["kapralov-talwar"](),

@@ -175,6 +175,7 @@ def test_the_answer_is_positive_semidefinite_up_to_the_grid(arithmetic):
                 assert values[-1] <= 6 * grid.squared_norm_bound * (1 + 1e-9) + 6
 
 
+@pytest.mark.long
 def test_the_error_is_the_predicted_one_where_eigenvalues_are_far_apart():
     """σ_Λ²·d + σ_V²·d(d−1)/2, to 10 %."""
     d, grid, randomness = 5, grid_of(5), rehearsal(9)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
+from functools import cache
 
 import numpy as np
 import pytest
@@ -93,6 +94,11 @@ def test_the_certified_ratio_keeps_its_target_and_one_percent_more_does_not(rows
     assert sketch_delta(ratio=ratio / Fraction("0.99"), **words) > Fraction(delta)
 
 
+@cache
+def legendre():
+    return np.polynomial.legendre.leggauss(300)
+
+
 def true_delta(before, after, rows, epsilon):
     """δ(ε) of r rows N(0, after) against N(0, before), from at most two generalised eigenvalues, by quadrature."""
     stretches = np.array([v for v in eigh(after, before, eigvals_only=True) if abs(math.log(v)) > 1e-9])
@@ -106,7 +112,7 @@ def true_delta(before, after, rows, epsilon):
             return tail(need / slopes[0], rows)
         down, up = sorted(slopes)
         assert down < 0 < up
-        nodes, weights = np.polynomial.legendre.leggauss(300)
+        nodes, weights = legendre()
         low, high = 0.0, chi2.isf(1e-15, rows)
         b = low + (high - low) * (nodes + 1) / 2
         integrand = chi2.pdf(b, rows) * chi2.sf((need - down * b) / up, rows)

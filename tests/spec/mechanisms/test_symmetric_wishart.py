@@ -14,7 +14,7 @@ from privcov.noise.randomness import rehearsal
 from privcov.schema import Schema
 from privcov.schema.grid import Grid
 
-AXIS = np.arange(-12, 12, 0.05)
+AXIS = np.arange(-12, 12, 0.08)
 PLANE = np.meshgrid(AXIS, AXIS)
 FROM_ZERO = np.hypot(*PLANE)
 

@@ -177,7 +177,7 @@ def test_the_default_degrees_are_the_best_of_those_below():
         assert errors[start : start + 5] == sorted(errors[start : start + 5], reverse=True)
 
 
-@pytest.mark.parametrize("neighbours", ["add-remove", "replace-one"])
+@pytest.mark.parametrize("neighbours", ["add-remove", pytest.param("replace-one", marks=pytest.mark.long)])
 def test_the_predicted_error_is_the_simulated_one(neighbours):
     grid, mechanism = grid_of(6, 0.7), Wishart(degrees=40)
     law, randomness = mechanism.law(loss=approx(neighbours), grid=grid), rehearsal(8)

@@ -96,7 +96,7 @@ def test_the_rank_planted_is_found(make, rank):
     assert found.count(rank) >= 6
 
 
-@pytest.mark.parametrize("centred", [True, False])
+@pytest.mark.parametrize("centred", [True, pytest.param(False, marks=pytest.mark.long)])
 def test_pure_noise_passes_for_a_component_in_about_one_release_in_twenty(make, centred):
     """200 releases of rows that are all alike: a rate of 5 % gives 2 to 22 alarms but for 1 in 500, both sides."""
     schema = schema_of()

@@ -197,13 +197,13 @@ def test_planning_takes_no_data():
 
 
 _WATCH = """
-import sys
+import json, sys
 opened = []
 sys.addaudithook(lambda event, args: opened.append(str(args[0])) if event == "open" else None)
 from privcov.cli import main
-code = main(sys.argv[1:])
-print("\\nOPENED", *[path for path in opened if path.endswith((".csv", ".parquet"))], file=sys.stderr)
-sys.exit(code)
+for words in json.loads(sys.argv[1]):
+    assert main(words) == 0
+    print("\\nOPENED", *[path for path in opened if path.endswith((".csv", ".parquet"))], file=sys.stderr)
 """
 
 
@@ -217,13 +217,12 @@ def test_planning_never_opens_a_data_file(people: Path, tmp_path: Path):
     )
     common = ["plan", "--schema", "people.toml", "--rows", "300", "--epsilon", "1", "--mechanism", "laplace"]
 
-    def opened(*words: str) -> list[str]:
-        done = subprocess.run(
-            [sys.executable, "-c", _WATCH, *words], cwd=tmp_path, capture_output=True, text=True, check=False
-        )
-        assert done.returncode == 0, done.stderr
-        return done.stderr.rpartition("OPENED")[2].split()
-
-    assert opened(*common) == []
-    assert opened(*common, "--target", "frobenius=0.5") == []
-    assert any(path.endswith("people.csv") for path in opened(*common, "--surrogate", "people.csv"))
+    asked = [common, [*common, "--target", "frobenius=0.5"], [*common, "--surrogate", "people.csv"]]
+    command = [sys.executable, "-c", _WATCH, json.dumps(asked)]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    plain, aimed, surrogate = (
+        line.split()[1:] for line in done.stderr.splitlines() if line.startswith("OPENED")
+    )
+    assert plain == aimed == []
+    assert any(path.endswith("people.csv") for path in surrogate)

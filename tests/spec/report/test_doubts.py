@@ -77,7 +77,7 @@ def forms(dimension, draw):
 def check_forms(kind, *, count, odds):
     """One law, four forms: the deviation, both tails, and that one entry comes near to its bound."""
     law, randomness = kind(dimension=3, scale=0.7), rehearsal(7)
-    draws = np.stack([law.simulate(randomness) for _ in range(count)])
+    draws = law.simulations(randomness, count)
     columns = {name: {"lower": -1, "upper": 1} for name in "ab"}
     blank = released(np.zeros((5, 2)), columns=columns, neighbours="add-remove")
     seen = Evidence.of(
@@ -456,6 +456,7 @@ def random_alarms(runs, seed):
     return found
 
 
+@pytest.mark.long
 def test_random_clean_tables_are_left_alone():
     check_rate(random_alarms(60, 5), 60)
 

@@ -54,6 +54,7 @@ def test_a_prediction_is_within_ten_percent_of_estimates_from_rotated_rows(optio
     assert predicted == pytest.approx(real, rel=0.1)
 
 
+@pytest.mark.long
 def test_the_lecture_is_predicted_where_its_rounds_succeed():
     """κ = 2 000: seven rounds, then the last. With too few rows rare disasters make up its mean error."""
     facts = {"loss": HALF, "largest_variance": 2000, "method": "preconditioned"}

@@ -44,7 +44,7 @@ def law(formula: Formula, *, attributes: int, epsilon: float = EPSILON) -> Gauss
 
 def draws(noise: GaussianTriangle, randomness: Randomness, count: int) -> Floats:
     """So many independent noise matrices, one on top of the other."""
-    return np.stack([noise.simulate(randomness) for _ in range(count)])
+    return noise.simulations(randomness, count)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

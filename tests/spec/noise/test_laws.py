@@ -1,0 +1,35 @@
+"""Draws in one go are the draws of one after the other, bit for bit: a forecast does not depend on how it is made."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from privcov.noise import laws
+from privcov.noise.laws import LAWS, Congruent, centred_wishart, joint_gaussian
+from privcov.noise.randomness import rehearsal
+
+KINDS = [*LAWS.values(), centred_wishart(9), joint_gaussian("1.250000")]
+
+
+def of(kind, dimension):
+    return kind(dimension=dimension, scale=1.3)
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)
+@pytest.mark.parametrize("at_once", [1, 500, 2**19])
+def test_draws_in_one_go_are_those_of_one_after_the_other(kind, at_once, monkeypatch):
+    monkeypatch.setattr(laws, "_WORDS_AT_ONCE", at_once)
+    for dimension in (2, 5):
+        law, source, other = of(kind, dimension), rehearsal(4), rehearsal(4)
+        for count in (1, 2, 40):  # a second time from the same source: as many words were taken
+            together = law.simulations(source, count)
+            assert together.tolist() == [law.simulate(other).tolist() for _ in range(count)]
+
+
+def test_so_are_those_that_are_seen_through_a_shape():
+    law = Congruent.of(of(LAWS["gaussian"], 4), places=(1, 3), block=np.array([[1.0, 0.5], [-0.25, 2.0]]))
+    source = rehearsal(6)
+    in_turn = np.stack([law.simulate(source) for _ in range(30)])
+    assert law.simulations(rehearsal(6), 30) == pytest.approx(in_turn, rel=1e-12)
+    assert in_turn == pytest.approx(in_turn.transpose(0, 2, 1), rel=1e-12)
