@@ -36,9 +36,9 @@ class SignalRange:
         """
         squared = float(schema.squared_norm_bound)
         if not schema.intercept or not squared > 1:
-            return cls(low=squared / math.sqrt(schema.dimension), high=squared)
+            return cls(low=squared / math.sqrt(schema.summed_dimension), high=squared)
         rest = squared - 1
-        return cls(low=rest / math.sqrt(schema.dimension - 1), high=math.sqrt(rest**2 + 2 * rest))
+        return cls(low=rest / math.sqrt(schema.summed_dimension - 1), high=math.sqrt(rest**2 + 2 * rest))
 
 
 @dataclass(frozen=True, kw_only=True)
