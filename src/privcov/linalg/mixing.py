@@ -50,7 +50,7 @@ class Mixing:
 
     def rows(self, matrix: Floats) -> Floats:
         """T M."""
-        return self._rows(matrix, [np.array(block) for *_, block in self.blocks])
+        return self._rows(matrix, self._numbers)
 
     def seen(self, matrix: Matrix) -> Matrix:
         """T M Tᵀ of a symmetric matrix, exactly symmetric."""
@@ -74,18 +74,26 @@ class Mixing:
         For rows a and b of T, with p their product place by place: Σ a_i² b_j² v_ij + Σ p_i p_j (v_ij + shared), the
         second over i ≠ j. It needs two places in common, which only rows of one block have.
         """
-        squares = [np.array(block) ** 2 for *_, block in self.blocks]
+        squares = [block**2 for block in self._numbers]
         made = self._rows(self._rows(variances, squares).T, squares)
-        for rows, columns, numbers in self.blocks:
-            block, inside = np.array(numbers), variances[np.ix_(columns, columns)] + shared
+        for (rows, columns, _), block in zip(self.blocks, self._numbers, strict=True):
+            inside = variances[np.ix_(columns, columns)] + shared
             np.fill_diagonal(inside, 0.0)
             for row, own in zip(rows, block, strict=True):
                 products = own * block
                 made[row, list(rows)] += ((products @ inside) * products).sum(axis=1)
         return made
 
+    @cached_property
+    def _numbers(self) -> list[Matrix]:
+        return [np.array(block) for *_, block in self.blocks]
+
+    @cached_property
+    def _order(self) -> list[int]:
+        return list(self.carried)
+
     def _rows(self, matrix: Floats, blocks: Sequence[Floats]) -> Floats:
-        made = np.asarray(matrix[list(self.carried)], dtype=np.float64)
+        made = np.asarray(matrix[self._order], dtype=np.float64)
         for (rows, columns, _), block in zip(self.blocks, blocks, strict=True):
             made[list(rows)] = block @ matrix[list(columns)]
         return made

@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 
 from privcov.linalg.arrays import Floats
 
-_ROUNDS = 10
-"""Of taking turns between tables without negative counts and tables with the margins."""
+OFTEN, SELDOM = 100, 5
+"""Turns between tables without negative counts and tables with the margins: once, and within other projections."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -165,16 +165,41 @@ class Tables:
             apart=(owner[:, None] != owner) & ((owner[:, None] >= 0) | (owner >= 0)),
         )
 
-    def fit(self, matrix: Floats) -> None:
+    def fit(self, matrix: Floats, turns: int) -> None:
         """Replace the sums of products of these columns by those of the nearest tables without negative counts."""
         start = self.levels @ matrix @ self.levels.T
         if not (start[self.apart] < 0).any():
             return
         here, owed = start, np.zeros_like(start)
-        for _ in range(_ROUNDS):
+        for _ in range(turns):
             wanted = here + owed
             kept = np.where(self.apart, np.maximum(wanted, 0.0), start)
             owed = np.where(self.apart, wanted - kept, 0.0)
             here = start + np.where(self.apart, self.centring @ (kept - start) @ self.centring, 0.0)
         change = self.coordinates @ (here - start) @ self.coordinates.T
         matrix += (change + change.T) / 2
+
+
+def smooth(matrix: Floats, simplices: Sequence[Simplex], noise_std: float) -> float:
+    """Shrink what two columns have to do with each other, beyond their margins, to what stands out of the noise.
+
+    The part of their block that is no product of margins has few directions, and the noise has all of them. So each
+    singular value y of it, for noise of standard deviation s on m × n entries, becomes √((y² − (m + n)s²)² − 4mn s⁴) / y,
+    the best that can be done about a value alone, and zero within the noise, up to s(√m + √n). Returns the mean squared
+    Frobenius norm of the noise that this takes away, about.
+    """
+    count, saved, variance = max(float(matrix[0, 0]), 1.0), 0.0, noise_std**2
+    for place, one in enumerate(simplices):
+        for other in simplices[:place]:
+            block = np.ix_(one.places, other.places)
+            margins = np.outer(matrix[one.places, 0], matrix[0, other.places]) / count
+            left, values, right = np.linalg.svd(matrix[block] - margins, full_matrices=False)
+            m, n = margins.shape
+            square = (values**2 - (m + n) * variance) ** 2 - 4 * m * n * variance**2
+            shown = values > noise_std * (np.sqrt(m) + np.sqrt(n))
+            kept = np.where(shown, np.sqrt(np.maximum(square, 0.0)) / np.maximum(values, 1e-300), 0.0)
+            matrix[block] = margins + (left * kept) @ right
+            matrix[block[1].T, block[0].T] = matrix[block].T
+            rank = int(shown.sum())
+            saved += 2 * (m - rank) * (n - rank) * variance
+    return saved

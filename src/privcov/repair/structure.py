@@ -28,7 +28,7 @@ from privcov.errors import ParameterError
 from privcov.linalg.arrays import Floats
 from privcov.linalg.devices import composed, eigh, eigvalsh
 from privcov.noise.laws import NoiseLaw
-from privcov.repair.simplices import Simplex, Tables, fit_counts, noise_left
+from privcov.repair.simplices import OFTEN, SELDOM, Simplex, Tables, fit_counts, noise_left, smooth
 
 Indices = NDArray[np.intp]
 _SLACK = 1e-6  # of the largest eigenvalue: what the projections may still disagree when they stop
@@ -213,7 +213,28 @@ class Structure:
         ndarray of shape (dimension, dimension)
             The nearest matrix. The structure holds exactly; it may have negative eigenvalues.
         """
-        return self._nearest(matrix, law.diagonal_variance, law.offdiagonal_variance)
+        made = self._linear(matrix, law.diagonal_variance, law.offdiagonal_variance)
+        return self._with_tables(made, OFTEN)
+
+    def smoothed(self, matrix: Floats, law: NoiseLaw) -> tuple[Floats, float]:
+        """Return what ``fit`` returns, with what exhaustive columns have to do with each other shrunk, and the noise left.
+
+        Parameters
+        ----------
+        matrix : ndarray of shape (dimension, dimension)
+            The noisy matrix, in scaled units.
+        law : NoiseLaw
+            The law of its noise.
+
+        Returns
+        -------
+        tuple of ndarray and float
+            The matrix, and the share of the noise's mean squared Frobenius norm that is about left.
+        """
+        made = self._linear(matrix, law.diagonal_variance, law.offdiagonal_variance)
+        saved = smooth(made, self.simplices, float(np.sqrt(law.offdiagonal_variance)))
+        left = self.noise_left(law) - saved / max(law.rms_frobenius**2, 1e-300)
+        return self._with_tables(made, OFTEN), max(left, 0.0)
 
     def noise_left(self, law: NoiseLaw) -> float:
         """Return the share of the noise's mean squared Frobenius norm that is left after ``fit``.
@@ -272,9 +293,14 @@ class Structure:
         return np.asarray((1 - step) * nearest + step * inside)
 
     def _frobenius(self, matrix: Floats) -> Floats:
-        return self._nearest(matrix, 1.0, 0.5)
+        return self._with_tables(self._linear(matrix, 1.0, 0.5), SELDOM)
 
-    def _nearest(self, matrix: Floats, diagonal_variance: float, offdiagonal_variance: float) -> Floats:
+    def _with_tables(self, matrix: Floats, turns: int) -> Floats:
+        if self.simplices:
+            self._tables.fit(matrix, turns)
+        return matrix
+
+    def _linear(self, matrix: Floats, diagonal_variance: float, offdiagonal_variance: float) -> Floats:
         weights = self._weights(diagonal_variance, offdiagonal_variance)
         upper = matrix[self._triangle]
         totals = np.bincount(self._label, weights)
@@ -292,7 +318,6 @@ class Structure:
                 rest=1 / offdiagonal_variance,
                 rows=self._count,
             )
-            self._tables.fit(result)
         return result
 
     @cached_property

@@ -48,7 +48,9 @@ class Clip:
         if schema.keeps_indicators:
             indicators = schema.number_indicators
             always = schema.fixed_squared_norm - len(indicators)
-            available = math.floor(available - always * 4**grid.exponent)
+            # What corners have on the grid: each rounded down by itself, as their bound is.
+            levels = [c.squared_norm for c in schema.columns if isinstance(c, Categorical)]
+            available -= sum(math.floor(one * 4**grid.exponent) for one in (schema.intercept, *levels))
             largest -= always
         else:
             runs = (slice(0, schema.summed_dimension),)

@@ -16,6 +16,7 @@ from privcov.frame.shaping import Sums
 from privcov.mechanisms import MECHANISMS
 from privcov.models.association import partial_correlation
 from privcov.models.moments import EntryNoise
+from privcov.linalg.mixing import Mixing
 from privcov.noise.laws import Congruent, GaussianFreeTrace, LaplaceTriangle, joint_gaussian
 from privcov.noise.randomness import rehearsal
 from privcov.releases import codec
@@ -220,7 +221,9 @@ LAWS = {
 def test_the_law_through_a_shape_is_that_of_simulated_noise(name):
     """5,000 draws: variances are known to 2 % (normal) or 3 % (Laplace), so 16 % is five of these or more."""
     block = random_shape(3, 7).inverse
-    law = Congruent.of(LAWS[name], places=(1, 2, 4), block=block)
+    rows = tuple(map(tuple, block.tolist()))
+    mixing = Mixing(carried=(0, -1, -1, 3, -1), width=5, blocks=(((1, 2, 4), (1, 2, 4), rows),))
+    law = Congruent.of(LAWS[name], mixing)
     source = rehearsal(1)
     draws = np.stack([law.simulate(source) for _ in range(5_000)])
     seen, stated = draws.var(axis=0), law.entry_variances
