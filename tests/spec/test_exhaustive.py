@@ -49,7 +49,8 @@ def schema_of(**columns) -> Schema:
 def plainly(schema: Schema) -> Schema:
     """The same levels, not exhaustive."""
     columns = [
-        replace(c, exhaustive=False, otherwise=None) if isinstance(c, Categorical) else c for c in schema.columns
+        replace(c, exhaustive=False, otherwise=None) if isinstance(c, Categorical) else c
+        for c in schema.columns
     ]
     return replace(schema, columns=tuple(columns))
 
@@ -168,7 +169,9 @@ def test_recovery_agrees_with_one_indicator_for_each_level(counts, indicator, nu
         slow += [other] if indicator else []
     table = np.stack(slow, axis=1).astype(float)
     assert np.allclose(made, table.T @ table, atol=1e-3 * rows)
-    assert np.allclose(coding(schema).rows(recovery(schema).matrix), np.eye(schema.summed_dimension), atol=1e-9)
+    assert np.allclose(
+        coding(schema).rows(recovery(schema).matrix), np.eye(schema.summed_dimension), atol=1e-9
+    )
 
 
 def test_rows_that_count_as_zeros_are_zeros_in_every_level():
@@ -202,9 +205,7 @@ def test_every_route_gives_the_same_integers(tmp_path):
     grid = Grid.of(schema)
     routes = [frame, pl.from_pandas(frame), pa.Table.from_pandas(frame, preserve_index=False)]
     routes += [tmp_path / "a.csv", tmp_path / "a.parquet", settled(frame)]
-    made = [
-        sum_rows(open_table(one, schema), schema, grid).reveal_to_mechanism().tolist() for one in routes
-    ]
+    made = [sum_rows(open_table(one, schema), schema, grid).reveal_to_mechanism().tolist() for one in routes]
     assert all(one == made[0] for one in made)
 
 
@@ -267,14 +268,15 @@ def test_the_law_of_recovered_noise_is_that_of_simulated_noise(law):
 
 
 def test_what_is_certain_carries_no_noise():
-    """Two levels and a public count: the square of their coordinate is known, and so is the sum of a level's squares."""
+    """Two levels and a public count: the square of their coordinate is known, so a level's squares are its sum."""
     frame = people()[["sex", "age"]]
     release = pc.release(frame, schema=schema_of(sex=SEX, age=AGE), loss=PURE)
     moment = release.informed_moment()
     assert moment[0, 0] == 300
     assert np.allclose([moment[1, 1], moment[2, 2], moment[1, 2]], [moment[0, 1], moment[0, 2], 0], atol=1e-6)
     draws = rehearsed_noise(release, [0, 1, 2], law=release.law, count=20)
-    assert np.allclose(draws[:, 1, 1], draws[:, 0, 1]) and np.allclose(draws[:, 0, 0], 0)
+    assert np.allclose(draws[:, 1, 1], draws[:, 0, 1])
+    assert np.allclose(draws[:, 0, 0], 0)
     assert abs(draws[:, 0, 1]).min() > 0
 
 
@@ -287,7 +289,8 @@ def test_a_release_file_says_so_and_loads_again(tmp_path):
     document = json.loads((tmp_path / "a.json").read_text())
     first = document["certificate"]["bounds"]["columns"][0]
     assert first == {"name": "sex", "levels": ["F", "M"], "exhaustive": True, "otherwise": "M"}
-    assert len(document["columns"]) == 7 and len(document["matrix"]["upper"]) == 15
+    assert len(document["columns"]) == 7
+    assert len(document["matrix"]["upper"]) == 15
     for change in ({"exhaustive": False}, {"exhaustive": "yes"}, {"otherwise": "X"}):
         changed = json.loads(json.dumps(document))
         changed["certificate"]["bounds"]["columns"][0] |= change
@@ -316,7 +319,7 @@ def test_a_frame_finds_its_columns_behind_exhaustive_levels():
 
 
 def test_the_linear_fit_is_the_nearest_matrix_of_counts_and_its_noise_is_stated():
-    """Against least squares over all counts at once. Then 200 draws: the share of noise left within 15 %, five errors."""
+    """Against least squares over all counts at once. 200 draws: the share of noise left within 15 %, five errors."""
     schema = schema_of()
     places, at = {}, 1
     for column in schema.columns:
@@ -356,7 +359,9 @@ def recovered_coordinates(schema: Schema) -> np.ndarray:
 def least_squares(noisy, schema: Schema, places, rows: float | None) -> np.ndarray:
     """All symmetric matrices of the structure as a linear space; the nearest one by a projection onto its basis."""
     basis = []
-    inside = {(i, j) for name in places if name != "age" for i in [0, *places[name]] for j in [0, *places[name]]}
+    inside = {
+        (i, j) for name in places if name != "age" for i in [0, *places[name]] for j in [0, *places[name]]
+    }
     for i in range(5):
         for j in range(i, 5):
             if (i, j) not in inside:
@@ -403,7 +408,7 @@ def test_intervals_of_levels_cover(neighbours):
         fit = pc.ols(pc.release(frame, schema=schema_of(), loss=loss), "age ~ sex + area")
         ends = fit.conf_int()
         inside += sum(ends[name][0] <= value <= ends[name][1] for name, value in truth.items())
-    assert 150 <= inside
+    assert inside >= 150
 
 
 def test_a_regression_on_levels_has_smaller_errors_than_one_without_a_reference():
@@ -465,14 +470,17 @@ def test_levels_need_an_intercept_to_add_up_to():
 def test_what_exhaustive_levels_save_is_stated():
     schema = schema_of()
     found = saving(schema)
-    assert found is not None and found.columns == 2
+    assert found is not None
+    assert found.columns == 2
     assert found.noise == pytest.approx(float(schema.squared_norm_bound) / 4)
 
 
 @pytest.mark.long
 def test_a_plan_knows_what_is_saved():
     schema, loss = schema_of(), pc.ZCDP(rho="0.1", neighbours="replace-one")
-    ours, plain = (pc.plan(schema=s, rows=5000, loss=loss, mechanisms=["gaussian"]) for s in (schema, plainly(schema)))
+    ours, plain = (
+        pc.plan(schema=s, rows=5000, loss=loss, mechanisms=["gaussian"]) for s in (schema, plainly(schema))
+    )
     assert [c.column for c in ours.columns()] == [c.column for c in plain.columns()]
     for one, other in zip(ours.columns(), plain.columns(), strict=True):
         assert one.mean < 0.85 * other.mean
@@ -487,7 +495,8 @@ def test_guesses_are_completed_so_that_levels_add_up():
     }
     moments = PublicMoments.guessed(schema, guess)
     matrix = moments.matrix
-    assert np.allclose(matrix[1] + matrix[2], matrix[0]) and matrix[0, 2] == pytest.approx(0.4)
+    assert np.allclose(matrix[1] + matrix[2], matrix[0])
+    assert matrix[0, 2] == pytest.approx(0.4)
     again = moments.pretend(rows=10**6, loss=PURE, law=None).second_moment(raw=True, scaled=True) / 10**6
     assert np.allclose(again, matrix, atol=1e-4)
     made = pc.surrogate(people(), schema=schema)

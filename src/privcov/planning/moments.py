@@ -187,7 +187,7 @@ class PublicMoments:
 
 
 def _complete(schema: Schema, covariance: Floats, mean: Floats) -> None:
-    """Give the levels of exhaustive columns that nothing is said of what the others leave: they add up to a constant."""
+    """Give exhaustive levels that nothing is said of what the others leave: they add up to a constant."""
     for column in schema.exhaustive:
         own = np.array([feature.column == column.name for feature in schema.features])
         for place in np.flatnonzero(~own):
@@ -197,8 +197,8 @@ def _complete(schema: Schema, covariance: Floats, mean: Floats) -> None:
             if abs(rest) > 1e-9 * float(np.abs(here).max(initial=0.0)) and not free.sum() > 0:
                 raise ParameterError(
                     "E262",
-                    f"the correlations of the levels of {column.name} with {schema.features[place].name} contradict: the "
-                    "levels add up to the intercept.",
+                    f"the correlations of the levels of {column.name} with {schema.features[place].name} contradict: "
+                    "the levels add up to the intercept.",
                 )
             if free.sum() > 0:
                 here = here - rest * free / free.sum()

@@ -212,10 +212,7 @@ class Plan:
         features = [(j, f) for j, f in enumerate(self.schema.features) if f.kind != "intercept"]
         highs = self.choice.highs_of(self.schema)
         return {
-            one.name: {
-                other.name: one.unit * other.unit * float(highs[i, j])
-                for j, other in features
-            }
+            one.name: {other.name: one.unit * other.unit * float(highs[i, j]) for j, other in features}
             for i, one in features
         }
 

@@ -38,7 +38,7 @@ class Simplex:
     @property
     def block(self) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
         """Where products of two coordinates are."""
-        return np.ix_(self.places, self.places)
+        return self.places[:, None], self.places[None, :]
 
     def normal(self, diagonal: float, rest: float) -> Floats:
         """⟨s_j s_jᵀ, s_k s_kᵀ⟩ of the corners s = (1, v) without their first entry, for weights of upper entries."""
@@ -84,10 +84,8 @@ def fit_counts(
         one.put(matrix, onto_margin(counts, count))
 
 
-def noise_left(
-    simplices: Sequence[Simplex], *, diagonal: float, rest: float, rows: float | None
-) -> tuple[float, float]:
-    """The mean squared Frobenius norm of the noise on these entries, before and after ``fit_counts``.
+def noise_left(simplices: Sequence[Simplex], *, diagonal: float, rest: float, rows: float | None) -> float:
+    """The mean squared Frobenius norm of the noise that ``fit_counts`` leaves on the entries that it sets.
 
     The count is one of them where ``rows`` is None. Counts that would be negative are not thought of.
     """
@@ -95,14 +93,13 @@ def noise_left(
     spread = 0.0
     if rows is None:
         spread = 1 / (diagonal + sum(1 / float(inverse.sum()) for inverse in inverses))
-    before, after = (0.0 if rows is not None else 1 / diagonal), spread
+    left = spread
     for one, inverse in zip(simplices, inverses, strict=True):
-        slopes, d = inverse.sum(axis=1), len(one.places)
+        slopes = inverse.sum(axis=1)
         pull = 1 / float(slopes.sum())
         covariance = inverse - (pull - pull**2 * spread) * np.outer(slopes, slopes)
-        after += float((one.normal(1.0, 2.0) * covariance).sum())
-        before += d / diagonal + d * (d + 1) / rest  # an entry off the diagonal is there twice
-    return before, after
+        left += float((one.normal(1.0, 2.0) * covariance).sum())
+    return left
 
 
 def onto_margin(counts: Floats, total: float) -> Floats:
@@ -139,9 +136,7 @@ class Tables:
     apart: NDArray[np.bool_]
 
     @classmethod
-    def of(
-        cls, dimension: int, simplices: Sequence[Simplex], groups: Sequence[NDArray[np.intp]]
-    ) -> Tables:
+    def of(cls, dimension: int, simplices: Sequence[Simplex], groups: Sequence[NDArray[np.intp]]) -> Tables:
         """Those of simplices, and of ``groups`` of plain indicators."""
         count = sum(one.corners.shape[1] for one in simplices)
         places = np.concatenate([*groups, np.empty(0, dtype=np.intp)])
@@ -184,14 +179,14 @@ def smooth(matrix: Floats, simplices: Sequence[Simplex], noise_std: float) -> fl
     """Shrink what two columns have to do with each other, beyond their margins, to what stands out of the noise.
 
     The part of their block that is no product of margins has few directions, and the noise has all of them. So each
-    singular value y of it, for noise of standard deviation s on m × n entries, becomes √((y² − (m + n)s²)² − 4mn s⁴) / y,
-    the best that can be done about a value alone, and zero within the noise, up to s(√m + √n). Returns the mean squared
-    Frobenius norm of the noise that this takes away, about.
+    singular value y of it, for noise of standard deviation s on m × n entries, becomes
+    √((y² − (m + n)s²)² − 4mn s⁴) / y, the best that can be done about a value alone in large blocks, and zero within
+    the noise, up to s(√m + √n). Returns the mean squared Frobenius norm of the noise that this takes away, about.
     """
     count, saved, variance = max(float(matrix[0, 0]), 1.0), 0.0, noise_std**2
     for place, one in enumerate(simplices):
         for other in simplices[:place]:
-            block = np.ix_(one.places, other.places)
+            block = one.places[:, None], other.places[None, :]
             margins = np.outer(matrix[one.places, 0], matrix[0, other.places]) / count
             left, values, right = np.linalg.svd(matrix[block] - margins, full_matrices=False)
             m, n = margins.shape
@@ -199,7 +194,7 @@ def smooth(matrix: Floats, simplices: Sequence[Simplex], noise_std: float) -> fl
             shown = values > noise_std * (np.sqrt(m) + np.sqrt(n))
             kept = np.where(shown, np.sqrt(np.maximum(square, 0.0)) / np.maximum(values, 1e-300), 0.0)
             matrix[block] = margins + (left * kept) @ right
-            matrix[block[1].T, block[0].T] = matrix[block].T
+            matrix[other.places[:, None], one.places[None, :]] = matrix[block].T
             rank = int(shown.sum())
             saved += 2 * (m - rank) * (n - rank) * variance
     return saved

@@ -217,7 +217,7 @@ class Structure:
         return self._with_tables(made, OFTEN)
 
     def smoothed(self, matrix: Floats, law: NoiseLaw) -> tuple[Floats, float]:
-        """Return what ``fit`` returns, with what exhaustive columns have to do with each other shrunk, and the noise left.
+        """Return the same with what exhaustive columns have to do with each other shrunk, and the noise left.
 
         Parameters
         ----------
@@ -253,16 +253,25 @@ class Structure:
         shared = 1 / np.bincount(self._label, weights)
         variances = np.where(np.isnan(self._known), shared, 0.0)[self._label]
         counted = self._weights(1.0, 0.5)
-        before, after = float((counted / weights).sum()), float((counted * variances).sum())
-        if self.simplices:
-            own, left = noise_left(
-                self.simplices,
-                diagonal=1 / law.diagonal_variance,
-                rest=1 / law.offdiagonal_variance,
-                rows=self._count,
-            )
-            after += left - own
-        return after / before
+        before, left = float((counted / weights).sum()), counted * variances
+        if not self.simplices:
+            return float(left.sum()) / before
+        own = noise_left(
+            self.simplices,
+            diagonal=1 / law.diagonal_variance,
+            rest=1 / law.offdiagonal_variance,
+            rows=self._count,
+        )
+        return (float(left[~self._set_by_counts].sum()) + own) / before
+
+    @cached_property
+    def _set_by_counts(self) -> NDArray[np.bool_]:
+        """Which entries of the upper triangle follow from the counts of a simplex."""
+        found = np.zeros((self.dimension, self.dimension), dtype=bool)
+        found[0, 0] = True
+        for one in self.simplices:
+            found[0, one.places] = found[one.block] = True
+        return np.asarray(found[self._triangle])
 
     def fit_positive(self, matrix: Floats) -> Floats:
         """Return the nearest matrix that has this structure and is positive semi-definite.

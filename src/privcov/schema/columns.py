@@ -316,7 +316,7 @@ class Feature:
     name : str
         The name in the matrix: "(Intercept)", "age", "sex[F]", "age[missing]".
     kind : {"intercept", "numeric", "level", "missing", "coordinate"}
-        What it stands for. A coordinate is summed in place of levels that add up to the intercept, and is in no release.
+        What it stands for. A coordinate is summed in place of levels that add up to the intercept; no release has one.
     column : str
         The column of the table that it belongs to; empty for the intercept.
     level : str, int, float or None

@@ -183,7 +183,7 @@ class Schema:
         if is_wide(self.dimension):
             raise InputError(
                 "E168",
-                f"exhaustive columns are for at most 1,447 columns in the released matrix; there are {self.dimension:,}.",
+                f"exhaustive levels are for at most 1,447 columns in the release; there are {self.dimension:,}.",
                 "Leave exhaustive out, or release fewer columns.",
             )
         for column in self.exhaustive:
@@ -192,8 +192,8 @@ class Schema:
                     "E169",
                     f"column {column.name} is exhaustive, and does not say what a cell counts as that has none of its "
                     "levels.",
-                    f"Add otherwise = {toml_value(column.levels[-1])}, or another level; or missing = \"indicator\" or "
-                    "\"zero-row\".",
+                    f'Add otherwise = {toml_value(column.levels[-1])}, or another level; or missing = "indicator" or '
+                    '"zero-row".',
                 )
 
     def _settled(self, column: Column) -> Column:
@@ -281,7 +281,7 @@ class Schema:
 
     @cached_property
     def number_indicators(self) -> tuple[int, ...]:
-        """Of the columns that are summed, those that say where a number is missing; it stands before, and is 0 there."""
+        """Of the columns that are summed, those that say where a number is missing; it stands before, and is 0."""
         numeric = {column.name for column in self.columns if isinstance(column, Numeric)}
         return tuple(
             place

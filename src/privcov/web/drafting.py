@@ -148,7 +148,8 @@ def summary(draft: Draft) -> dict[str, Any]:
         "words": (
             f"{len(schema.columns)} columns in the table, {schema.dimension} in the released matrix. "
             + (f"{schema.summed_dimension} are summed, with exhaustive levels. " if schema.exhaustive else "")
-            + f"Row norm at most {norm:.4g} in scaled units. Missing cells: {schema.missing_words}. {schema.person_words}"
+            + f"Row norm at most {norm:.4g} in scaled units. "
+            + f"Missing cells: {schema.missing_words}. {schema.person_words}"
             + (f" File format: {schema.file.sentence()}." if schema.file.words() else "")
         ),
         "features": [feature.name for feature in schema.features],

@@ -13,10 +13,10 @@ import privcov as pc
 from privcov.errors import ParameterError, ReleaseError
 from privcov.frame.framing import SHAPES, Framing
 from privcov.frame.shaping import Sums
+from privcov.linalg.mixing import Mixing
 from privcov.mechanisms import MECHANISMS
 from privcov.models.association import partial_correlation
 from privcov.models.moments import EntryNoise
-from privcov.linalg.mixing import Mixing
 from privcov.noise.laws import Congruent, GaussianFreeTrace, LaplaceTriangle, joint_gaussian
 from privcov.noise.randomness import rehearsal
 from privcov.releases import codec

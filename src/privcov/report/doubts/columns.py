@@ -295,7 +295,9 @@ class Uncovered(OneByOne[str]):
     kind = "levels uncovered"
 
     def subjects(self, seen: Evidence) -> Sequence[str]:
-        told = {column.name for column in seen.schema.exhaustive}  # whose levels cover every row, whatever it says
+        told = {
+            column.name for column in seen.schema.exhaustive
+        }  # whose levels cover every row, whatever it says
         return [name for name in seen.levels if name not in told]
 
     def answer(self, seen: Evidence, subject: str, odds: float) -> Doubt | None:
