@@ -219,7 +219,7 @@ def test_a_device_makes_the_same_rows():
         schema = schema_of(age=AGE, area=area)
         bounding = Bounding.of(schema)
         block = np.array([[1.0, np.nan, 99.0, 5.0, 5.0], [0.0, 1.0, 2.0, -1.0, np.nan]])
-        device = DeviceSum(schema, Device(torch=torch, place=torch.device("cpu")))
+        device = DeviceSum(schema, Grid.of(schema), Device.named("torch"))
         assert (device.bounded(torch.from_numpy(block)).T.numpy() == bounding.rows(block)).all()
 
 

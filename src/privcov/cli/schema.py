@@ -219,8 +219,9 @@ def _exhaustive(schema: Schema) -> list[str]:
     saved = saving(schema)
     if saved is None:
         return []
+    which = "columns" if saved.columns > 1 else "column"
     lines = [
-        f"Levels of {saved.columns} exhaustive column{'s' * (saved.columns > 1)} add up to the intercept: {schema.summed_dimension} columns are "
+        f"Levels of {saved.columns} exhaustive {which} add up to the intercept: {schema.summed_dimension} columns are "
         f"summed for {schema.dimension} in the release, and the rest is recovered exactly.",
         f"Without that the squared norm would be {saved.squared_norm:.4g}: noise on every entry is "
         f"{100 * saved.noise:.0f} % of what it would be, and between their levels {100 * saved.levels:.0f} %.",

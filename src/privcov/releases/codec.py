@@ -328,7 +328,7 @@ def _read_column(given: Mapping[str, Any]) -> Column:
         lower, upper = double(given["lower"]), double(given["upper"])
         return Numeric(name=name, lower=lower, upper=upper, missing=rule, fill=filled, **scaling)
     levels: tuple[Level, ...] = tuple(given["levels"] if "levels" in given else map(_level, given["numbers"]))
-    named = {None: None, **{str(level): level for level in levels}}
+    named: dict[str | None, Level | None] = {None: None, **{str(level): level for level in levels}}
     return Categorical(
         name=name,
         levels=levels,
