@@ -435,6 +435,13 @@ def test_components_and_partial_correlations_know_levels_that_are_redundant():
     assert low < np.corrcoef(frame["sex"] == "F", frame["age"])[0, 1] < high
 
 
+def test_new_rows_are_read_by_the_same_rule():
+    fit = pc.ols(pc.release(settled(people(2000)), schema=schema_of(), loss=PURE), "age ~ sex + area")
+    rows = pd.DataFrame({"sex": ["M", "f", None, "F"], "area": ["w", "?", None, "n"]})
+    made = fit.predict(rows)
+    assert made[0] == made[1] == made[2] != made[3]
+
+
 # --- the schema -------------------------------------------------------------------------------------------
 
 
