@@ -93,8 +93,8 @@ class Forecast:
     >>> import privcov as pc
     >>> schema = pc.Schema.from_dict({"columns": {"age": {"lower": 0, "upper": 100}}})
     >>> made = pc.accuracy(schema=schema, rows=4000, loss=pc.PureDP(epsilon=1, neighbours="replace-one"))
-    >>> made.basis, sorted(made.errors), made.entry_highs.shape
-    ('law', ['diagonal', 'entry', 'frobenius', 'spectral'], (2, 2))
+    >>> made.basis, sorted(made.errors), made.entry_highs.shape, made.highs_of(schema).shape
+    ('law', ['diagonal', 'entry', 'frobenius', 'spectral'], (2, 2), (2, 2))
     """
 
     mechanism: Mechanism

@@ -479,7 +479,7 @@ class Release(Shown):
 
     @cached_property
     def law(self) -> NoiseLaw | None:
-        """The law of the noise on the scaled matrix: that of the certificate, seen in the columns of this release.
+        """The law of the noise on the scaled matrix, that of the certificate seen in the columns of this release.
 
         None for a mechanism that does not add noise.
         """

@@ -77,6 +77,8 @@ class Structure:
            [0., 3.]])
     >>> structure.noise_left(law) < 1, structure.fit_positive(np.eye(2)).tolist()
     (True, [[1.0, 0.0], [0.0, 1.0]])
+    >>> structure.smoothed(np.eye(2), law)[0].tolist()
+    [[1.0, 0.0], [0.0, 1.0]]
     """
 
     dimension: int

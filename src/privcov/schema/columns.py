@@ -288,7 +288,7 @@ class Categorical(_Declared):
 
     @property
     def summed_width(self) -> int:
-        """How many columns are summed for it: one fewer where the features add up to the intercept."""
+        """How many columns are summed for it, one fewer where the features add up to the intercept."""
         return self.width - self.exhaustive
 
     @property

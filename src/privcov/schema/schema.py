@@ -20,7 +20,7 @@ from fractions import Fraction
 from functools import cached_property
 from itertools import groupby
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from privcov.errors import InputError, ParameterError
 from privcov.linalg.triangle import is_wide
@@ -48,6 +48,10 @@ MAX_DIMENSION = 20_000
 MissingRule = Literal["midpoint", "zero-row"]
 
 _ONE = Fraction(1)
+if TYPE_CHECKING:
+    Coded = Categorical
+else:
+    Coded = Any  # what users meet is a column; that it is categorical is for the checker
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -256,7 +260,7 @@ class Schema:
 
     @cached_property
     def summed(self) -> tuple[Feature, ...]:
-        """The columns that are summed: the features, but for coordinates in place of levels that are exhaustive."""
+        """The columns that are summed, which are the features, but for coordinates in place of exhaustive levels."""
         coded = {column.name: column.summed_width for column in self.exhaustive}
         made: list[Feature] = []
         for name, own in groupby(self.features, key=lambda feature: feature.column):
@@ -265,7 +269,7 @@ class Schema:
         return tuple(made)
 
     @cached_property
-    def exhaustive(self) -> tuple[Categorical, ...]:
+    def exhaustive(self) -> tuple[Coded, ...]:
         """The columns whose levels add up to the intercept."""
         return tuple(c for c in self.columns if isinstance(c, Categorical) and c.exhaustive)
 
@@ -344,7 +348,7 @@ class Schema:
 
     @property
     def summed_dimension(self) -> int:
-        """The number of columns that are summed: without those that exhaustive levels save."""
+        """The number of columns that are summed, without those that exhaustive levels save."""
         return self.intercept + sum(column.summed_width for column in self.columns)
 
     @property
