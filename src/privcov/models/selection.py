@@ -125,7 +125,7 @@ def _is_level(schema: Schema, feature: Feature, cells: NDArray[np.object_]) -> N
     gone = {_key(value, as_numbers) for value in column.missing_values or ()}
     missing_as, other_as = schema.filled(column), column.otherwise
     filled = None if missing_as is None else column.levels.index(missing_as)
-    found = []
+    found: list[int | None] = []
     for cell, missing in zip(cells, _is_missing(cells), strict=True):
         key = None if missing else _key(cell, as_numbers)
         unknown = not missing and key not in places and key not in gone
