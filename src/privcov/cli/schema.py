@@ -95,6 +95,8 @@ def check(path: str, as_json: bool) -> None:
     say_line(
         f"{path}: {len(schema.columns)} columns in the table, {schema.dimension} in the released matrix."
     )
+    if schema.exhaustive:
+        say(f"{schema.summed_dimension} columns are summed: exhaustive levels add up to the intercept.")
     say(
         f"Row norm at most {norm:.4g} in scaled units; values are rounded to multiples of 2^-{grid.exponent}."
     )
@@ -138,9 +140,9 @@ def explain(
 
     Example: privcov schema explain people.toml --epsilon 1 --rows 4000
     """
-    from privcov.planning.signal import column_costs
+    from privcov.planning.signal import column_costs, saving
     from privcov.report.tables import number, table
-    from privcov.schema import Schema
+    from privcov.schema import Numeric, Schema
     from privcov.text.aligning import cut
 
     schema = Schema.read(path)
@@ -150,9 +152,17 @@ def explain(
     chosen = _private_norm(data, schema, loss, row_norm_share, ledger) if data is not None else None
     norm = float(schema.squared_norm_bound) ** 0.5
     if as_json:
-        print_json({"row_norm_bound": norm, "columns": [asdict(cost) for cost in costs], "chosen": chosen})
+        print_json(
+            {
+                "row_norm_bound": norm,
+                "columns": [asdict(cost) for cost in costs],
+                "saved": None if (saved := saving(schema)) is None else asdict(saved),
+                "chosen": chosen,
+            }
+        )
         return
     plain = all(cost.squared_norm == 1 for cost in costs)
+    unscaled = all(c.reach == 1 for c in schema.columns if isinstance(c, Numeric))
     parts = [
         f"1 for each of {len(schema.columns)} columns"
         if plain
@@ -164,12 +174,14 @@ def explain(
         if schema.row_norm_bound is None
         else f". You declared a row norm of at most {norm:.4g}: longer rows are clipped"
     )
-    units = "[-1, 1]" if plain else "their reach"
+    units = "[-1, 1]" if unscaled else "their reach"
     say(
         f"With columns scaled to {units}, the squared norm of a row is at most {' plus '.join(parts)}{limit}."
     )
     say(f"So the row norm is at most {norm:.4g}. The noise grows with its square, {norm**2:.4g}.")
     say("" if schema.max_rows_per_person == 1 else f"{schema.person_words} The noise grows with it too.\n")
+    for line in _exhaustive(schema):
+        say(line)
     per = "mean" if rows else "sum"
     headings = ["column", "bounds", "noise without it"] + ([f"noise on its {per}"] if loss else [])
     lines = [
@@ -196,6 +208,35 @@ def explain(
         f"{chosen['noise']:.3g}."
     )
     say(f"The choice cost {chosen['price']}. The rest of the loss is {chosen['rest']}.")
+
+
+def _exhaustive(schema: Schema) -> list[str]:
+    """What levels that add up to the intercept save, and what every cell counts as."""
+    from privcov.planning.signal import saving
+    from privcov.schema.toml import toml_value
+    from privcov.text.aligning import cut
+
+    saved = saving(schema)
+    if saved is None:
+        return []
+    which = "columns" if saved.columns > 1 else "column"
+    lines = [
+        f"Levels of {saved.columns} exhaustive {which} add up to the intercept: {schema.summed_dimension} columns are "
+        f"summed for {schema.dimension} in the release, and the rest is recovered exactly.",
+        f"Without that the squared norm would be {saved.squared_norm:.4g}: noise on every entry is "
+        f"{100 * saved.noise:.0f} % of what it would be, and between their levels {100 * saved.levels:.0f} %.",
+    ]
+    rules = {
+        "indicator": "counts as missing, with an indicator",
+        "zero-row": "makes its row count as zeros",
+    }
+    for column in schema.exhaustive:
+        missing = rules.get(schema.rule(column)) or f"counts as {toml_value(schema.filled(column) or '')}"
+        other = missing if column.otherwise is None else f"counts as {toml_value(column.otherwise)}"
+        both = f"a cell that is missing or has none of its levels {missing}"
+        parted = f"a cell that has none of its levels {other}, a missing one {missing}"
+        lines.append(f"{cut(column.name)}: {both if other == missing else parted}.")
+    return [*lines, ""]
 
 
 def _private_norm(

@@ -98,7 +98,7 @@ class Look(ABC):
 
     @cached_property
     def _numeric(self) -> list[int]:
-        return [place for place, feature in enumerate(self.schema.features) if feature.kind == "numeric"]
+        return list(self.schema.summed_numbers)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -290,7 +290,7 @@ def sum_fragment(fragment: AnyFragment, *, looks: tuple[Look, ...], report: Repo
     """The sums of one fragment, where it is read: sensitive bytes, which are added and never stored."""
     boundings, table = [Bounding.of(look.schema) for look in looks], fragment.open(looks[0].schema)
     totals, rows = [np.zeros(look.cells, dtype=np.int64) for look in looks], 0
-    room = np.empty(_STEP * looks[0].schema.dimension)
+    room = np.empty(_STEP * looks[0].schema.summed_dimension)
     for block in table.blocks():
         for start in range(0, len(block[0]), _STEP):
             part = part_of(block, start, start + _STEP)

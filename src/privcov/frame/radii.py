@@ -26,7 +26,7 @@ _UNIT = 2**20
 def candidates(schema: Schema, *, count: int = CANDIDATES, shrink: int = 2) -> tuple[Schema, ...]:
     """The schema with its own bound, and with bounds whose clippable part shrinks in squares, repeatedly."""
     whole = schema.squared_norm_bound
-    fixed = Fraction(schema.fixed_squared_norm if schema.keeps_indicators else 0)
+    fixed = schema.fixed_squared_norm if schema.keeps_indicators else Fraction(0)
     if whole == fixed:  # nothing could be clipped
         return (schema,)
     squares = [fixed + (whole - fixed) / shrink**j for j in range(1, count)]
@@ -69,11 +69,11 @@ def cut_fragment(
 ) -> Result:
     """The same sums over one fragment, where it is read: sensitive bytes, which are added and never stored."""
     bounding = Bounding.of(schema)
-    counted = np.array([feature.kind == "numeric" for feature in schema.features])
+    counted = np.array([feature.kind == "numeric" for feature in schema.summed])
     counted[list(schema.number_indicators)] = True  # they leave less room to the row that has them
     fixed = schema.fixed_squared_norm - len(schema.number_indicators)
     if not schema.keeps_indicators:
-        counted[:], fixed = True, 0
+        counted[:], fixed = True, Fraction(0)
     scale = 4**bounding.grid.exponent
     limits = [int((option.squared_norm_bound - fixed) * scale) for option in options]
     totals, trace, count = [0] * len(options), 0, 0

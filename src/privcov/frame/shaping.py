@@ -90,12 +90,12 @@ class Sums:
         largest = int(self.schema.squared_norm_bound * 4**exponent)
         return Bounding.of(
             self.schema,
-            Grid(dimension=self.schema.dimension, exponent=exponent, squared_norm_bound=largest),
+            Grid(dimension=self.schema.summed_dimension, exponent=exponent, squared_norm_bound=largest),
         )
 
     def rows(self, bounding: Bounding, block: Block, *, room: Floats | None = None) -> Floats:
         """The intercept and the numeric cells of the rows of a block, shortened: whole numbers, a row on each line."""
-        cells = bounding.rows(block, room=room).T[[0, *self.schema.numbers]]
+        cells = bounding.rows(block, room=room).T[[0, *self.schema.summed_numbers]]
         clip = Clip.whole(len(cells) - 1, int(self._room * 4**self.grid.exponent))
         with np.errstate(all="ignore"):  # a warning would tell that there is an empty row
             shrink(cells[1:], clip, always=self.schema.file.constant)
@@ -166,7 +166,7 @@ def sum_shape(fragment: AnyFragment, *, asked: Sums, report: Report | None = Non
     check_arithmetic()
     bounding, table = asked.bounding, fragment.open(asked.schema)
     gram, check = Gram(asked.grid), Check(asked.grid.dimension)
-    room = np.empty(_STEP * asked.schema.dimension)
+    room = np.empty(_STEP * asked.schema.summed_dimension)
     for block in table.blocks():
         for start in range(0, len(block[0]), _STEP):
             part = part_of(block, start, start + _STEP)

@@ -199,7 +199,7 @@ def _put(
 
 def _terms(schema: Schema) -> list[str]:
     """What may stand on the right: columns, and the indicators of missing numbers, such as ``age[missing]``."""
-    indicators = {schema.features[place].column for place in schema.number_indicators}
+    indicators = {schema.summed[place].column for place in schema.number_indicators}
     names = [column.name for column in schema.columns]
     return [term for name in names for term in (name, *([f"{name}[missing]"] if name in indicators else []))]
 

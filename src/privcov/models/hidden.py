@@ -26,19 +26,31 @@ def hidden_levels(release: Release, formula: Formula, law: NoiseLaw) -> tuple[in
     """
     if not formula.intercept:
         return ()
-    raw, levelled = release.second_moment(raw=True, scaled=True), levels_of(release.schema)
-    sums, squares = max(law.sums_variance, 1e-300), max(law.diagonal_variance, 1e-300)
-    limit, hidden = CLEAR * float(np.sqrt(squares)), []
+    raw, levelled = release.informed_moment(), levels_of(release.schema)
+    variances = np.maximum(law.entry_variances, 1e-300)
+    together = {column.name for column in release.schema.exhaustive}
+    hidden: list[int] = []
     for part in formula.parts:
         if part.chosen or part.column not in levelled:
             continue
         places = [one.places[0] for one in part.regressors(levelled[part.column], whole=False)]
-        counts = {p: float((squares * raw[0, p] + sums * raw[p, p]) / (sums + squares)) for p in places}
+        counts, limits = {}, {}
+        for p in levelled[part.column].values():
+            sums, squares = float(variances[0, p]), float(variances[p, p])
+            counts[p] = float((squares * raw[0, p] + sums * raw[p, p]) / (sums + squares))
+            limits[p] = CLEAR * float(np.sqrt(squares))
         # A regression divides by the sum of squares, so that one has to stand by itself too.
-        shown = [p for p in places if counts[p] > limit and raw[p, p] > limit / 2]
+        shown = [p for p in places if counts[p] > limits[p] and raw[p, p] > limits[p] / 2]
         hidden += [p for p in places if p not in shown]
-        # The baseline's count is a difference, which carries the noise of every level that is taken away.
-        rest = (raw[0, 0] if release.rows is None else release.rows) - sum(counts.values())
-        if shown and not rest > limit * np.sqrt(len(places)):
+        if not shown:
+            continue
+        baseline = [p for p in counts if p not in places]
+        if part.column in together:
+            seen = sum(counts[p] for p in baseline) > max(limits[p] for p in baseline)
+        else:
+            # The baseline's count is a difference, which carries the noise of every level that is taken away.
+            rest = (raw[0, 0] if release.rows is None else release.rows) - sum(counts[p] for p in places)
+            seen = rest > max(limits.values()) * np.sqrt(len(places))
+        if not seen:
             hidden.append(max(shown, key=lambda place: counts[place]))
     return tuple(sorted(hidden))

@@ -8,7 +8,7 @@ makes certain (a public count, levels that exclude each other) replaces the nois
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -40,12 +40,15 @@ class EntryNoise:
 
     @classmethod
     def of(
-        cls, law: NoiseLaw, *, places: list[int], known: list[tuple[int, int]], mixing: Floats
+        cls, law: NoiseLaw, *, places: list[int], known: Iterable[Sequence[int]], mixing: Floats
     ) -> EntryNoise:
+        """That of a law at some places of a release; ``known`` are entries of the columns that were summed."""
         law, there, behind = law.behind(places)
         variances = law.entry_variances[np.ix_(there, there)]
-        for i, j in ((there.index(places[i]), there.index(places[j])) for i, j in known):
-            variances[i, j] = variances[j, i] = 0.0
+        where = {place: at for at, place in enumerate(there)}
+        for i, j in ((where.get(int(i)), where.get(int(j))) for i, j in known):
+            if i is not None and j is not None:
+                variances[i, j] = variances[j, i] = 0.0
         return cls(
             variances=variances, shared=law.shared, mixing=mixing @ behind, law=law, places=tuple(there)
         )
@@ -168,8 +171,8 @@ class Moments:
         places = [0, *chosen] if schema.intercept else chosen
         k = len(columns) - 1 + formula.intercept
         mixing, middles, widths = _mixing(release, columns, chosen, intercept=formula.intercept)
-        raw, known = _with_public_entries(release, places)
-        rows, public = _count(release, k, known=(0, 0) in known and places[0] == 0)
+        raw, known = release.informed_moment()[np.ix_(places, places)], release.structure.fixed
+        rows, public = _count(release, k, known=places[0] == 0 and [0, 0] in known.tolist())
         slope, shift = _back(middles, widths, intercept=formula.intercept)
         law = release.law
         names = [column.name for column in columns[:-1]]
@@ -212,19 +215,6 @@ def _mixing(
     if intercept:
         mixing = np.vstack([np.eye(1, mixing.shape[1]), mixing])
     return mixing, middles, widths
-
-
-def _with_public_entries(release: Release, places: list[int]) -> tuple[Floats, list[tuple[int, int]]]:
-    """The raw sub-matrix with every entry the schema fixes put in, and which entries those are."""
-    raw = release.second_moment(raw=True, scaled=True)[np.ix_(places, places)]
-    where = {place: i for i, place in enumerate(places)}
-    known = []
-    for (row, column), value in zip(release.structure.fixed, release.structure.values, strict=True):
-        if row in where and column in where:
-            i, j = where[row], where[column]
-            raw[i, j] = raw[j, i] = value
-            known.append((i, j))
-    return raw, known
 
 
 def _count(release: Release, k: int, *, known: bool) -> tuple[float, bool]:

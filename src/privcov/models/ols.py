@@ -90,7 +90,7 @@ def ols(release: Release, formula: str, *, method: Method = "auto", naive: bool 
             "E239", "naive ignores the noise, so it takes no method.", "Leave one of the two out."
         )
     parsed = Formula.parse(formula, release.schema)
-    law = release.certificate.law  # as released: the shape of a frame leaves levels alone
+    law = release.law
     hidden = () if naive or law is None else hidden_levels(release, parsed, law)
     moments = Moments.of(release, parsed, without=hidden)
     if naive:

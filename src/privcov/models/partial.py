@@ -62,12 +62,9 @@ class Apart:
 
     @classmethod
     def of(cls, release: Release, law: NoiseLaw) -> Apart:
-        raw = release.second_moment(raw=True, scaled=True)
-        fixed = [(int(i), int(j)) for i, j in release.structure.fixed]
-        for (i, j), value in zip(fixed, release.structure.values, strict=True):
-            raw[i, j] = raw[j, i] = value
-        d = len(raw)
-        noise = EntryNoise.of(law, places=list(range(d)), known=fixed, mixing=np.eye(d))
+        raw = release.informed_moment()
+        d, known = len(raw), release.structure.fixed
+        noise = EntryNoise.of(law, places=list(range(d)), known=known, mixing=np.eye(d))
         return cls(matrix=raw, noise=noise, rows=float(raw[0, 0]), groups=siblings(release.schema))
 
     @cached_property

@@ -52,10 +52,7 @@ def can_be_rehearsed(release: Release) -> bool:
 
 def public_raw(release: Release, places: Sequence[int]) -> Floats:
     """The raw scaled matrix at some places, with the entries that the schema fixes put in."""
-    raw = release.second_moment(raw=True, scaled=True)
-    for (i, j), value in zip(release.structure.fixed, release.structure.values, strict=True):
-        raw[i, j] = raw[j, i] = value
-    return raw[np.ix_(list(places), list(places))]
+    return release.informed_moment()[np.ix_(list(places), list(places))]
 
 
 def check_level(level: float) -> float:
@@ -74,12 +71,14 @@ def enough(law: NoiseLaw, level: float) -> int:
 
 def rehearsed_noise(release: Release, places: Sequence[int], *, law: NoiseLaw, count: int) -> Floats:
     """Draws of the noise at some places, zero where the entry is public."""
-    here = list(places)
+    law, there, mixing = law.behind(places)
     noisy = np.full((law.dimension, law.dimension), law.scale)
     for i, j in release.structure.fixed:
         noisy[i, j] = noisy[j, i] = 0.0
     unit = _unit_draws(dataclasses.replace(law, scale=1.0), count)
-    return np.asarray(unit[:, here][:, :, here] * noisy[np.ix_(here, here)])
+    drawn = np.asarray(unit[:, there][:, :, there] * noisy[np.ix_(there, there)])
+    plain = mixing.shape[0] == mixing.shape[1] and np.array_equal(mixing, np.eye(len(mixing)))
+    return drawn if plain else np.asarray(mixing @ drawn @ mixing.T)
 
 
 @lru_cache(maxsize=3)

@@ -78,7 +78,8 @@ def read_rows(release: Release, places: Sequence[int], rows: Any) -> Floats:
     ``rows`` is an array with the columns in that order, or anything with named columns (a mapping, a pandas
     or polars frame), where a categorical column is given as its values and becomes indicators, and a cell
     without a value is missing where the model has an indicator for that, and else the column's fill or no level.
-    Levels are compared as a release compares them: 1, 1.0 and "1" are one level. Any other value is refused.
+    Levels are compared as a release compares them: 1, 1.0 and "1" are one level. Any other value is refused, unless
+    the schema says in ``otherwise`` which level it counts as.
     """
     features = [release.schema.features[place] for place in places]
     if hasattr(rows, "keys") or hasattr(rows, "columns"):
@@ -122,11 +123,16 @@ def _is_level(schema: Schema, feature: Feature, cells: NDArray[np.object_]) -> N
     as_numbers = column.numbers is not None
     places = {key: place for place, key in enumerate(column.numbers or map(str, column.levels))}
     gone = {_key(value, as_numbers) for value in column.missing_values or ()}
-    filled = None if column.fill is None else column.levels.index(column.fill)
-    found = []
+    missing_as, other_as = schema.filled(column), column.otherwise
+    filled = None if missing_as is None else column.levels.index(missing_as)
+    found: list[int | None] = []
     for cell, missing in zip(cells, _is_missing(cells), strict=True):
         key = None if missing else _key(cell, as_numbers)
-        if not missing and key not in places and key not in gone:
+        unknown = not missing and key not in places and key not in gone
+        if unknown and other_as is not None:
+            found.append(column.levels.index(other_as))
+            continue
+        if unknown:
             shown = ", ".join(map(str, column.levels[:8])) + (", …" if len(column.levels) > 8 else "")
             raise ParameterError(
                 "E257",

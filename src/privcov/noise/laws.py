@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from scipy.special import gammaln, ndtr, ndtri
 
 from privcov.linalg.arrays import Matrix
+from privcov.linalg.mixing import Mixing
 from privcov.noise.randomness import Counted, Randomness, Stacked
 
 _WORDS_AT_ONCE = 2**19
@@ -359,25 +360,25 @@ def joint_gaussian(ratio: str) -> type[JointGaussian]:
 
 @dataclass(frozen=True, kw_only=True)
 class Congruent(NoiseLaw):
-    """T N Tᵀ for noise N of another law and a public T: what noise looks like through the shape of a frame.
+    """T N Tᵀ for noise N of another law and a public T: what noise looks like in the columns of a release's reader.
 
-    T is the identity but for a block. The variances of the diagonal, of sums and of the rest are means; linear
-    functions of the noise are linear functions of N, so that their tails are those of its law. No file has this law:
-    the certificate states that of N, and the shape is in the schema.
+    T takes levels from the columns that were summed in their place, and numeric columns from the shape of a frame. The
+    variances of the diagonal, of sums and of the rest are means; linear functions of the noise are linear functions of
+    N, so that their tails are those of its law. No file has this law: the certificate states that of N, and T follows
+    from the schema.
 
     Parameters
     ----------
     inner : NoiseLaw
         The law of N, of scale 1.
-    places : tuple of int
-        The places that are mixed.
-    block : tuple of tuples of float
-        T at these places.
+    mixing : Mixing
+        T.
 
     Examples
     --------
     >>> import numpy as np
-    >>> law = Congruent.of(GaussianEnsemble(dimension=3, scale=2.0), places=(1, 2), block=np.diag([10.0, 1.0]))
+    >>> mixing = Mixing(carried=(0, -1, -1), width=3, blocks=(((1, 2), (1, 2), ((10.0, 0.0), (0.0, 1.0))),))
+    >>> law = Congruent.of(GaussianEnsemble(dimension=3, scale=2.0), mixing)
     >>> np.sqrt(law.entry_variances).round(2)
     array([[  2.  ,  14.14,   1.41],
            [ 14.14, 200.  ,  14.14],
@@ -386,18 +387,13 @@ class Congruent(NoiseLaw):
 
     name = "congruent"
     inner: NoiseLaw
-    places: tuple[int, ...]
-    block: tuple[tuple[float, ...], ...]
+    mixing: Mixing
 
     @classmethod
-    def of(cls, law: NoiseLaw, *, places: tuple[int, ...], block: Matrix) -> Congruent:
-        """A law seen through the T that is ``block`` at these places, and else the identity."""
+    def of(cls, law: NoiseLaw, mixing: Mixing) -> Congruent:
+        """A law seen through T."""
         return cls(
-            dimension=law.dimension,
-            scale=law.scale,
-            inner=replace(law, scale=1.0),
-            places=places,
-            block=tuple(map(tuple, block.tolist())),
+            dimension=len(mixing.carried), scale=law.scale, inner=replace(law, scale=1.0), mixing=mixing
         )
 
     @property
@@ -406,31 +402,12 @@ class Congruent(NoiseLaw):
         return replace(self.inner, scale=self.inner.scale * self.scale)
 
     def behind(self, places: Sequence[int]) -> tuple[NoiseLaw, list[int], Matrix]:
-        asked, own = list(places), {place: row for row, place in enumerate(self.places)}
-        there = sorted({*asked, *(self.places if own.keys() & set(asked) else ())})
-        at = {place: column for column, place in enumerate(there)}
-        mixing = np.zeros((len(asked), len(there)))
-        for row, place in enumerate(asked):
-            if place in own:
-                mixing[row, [at[other] for other in self.places]] = self.block[own[place]]
-            else:
-                mixing[row, at[place]] = 1.0
-        return self._law, there, mixing
+        return self._law, *self.mixing.behind(places)
 
     @property
     def entry_variances(self) -> Matrix:
-        variances, mixed, block = self._law.entry_variances, list(self.places), np.array(self.block)
-        inside = variances[np.ix_(mixed, mixed)]
-        variances[mixed] = block**2 @ variances[mixed]
-        variances[:, mixed] = variances[mixed].T
-        half = inside - np.diag(np.diag(inside)) / 2
-        products = block[:, None, :] * block[None, :, :]
-        own = block**2 @ half @ (block**2).T + np.einsum(
-            "abi,ij,abj->ab", products, half, products, optimize=True
-        )
-        own += self._law.shared * (products.sum(axis=2) ** 2 - (products**2).sum(axis=2))
-        variances[np.ix_(mixed, mixed)] = own
-        return variances
+        law = self._law
+        return self.mixing.entry_variances(law.entry_variances, law.shared)
 
     @property
     def diagonal_variance(self) -> float:
@@ -442,9 +419,7 @@ class Congruent(NoiseLaw):
 
     @property
     def sums_variances(self) -> NDArray[np.float64]:
-        variances, mixed = self._law.sums_variances, [place - 1 for place in self.places]
-        variances[mixed] = np.array(self.block) ** 2 @ variances[mixed]
-        return variances
+        return np.asarray(self.entry_variances[0, 1:])
 
     @property
     def offdiagonal_variance(self) -> float:
@@ -453,8 +428,7 @@ class Congruent(NoiseLaw):
 
     @property
     def trace_variance(self) -> float:
-        law, weights = self._law, np.eye(self.dimension)
-        weights[np.ix_(self.places, self.places)] = np.array(self.block).T @ np.array(self.block)
+        law, weights = self._law, self.mixing.matrix.T @ self.mixing.matrix
         variances, own = law.entry_variances, np.diag(weights)
         spread = 2 * (variances * weights**2).sum() - np.diag(variances) @ own**2
         return float(spread + law.shared * (own.sum() ** 2 - (own**2).sum()))
@@ -464,10 +438,7 @@ class Congruent(NoiseLaw):
         raise NotImplementedError("entries are correlated: ask the law behind")
 
     def simulate(self, randomness: Randomness) -> Matrix:
-        drawn, mixed, block = self._law.simulate(randomness), list(self.places), np.array(self.block)
-        drawn[..., mixed, :] = block @ drawn[..., mixed, :]
-        drawn[..., mixed] = drawn[..., mixed] @ block.T
-        return drawn
+        return self.mixing.seen(self._law.simulate(randomness))
 
     def reach(self, odds: float) -> float:
         return self.inner.reach(odds)

@@ -140,7 +140,7 @@ def decide(
         return choose(loss=loss, grid=grid or Grid.of(schema), purpose=purpose, as_asked=as_asked, **options)
     Purpose.parse(purpose)
     found = find(mechanism, loss=loss, **options)
-    found.check_width(schema.dimension)
+    found.check_width(schema.summed_dimension)
     return Candidate(mechanism=found, loss=loss)
 
 

@@ -24,7 +24,9 @@ from privcov.noise.laws import NoiseLaw
 from privcov.noise.randomness import rehearsal
 from privcov.planning.cache import known, remembered
 from privcov.privacy import Loss
+from privcov.schema import Schema
 from privcov.schema.grid import Grid
+from privcov.schema.recovery import recovery
 
 Basis = Literal["law", "surrogate", "worst case"]
 Step = Callable[[], None]
@@ -91,8 +93,8 @@ class Forecast:
     >>> import privcov as pc
     >>> schema = pc.Schema.from_dict({"columns": {"age": {"lower": 0, "upper": 100}}})
     >>> made = pc.accuracy(schema=schema, rows=4000, loss=pc.PureDP(epsilon=1, neighbours="replace-one"))
-    >>> made.basis, sorted(made.errors), made.entry_highs.shape
-    ('law', ['diagonal', 'entry', 'frobenius', 'spectral'], (2, 2))
+    >>> made.basis, sorted(made.errors), made.entry_highs.shape, made.highs_of(schema).shape
+    ('law', ['diagonal', 'entry', 'frobenius', 'spectral'], (2, 2), (2, 2))
     """
 
     mechanism: Mechanism
@@ -122,6 +124,22 @@ class Forecast:
         typical = np.full((d, d), law.offdiagonal_variance)
         np.fill_diagonal(typical, law.diagonal_variance)
         return np.asarray(highs * np.sqrt(law.entry_variances / typical))
+
+    def highs_of(self, schema: Schema) -> Floats:
+        """Return the same for the features of a schema: where levels are exhaustive, of what is recovered for them.
+
+        Parameters
+        ----------
+        schema : Schema
+            The schema that the forecast is for.
+
+        Returns
+        -------
+        ndarray of shape (d, d)
+            Per row, in scaled units.
+        """
+        back = recovery(schema)
+        return self.entry_highs if back is None else np.sqrt(back.entry_variances(self.entry_highs**2, 0.0))
 
 
 def forecast(

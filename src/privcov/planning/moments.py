@@ -25,6 +25,7 @@ from privcov.releases.release import Release
 from privcov.schema import Categorical, Column, Feature, Numeric, Schema
 from privcov.schema.grid import Grid
 from privcov.schema.names import canonical, split_names
+from privcov.schema.recovery import coding
 from privcov.text.grammar import brief
 
 
@@ -58,8 +59,13 @@ class PublicMoments:
 
     @cached_property
     def spectrum(self) -> Floats:
-        """The eigenvalues per row, in scaled units, largest first."""
-        return np.maximum(np.linalg.eigvalsh(self.matrix)[::-1], 0.0)
+        """The eigenvalues per row of the columns that are summed, in scaled units, largest first."""
+        return np.maximum(np.linalg.eigvalsh(self._summed)[::-1], 0.0)
+
+    @cached_property
+    def _summed(self) -> Floats:
+        """The moments of the columns that are summed."""
+        return coding(self.schema).seen(self.matrix) if self.schema.exhaustive else self.matrix
 
     def pretend(self, *, rows: int, loss: Loss, law: NoiseLaw | None) -> Release:
         """Return the release that a table of these moments would have if the noise happened to be zero: a rehearsal.
@@ -79,7 +85,7 @@ class PublicMoments:
             A release that cannot be saved.
         """
         grid = Grid.of(self.schema)
-        upper = self.matrix[np.triu_indices(grid.dimension)] * (rows / float(grid.unit))
+        upper = self._summed[np.triu_indices(grid.dimension)] * (rows / float(grid.unit))
         return Release(
             schema=self.schema,
             rows=rows,
@@ -132,6 +138,7 @@ class PublicMoments:
         columns = {canonical(str(name)): about for name, about in columns.items()}
         mean, std = first_two(schema, columns)
         covariance = _correlations(schema, correlations) * np.outer(std, std)
+        _complete(schema, covariance, mean)
         for i, one in enumerate(schema.features):  # features of one column exclude each other: E[zz'] = 0
             for j, other in enumerate(schema.features):
                 if i != j and one.column == other.column:
@@ -177,6 +184,25 @@ class PublicMoments:
         """
         given = tomllib.loads(Path(path).read_bytes().decode("utf-8-sig")).get("planning")
         return None if given is None else cls.guessed(schema, given)
+
+
+def _complete(schema: Schema, covariance: Floats, mean: Floats) -> None:
+    """Give exhaustive levels that nothing is said of what the others leave: they add up to a constant."""
+    for column in schema.exhaustive:
+        own = np.array([feature.column == column.name for feature in schema.features])
+        for place in np.flatnonzero(~own):
+            here = covariance[own, place]
+            rest = float(here.sum())
+            free = (here == 0) * mean[own]
+            if abs(rest) > 1e-9 * float(np.abs(here).max(initial=0.0)) and not free.sum() > 0:
+                raise ParameterError(
+                    "E262",
+                    f"the correlations of the levels of {column.name} with {schema.features[place].name} contradict: "
+                    "the levels add up to the intercept.",
+                )
+            if free.sum() > 0:
+                here = here - rest * free / free.sum()
+            covariance[own, place] = covariance[place, own] = here
 
 
 def first_two(schema: Schema, columns: Mapping[str, Any]) -> tuple[Floats, Floats]:
@@ -244,6 +270,12 @@ def _share(column: Categorical, about: Any, feature: Feature) -> float:
         )
     numbers = [_number(share, where) for share in shares]
     rest = max(0.0, 1 - sum(numbers))
+    if column.exhaustive and not column.indicator and rest > 0:
+        named = column.fill if column.otherwise is None else column.otherwise
+        if named is not None:  # what is not said of a level counts as this one
+            numbers[column.levels.index(named)] += rest
+        elif rest < 1:  # other cells empty their rows
+            numbers = [share / (1 - rest) for share in numbers]
     missing = _missing_share(column, about, otherwise=rest) if column.indicator else 0.0
     if min(numbers) < 0 or sum(numbers) + missing > 1 + 1e-9:
         raise ParameterError("E262", f"{where}: shares must be at least 0 and add up to at most 1.")

@@ -161,6 +161,10 @@ def _middle(schema: Schema, mean: Floats, spread: Floats) -> float:
     if not len(first):
         return float(np.median(1 / spread))
     sizes = np.sqrt(1 + mean[first] ** 2 + mean[second] ** 2) / spread[first] / spread[second]
+    # A level that others complete has the noise of its coordinates, which are shorter.
+    short = {column.name: math.sqrt(column.squared_norm) for column in schema.exhaustive}
+    lengths = np.array([short.get(home, 1.0) for home in homes])
+    sizes = sizes * lengths[first] * lengths[second]
     return float(np.median(sizes))
 
 

@@ -157,12 +157,12 @@ class Plan:
         tuple of ColumnError
             One per column of the matrix but the intercept.
         """
-        shown = self.choice if made is None else made
+        highs = (self.choice if made is None else made).highs_of(self.schema)
         return tuple(
             ColumnError(
                 column=feature.name,
-                mean=feature.unit * float(shown.entry_highs[0, j]) if self.schema.intercept else None,
-                variance=feature.unit * (feature.unit * float(shown.entry_highs[j, j])),
+                mean=feature.unit * float(highs[0, j]) if self.schema.intercept else None,
+                variance=feature.unit * (feature.unit * float(highs[j, j])),
             )
             for j, feature in enumerate(self.schema.features)
             if feature.kind != "intercept"
@@ -210,11 +210,9 @@ class Plan:
     def _covariances(self) -> dict[str, dict[str, float]]:
         """Noise on every covariance in original units, 95 times in 100, of the mechanism ``auto`` takes."""
         features = [(j, f) for j, f in enumerate(self.schema.features) if f.kind != "intercept"]
+        highs = self.choice.highs_of(self.schema)
         return {
-            one.name: {
-                other.name: one.unit * other.unit * float(self.choice.entry_highs[i, j])
-                for j, other in features
-            }
+            one.name: {other.name: one.unit * other.unit * float(highs[i, j]) for j, other in features}
             for i, one in features
         }
 

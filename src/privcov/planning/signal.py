@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 from privcov.planning.candidates import choose
 from privcov.privacy import Loss
-from privcov.schema import Column, Numeric, Schema
+from privcov.schema import Categorical, Column, Numeric, Schema
 from privcov.schema.grid import Grid
 
 
@@ -36,9 +36,9 @@ class SignalRange:
         """
         squared = float(schema.squared_norm_bound)
         if not schema.intercept or not squared > 1:
-            return cls(low=squared / math.sqrt(schema.dimension), high=squared)
+            return cls(low=squared / math.sqrt(schema.summed_dimension), high=squared)
         rest = squared - 1
-        return cls(low=rest / math.sqrt(schema.dimension - 1), high=math.sqrt(rest**2 + 2 * rest))
+        return cls(low=rest / math.sqrt(schema.summed_dimension - 1), high=math.sqrt(rest**2 + 2 * rest))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -77,21 +77,63 @@ def column_costs(schema: Schema, *, loss: Loss | None = None) -> list[ColumnCost
     ]
 
 
+@dataclass(frozen=True, kw_only=True)
+class Saving:
+    """What exhaustive columns save against the same schema without them."""
+
+    columns: int
+    """How many columns fewer are summed."""
+    squared_norm: float
+    """What the squared norm of a row would be without."""
+    noise: float
+    """What the noise on every entry falls to, through the row norm alone: a share."""
+    levels: float
+    """What the noise on a product of two of their levels falls to, in the mean over columns: a share."""
+
+
+def saving(schema: Schema) -> Saving | None:
+    """What the exhaustive columns of a schema save; None where there are none.
+
+    >>> sex = {"levels": ["F", "M"], "exhaustive": True, "otherwise": "M"}
+    >>> found = saving(Schema.from_dict({"columns": {"age": {"lower": 0, "upper": 100}, "sex": sex}}))
+    >>> found.columns, found.squared_norm, round(found.noise, 3), round(found.levels, 3)
+    (1, 3.0, 0.833, 0.417)
+    """
+    if not schema.exhaustive:
+        return None
+    squared = schema.squared_norm_bound
+    plain = squared
+    if schema.row_norm_bound is None:
+        plain += sum(1 - column.squared_norm for column in schema.exhaustive)
+    noise = float(squared / plain)
+    shares = [float(column.squared_norm) for column in schema.exhaustive]
+    return Saving(
+        columns=len(schema.exhaustive),
+        squared_norm=float(plain),
+        noise=noise,
+        levels=noise * sum(shares) / len(shares),
+    )
+
+
 def _bounds(column: Column) -> str:
     more = " or missing" if column.indicator else ""
     if isinstance(column, Numeric):
         return f"[{column.lower:g}, {column.upper:g}]{more}"
-    return f"{len(column.levels)} levels{more}"
+    return f"{len(column.levels)} levels{more}" + (", exhaustive" if column.exhaustive else "")
 
 
 def _squared_norm(column: Column) -> float:
     """What it may add to the squared norm of a row."""
+    if isinstance(column, Categorical):
+        return float(column.squared_norm) if column.exhaustive else 1
     return column.reach**2 if isinstance(column, Numeric) and column.reach != 1 else 1
 
 
 def _unit(column: Column) -> float:
-    """What one scaled unit is worth in the column's own."""
-    return column.half_width / column.reach if isinstance(column, Numeric) else 1.0
+    """What one scaled unit is worth in the column's own; of exhaustive levels, that of their coordinates."""
+    if isinstance(column, Numeric):
+        return column.half_width / column.reach
+    return math.sqrt(column.squared_norm)
 
 
 def _entry_noise(schema: Schema, loss: Loss) -> float | None:

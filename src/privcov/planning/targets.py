@@ -104,9 +104,9 @@ class Target:
         features = schema.features
         if len(self.places) == 1:
             (j,) = self.places
-            return features[j].unit * float(forecast.entry_highs[0, j])
+            return features[j].unit * float(forecast.highs_of(schema)[0, j])
         i, j = self.places
-        return features[i].unit * features[j].unit * float(forecast.entry_highs[i, j])
+        return features[i].unit * features[j].unit * float(forecast.highs_of(schema)[i, j])
 
     def _standard_error(self, forecast: Forecast, schema: Schema, moments: PublicMoments | None) -> float:
         check_moments(self.formula, schema, moments)

@@ -14,6 +14,7 @@ from privcov.errors import InputError
 from privcov.planning.moments import PublicMoments
 from privcov.schema import Schema
 from privcov.schema.grid import Grid
+from privcov.schema.recovery import recovery
 from privcov.summing.sum import sum_rows
 from privcov.table import open_table
 
@@ -57,4 +58,6 @@ def surrogate(data: Any, *, schema: Schema) -> PublicMoments:
     # Public by the user's word, so opening the sum reveals nothing that was not known.
     matrix[np.triu_indices(grid.dimension)] = [int(value) * scale for value in gram.reveal_to_mechanism()]
     matrix += np.triu(matrix, 1).T
+    if (back := recovery(schema)) is not None:
+        matrix = back.seen(matrix)
     return PublicMoments(schema=schema, matrix=matrix, columns=frozenset(c.name for c in schema.columns))

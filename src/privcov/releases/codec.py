@@ -124,7 +124,7 @@ def unsealed(document: object, body: BinaryIO | None = None) -> Parts:
     noise = FORM.fields(promise["noise"], "law scale")
     law = None
     if noise["law"] is not None:
-        law = LAWS[noise["law"]](dimension=schema.dimension, scale=_scale(noise["scale"]))
+        law = LAWS[noise["law"]](dimension=schema.summed_dimension, scale=_scale(noise["scale"]))
     rows = FORM.fields(given["rows"], "kind count")
     count = rows["count"]
     # A public count that may not be public can be read, so that ``verify`` can say so.
@@ -138,12 +138,12 @@ def unsealed(document: object, body: BinaryIO | None = None) -> Parts:
     if matrix["grid"] != _grid_text(schema):
         raise ValueError("grid")
     if body is None:
-        integers: Upper = _read_text(matrix["upper"], schema.dimension)
+        integers: Upper = _read_text(matrix["upper"], schema.summed_dimension)
         _plausible(integers, grid=Grid.of(schema), rows=count, law=law)
     else:
         word = word_bytes(grid=Grid.of(schema), rows=count, law=law)
-        integers = _read_body(matrix["body"], body, schema.dimension, word=word)
-    sketch = _read_sketch(matrix["sketch"], schema.dimension, integers)
+        integers = _read_body(matrix["body"], body, schema.summed_dimension, word=word)
+    sketch = _read_sketch(matrix["sketch"], schema.summed_dimension, integers)
     if promise["arithmetic"] not in ("exact", "idealized") or promise["randomness"] not in (
         "kernel",
         "rehearsal",
@@ -301,7 +301,7 @@ def _noise(law: NoiseLaw | None) -> dict[str, str | None]:
 
 
 def _bounds(column: Column) -> dict[str, Any]:
-    own: dict[str, str] = {}
+    own: dict[str, Any] = {}
     if column.missing is not None:
         own["missing"] = column.missing
     if column.fill is not None:
@@ -312,6 +312,10 @@ def _bounds(column: Column) -> dict[str, Any]:
         if column.scale is not None:
             own["scale"] = repr(column.scale)
         return {"name": column.name, "lower": repr(column.lower), "upper": repr(column.upper), **own}
+    if column.exhaustive:
+        own["exhaustive"] = True
+    if column.otherwise is not None:
+        own["otherwise"] = str(column.otherwise)
     word = "numbers" if column.numeric_levels else "levels"
     return {"name": column.name, word: [str(level) for level in column.levels], **own}
 
@@ -324,9 +328,15 @@ def _read_column(given: Mapping[str, Any]) -> Column:
         lower, upper = double(given["lower"]), double(given["upper"])
         return Numeric(name=name, lower=lower, upper=upper, missing=rule, fill=filled, **scaling)
     levels: tuple[Level, ...] = tuple(given["levels"] if "levels" in given else map(_level, given["numbers"]))
-    if fill is not None:
-        fill = {str(level): level for level in levels}[fill]
-    return Categorical(name=name, levels=levels, missing=rule, fill=fill)
+    named: dict[str | None, Level | None] = {None: None, **{str(level): level for level in levels}}
+    return Categorical(
+        name=name,
+        levels=levels,
+        missing=rule,
+        fill=named[fill],
+        exhaustive=given.get("exhaustive", False),
+        otherwise=named[given.get("otherwise")],
+    )
 
 
 def _level(text: str) -> int | float:

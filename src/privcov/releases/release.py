@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from privcov.errors import OutputError, ParameterError
 from privcov.linalg.arrays import Matrix
+from privcov.linalg.mixing import Mixing
 from privcov.linalg.triangle import symmetric
 from privcov.noise.laws import Congruent, NoiseLaw
 from privcov.releases import codec
@@ -31,6 +32,7 @@ from privcov.releases.triangle import Triangle
 from privcov.repair import MOST_REHEARSED, Observed, Structure, repair, repair_without_law
 from privcov.schema import Categorical, Schema
 from privcov.schema.grid import Grid
+from privcov.schema.recovery import recovery, scaled_corners
 from privcov.text import files
 from privcov.text.display import Shown
 
@@ -159,6 +161,8 @@ class Release(Shown):
         (2, True)
         """
         rows = np.array(self._sketch, dtype=np.float64) * 2.0 ** -Grid.of(self.schema).exponent
+        if self._recovery is not None:
+            rows = self._recovery.rows(rows.T).T
         return rows if scaled else rows @ self.units.T
 
     @property
@@ -475,35 +479,55 @@ class Release(Shown):
 
     @cached_property
     def law(self) -> NoiseLaw | None:
-        """The law of the noise on the scaled matrix, which is that of the certificate, seen through a frame's shape.
+        """The law of the noise on the scaled matrix, that of the certificate seen in the columns of this release.
 
         None for a mechanism that does not add noise.
         """
-        law, shape = self.certificate.law, self.schema.shape
-        if law is None or shape is None:
-            return law
-        return Congruent.of(law, places=self.schema.numbers, block=shape.inverse)
+        law = self.certificate.law
+        return law if law is None or self._recovery is None else Congruent.of(law, self._recovery)
+
+    @cached_property
+    def _recovery(self) -> Mixing | None:
+        """What takes the columns that were summed to those of this release; None where they are the same."""
+        return recovery(self.schema)
 
     @cached_property
     def _raw(self) -> Matrix:
-        return self._unshaped(self._released)
+        return self._recovered(self._released)
 
     @cached_property
     def _released(self) -> Matrix:
-        """The matrix as it was released: of rows that went through the shape of a frame, where there is one."""
-        d, unit = len(self.columns), float(Grid.of(self.schema).unit)
+        """The matrix as it was released, of the columns that were summed."""
+        d, unit = self.schema.summed_dimension, float(Grid.of(self.schema).unit)
         if isinstance(self.upper, Triangle):
             return np.asarray(symmetric(self.upper.floats(unit), d))
         return np.asarray(symmetric(np.array([value * unit for value in self.upper]), d))
 
-    def _unshaped(self, moment: Matrix) -> Matrix:
-        """The matrix of the scaled columns behind one of shaped columns: T M Tᵀ, T = P⁻¹ at the numeric columns."""
-        if self.schema.shape is None:
-            return moment
-        made, places, back = moment.copy(), list(self.schema.numbers), self.schema.shape.inverse
-        made[places] = back @ made[places]
-        made[:, places] = made[:, places] @ back
-        return np.asarray((made + made.T) / 2)
+    def _recovered(self, moment: Matrix) -> Matrix:
+        """The matrix of the scaled columns behind one of the columns that were summed: T M Tᵀ."""
+        return moment if self._recovery is None else self._recovery.seen(moment)
+
+    def informed_moment(self) -> Matrix:
+        """Return the raw matrix with the entries put in that the schema makes certain, such as a public count.
+
+        Returns
+        -------
+        ndarray of shape (d, d)
+            Sums of products in scaled units: unbiased, and not repaired. Its noise is that of ``law``, without the
+            entries ``structure.fixed`` of the columns that were summed.
+
+        Examples
+        --------
+        >>> import numpy as np, privcov as pc
+        >>> schema = pc.Schema.from_dict({"columns": {"age": {"lower": 0, "upper": 100}}})
+        >>> loss = pc.PureDP(epsilon=1, neighbours="replace-one")
+        >>> float(pc.release(np.full((9, 1), 80.0), schema=schema, loss=loss).informed_moment()[0, 0])
+        9.0
+        """
+        moment = self._released.copy()
+        for (i, j), value in zip(self.structure.fixed, self.structure.values, strict=True):
+            moment[i, j] = moment[j, i] = value
+        return self._recovered(moment)
 
     @cached_property
     def _repairs(self) -> dict[str, Matrix]:
@@ -518,19 +542,20 @@ class Release(Shown):
         law, bound = self.certificate.law, float(self.schema.squared_norm_bound)
         structure = None if self._is_bare else self.structure
         if law is None:
-            return repair_without_law(
-                self._raw, rows=self.rows, squared_norm_bound=bound, structure=structure, method=method
+            made = repair_without_law(
+                self._released, rows=self.rows, squared_norm_bound=bound, structure=structure, method=method
             )
+            return self._recovered(made)
         # As it was released: there the noise has its law, and the row norm its bound.
         observed = Observed(
             matrix=self._released, law=law, rows=self.rows, squared_norm_bound=bound, structure=structure
         )
-        return self._unshaped(repair(observed, method=method))
+        return self._recovered(repair(observed, method=method))
 
     @property
     def _is_bare(self) -> bool:
         """Whether repair leaves the public structure out: each of its rounds decomposes the matrix once more."""
-        return self.schema.dimension > MOST_REHEARSED
+        return self.schema.summed_dimension > MOST_REHEARSED
 
     @property
     def _every_row_counts(self) -> bool:
@@ -539,24 +564,25 @@ class Release(Shown):
 
     @cached_property
     def structure(self) -> Structure:
-        """What the schema makes certain about the matrix, such as features that exclude each other.
+        """What the schema makes certain about the matrix that was summed, such as features that exclude each other.
 
-        All of it is about the intercept and indicators, but for numeric columns that are zero where they are missing.
-        The shape of a frame mixes these, and leaves them out here.
+        Its columns are those of the release, but for the coordinates of levels that add up to the intercept. All of it
+        is about the intercept and indicators, but for numeric columns that are zero where they are missing. The shape
+        of a frame mixes these, and leaves them out here.
         """
+        schema = self.schema
         places: dict[str, list[int]] = {}
-        for place, feature in enumerate(self.schema.features):
+        for place, feature in enumerate(schema.summed):
             places.setdefault(feature.column, []).append(place)
         return Structure.one_hot(
-            dimension=self.schema.dimension,
+            dimension=schema.summed_dimension,
             groups=[
-                *(places[c.name] for c in self.schema.columns if isinstance(c, Categorical)),
-                *([place] for place in self.schema.number_indicators),
+                *(places[c.name] for c in schema.columns if isinstance(c, Categorical) and not c.exhaustive),
+                *([place] for place in schema.number_indicators),
             ],
-            apart=[(place - 1, place) for place in self.schema.number_indicators]
-            if self.schema.shape is None
-            else [],
-            intercept=0 if self.schema.intercept else None,
+            apart=[(place - 1, place) for place in schema.number_indicators] if schema.shape is None else [],
+            simplices=[(places[column.name], corner) for column, corner in scaled_corners(schema)],
+            intercept=0 if schema.intercept else None,
             rows=self.rows if self._every_row_counts else None,
         )
 

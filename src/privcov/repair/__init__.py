@@ -94,9 +94,9 @@ def repair(observed: Observed, *, method: str = "auto") -> Floats:
                 "Use auto or shrink.",
             )
         method = "shrink" if method == "auto" else method
-    fitted = observed.fitted()
     if method == "none":
-        return fitted.matrix.copy()
+        return observed.fitted().matrix.copy()
+    fitted = observed.fitted(smooth=True)
     eigenvalues, vectors = eigh(fitted.matrix)
     repaired = METHODS[method](eigenvalues[None, :], fitted.facts)[0]
     result = composed(vectors, repaired)
@@ -187,8 +187,13 @@ class Observed:
         """Everything besides the matrix that a repair may use."""
         return PublicFacts(law=self.law, rows=self.rows, squared_norm_bound=self.squared_norm_bound)
 
-    def fitted(self) -> Observed:
+    def fitted(self, *, smooth: bool = False) -> Observed:
         """Return the same observation after its structure has been used, with the noise that is left.
+
+        Parameters
+        ----------
+        smooth : bool, default False
+            Whether to shrink what exhaustive columns have to do with each other, too.
 
         Returns
         -------
@@ -197,9 +202,9 @@ class Observed:
         """
         if self.structure is None:
             return self
-        left = math.sqrt(self.structure.noise_left(self.law))
-        return dataclasses.replace(
-            self,
-            matrix=self.structure.fit(self.matrix, self.law),
-            law=dataclasses.replace(self.law, scale=self.law.scale * left),
-        )
+        if smooth and self.structure.simplices:
+            matrix, left = self.structure.smoothed(self.matrix, self.law)
+        else:
+            matrix, left = self.structure.fit(self.matrix, self.law), self.structure.noise_left(self.law)
+        law = dataclasses.replace(self.law, scale=self.law.scale * math.sqrt(left))
+        return dataclasses.replace(self, matrix=matrix, law=law)

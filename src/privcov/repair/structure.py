@@ -28,6 +28,7 @@ from privcov.errors import ParameterError
 from privcov.linalg.arrays import Floats
 from privcov.linalg.devices import composed, eigh, eigvalsh
 from privcov.noise.laws import NoiseLaw
+from privcov.repair.simplices import OFTEN, SELDOM, Simplex, Tables, fit_counts, noise_left, smooth
 
 Indices = NDArray[np.intp]
 _SLACK = 1e-6  # of the largest eigenvalue: what the projections may still disagree when they stop
@@ -52,6 +53,8 @@ class Structure:
         Pairs of entries with one value, one (row, column, row, column) per line.
     nonnegative : array of shape (p, 2), default []
         Entries that cannot be negative, one (row, column) per line.
+    simplices : tuple of Simplex, default ()
+        Columns whose rows are at the corners of a simplex; column 0 is then the intercept.
     inside : array of shape (dimension, dimension), default []
         A positive definite matrix with this structure. It shows that there is one, and a repair that must end
         positive can lean on it. By default the structured part of the identity is tried.
@@ -74,6 +77,8 @@ class Structure:
            [0., 3.]])
     >>> structure.noise_left(law) < 1, structure.fit_positive(np.eye(2)).tolist()
     (True, [[1.0, 0.0], [0.0, 1.0]])
+    >>> structure.smoothed(np.eye(2), law)[0].tolist()
+    [[1.0, 0.0], [0.0, 1.0]]
     """
 
     dimension: int
@@ -81,6 +86,7 @@ class Structure:
     values: Floats = field(default_factory=lambda: np.empty(0))
     tied: Indices = field(default_factory=lambda: np.empty((0, 4), dtype=np.intp))
     nonnegative: Indices = field(default_factory=lambda: _NOTHING)
+    simplices: tuple[Simplex, ...] = ()
     inside: Floats = field(default_factory=lambda: np.empty((0, 0)))
 
     def __post_init__(self) -> None:
@@ -116,6 +122,7 @@ class Structure:
         dimension: int,
         groups: Sequence[Sequence[int]],
         apart: Sequence[tuple[int, int]] = (),
+        simplices: Sequence[tuple[Sequence[int], Floats]] = (),
         intercept: int | None = None,
         rows: float | None = None,
     ) -> Structure:
@@ -130,6 +137,9 @@ class Structure:
         apart : sequence of pairs of int, default ()
             Further pairs of columns of which one is zero in every row, such as a number and the indicator that
             says it is missing; the number's mean must be free to be zero.
+        simplices : sequence of pairs, default ()
+            For each group of indicators that add up to the intercept: the columns that were summed in its place, and
+            its corners in them, one in each column of an array. The intercept is then column 0.
         intercept : int, optional
             The column that is constant.
         rows : float, optional
@@ -173,6 +183,11 @@ class Structure:
             if rows:  # an empty table has no positive definite matrix to lean on; its count is left out
                 fixed = np.vstack([fixed, [[intercept, intercept]]])
                 values = np.append(values, float(rows))
+        coded = tuple(Simplex(places=np.array(at, dtype=np.intp), corners=them) for at, them in simplices)
+        for one in coded if rows else ():
+            if len(one.places) == 1:  # two levels: the square is the same in every row
+                fixed = np.vstack([fixed, [[one.places[0], one.places[0]]]])
+                values = np.append(values, float(rows or 0) * one.corners[0, 0] ** 2)
         first, second = np.triu_indices(len(indicators))
         together = np.stack([indicators[first], indicators[second]], axis=1)
         return cls(
@@ -181,7 +196,8 @@ class Structure:
             values=values,
             tied=tied,
             nonnegative=together,
-            inside=_independent(dimension, columns, intercept) * (rows or 1.0),
+            simplices=coded,
+            inside=_independent(dimension, columns, intercept, coded) * (rows or 1.0),
         )
 
     def fit(self, matrix: Floats, law: NoiseLaw) -> Floats:
@@ -199,7 +215,28 @@ class Structure:
         ndarray of shape (dimension, dimension)
             The nearest matrix. The structure holds exactly; it may have negative eigenvalues.
         """
-        return self._nearest(matrix, self._weights(law.diagonal_variance, law.offdiagonal_variance))
+        made = self._linear(matrix, law.diagonal_variance, law.offdiagonal_variance)
+        return self._with_tables(made, OFTEN)
+
+    def smoothed(self, matrix: Floats, law: NoiseLaw) -> tuple[Floats, float]:
+        """Return the same with what exhaustive columns have to do with each other shrunk, and the noise left.
+
+        Parameters
+        ----------
+        matrix : ndarray of shape (dimension, dimension)
+            The noisy matrix, in scaled units.
+        law : NoiseLaw
+            The law of its noise.
+
+        Returns
+        -------
+        tuple of ndarray and float
+            The matrix, and the share of the noise's mean squared Frobenius norm that is about left.
+        """
+        made = self._linear(matrix, law.diagonal_variance, law.offdiagonal_variance)
+        saved = smooth(made, self.simplices, float(np.sqrt(law.offdiagonal_variance)))
+        left = self.noise_left(law) - saved / max(law.rms_frobenius**2, 1e-300)
+        return self._with_tables(made, OFTEN), max(left, 0.0)
 
     def noise_left(self, law: NoiseLaw) -> float:
         """Return the share of the noise's mean squared Frobenius norm that is left after ``fit``.
@@ -218,7 +255,25 @@ class Structure:
         shared = 1 / np.bincount(self._label, weights)
         variances = np.where(np.isnan(self._known), shared, 0.0)[self._label]
         counted = self._weights(1.0, 0.5)
-        return float((counted * variances).sum() / (counted / weights).sum())
+        before, left = float((counted / weights).sum()), counted * variances
+        if not self.simplices:
+            return float(left.sum()) / before
+        own = noise_left(
+            self.simplices,
+            diagonal=1 / law.diagonal_variance,
+            rest=1 / law.offdiagonal_variance,
+            rows=self._count,
+        )
+        return (float(left[~self._set_by_counts].sum()) + own) / before
+
+    @cached_property
+    def _set_by_counts(self) -> NDArray[np.bool_]:
+        """Which entries of the upper triangle follow from the counts of a simplex."""
+        found = np.zeros((self.dimension, self.dimension), dtype=bool)
+        found[0, 0] = True
+        for one in self.simplices:
+            found[0, one.places] = found[one.block] = True
+        return np.asarray(found[self._triangle])
 
     def fit_positive(self, matrix: Floats) -> Floats:
         """Return the nearest matrix that has this structure and is positive semi-definite.
@@ -249,9 +304,15 @@ class Structure:
         return np.asarray((1 - step) * nearest + step * inside)
 
     def _frobenius(self, matrix: Floats) -> Floats:
-        return self._nearest(matrix, self._weights(1.0, 0.5))
+        return self._with_tables(self._linear(matrix, 1.0, 0.5), SELDOM)
 
-    def _nearest(self, matrix: Floats, weights: Floats) -> Floats:
+    def _with_tables(self, matrix: Floats, turns: int) -> Floats:
+        if self.simplices:
+            self._tables.fit(matrix, turns)
+        return matrix
+
+    def _linear(self, matrix: Floats, diagonal_variance: float, offdiagonal_variance: float) -> Floats:
+        weights = self._weights(diagonal_variance, offdiagonal_variance)
         upper = matrix[self._triangle]
         totals = np.bincount(self._label, weights)
         means = np.bincount(self._label, weights * upper) / totals
@@ -260,7 +321,26 @@ class Structure:
         result = np.empty_like(matrix)
         result[self._triangle] = means[self._label]
         result.T[self._triangle] = result[self._triangle]
+        if self.simplices:
+            fit_counts(
+                result,
+                self.simplices,
+                diagonal=1 / diagonal_variance,
+                rest=1 / offdiagonal_variance,
+                rows=self._count,
+            )
         return result
+
+    @cached_property
+    def _count(self) -> float | None:
+        """The entry of the intercept, where it is known."""
+        known = float(self._known[self._label[0]])
+        return None if np.isnan(known) else known
+
+    @cached_property
+    def _tables(self) -> Tables:
+        plain = np.unique(self.nonnegative)
+        return Tables.of(self.dimension, self.simplices, [plain[plain > 0]])
 
     def _weights(self, diagonal_variance: float, offdiagonal_variance: float) -> Floats:
         rows, columns = self._triangle
@@ -306,10 +386,13 @@ def _is_positive_definite(matrix: Floats) -> bool:
     return bool(eigvalsh(matrix)[0] > 0)
 
 
-def _independent(dimension: int, groups: Sequence[Indices], intercept: int | None) -> Floats:
+def _independent(
+    dimension: int, groups: Sequence[Indices], intercept: int | None, simplices: Sequence[Simplex] = ()
+) -> Floats:
     """Second moments of independent columns: no level half the time, else all alike; numbers uniform.
 
-    No level half the time keeps the smallest eigenvalue large: exhaustive levels would sum to the intercept.
+    No level half the time keeps the smallest eigenvalue large: levels that add up to the intercept would make it zero.
+    Those that do are summed in coordinates, where all corners are alike.
     """
     means, variances = np.zeros(dimension), np.full(dimension, 1 / 3)
     for group in groups:
@@ -317,10 +400,14 @@ def _independent(dimension: int, groups: Sequence[Indices], intercept: int | Non
     if intercept is None:
         return np.diag(variances)
     means[intercept], variances[intercept] = 1.0, 1.0
+    for one in simplices:
+        means[one.places] = one.corners.mean(axis=1)
     moments = np.outer(means, means)
     for group in groups:
         moments[np.ix_(group, group)] = 0.0
     np.fill_diagonal(moments, variances)
+    for one in simplices:
+        moments[one.block] = one.corners @ one.corners.T / one.corners.shape[1]
     return moments
 
 

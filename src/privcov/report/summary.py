@@ -139,7 +139,11 @@ def mean_noise(release: Release, *, scaled: bool = False) -> Floats | None:
         return np.asarray(law.reach(0.025) * framed.stds / (units if scaled else 1.0))
     public = any(i == j == 0 for i, j in release.structure.fixed.tolist())
     count, means = max(release.count(repair="none"), 1.0), release.mean(scaled=True, repair="none")
-    variance = law.sums_variances + (0.0 if public else law.entry_variances[0, 0]) * means**2
+    variance, corner = law.sums_variances, float(law.entry_variances[0, 0])
+    _, there, mixing = law.behind(range(1, law.dimension))
+    # A level that is told from the others and the count has a share of the count's noise in its sum already.
+    owed = mixing[:, 0] if there[0] == 0 else np.zeros(len(means))
+    variance = variance + corner * ((0.0 if public else (owed - means) ** 2) - owed**2)
     return np.asarray(law.reach(0.025) * np.sqrt(variance) / count * (1.0 if scaled else units))
 
 

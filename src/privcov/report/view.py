@@ -235,8 +235,7 @@ def _parts(
 ) -> _Parts | _Mixed:
     """What the sizes are made of, in scaled units and sums over all rows."""
     d, intercept = len(moment), features[0].kind == "intercept"
-    fixed = [(int(i), int(j)) for i, j in known]
-    noise = EntryNoise.of(law, places=list(range(d)), known=fixed, mixing=np.eye(d))
+    noise = EntryNoise.of(law, places=list(range(d)), known=known, mixing=np.eye(d))
     if intercept:
         mu = moment[0, 1:] / count
         centred = moment[1:, 1:] - count * np.outer(mu, mu)

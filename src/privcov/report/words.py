@@ -178,7 +178,7 @@ def _bounds(release: Release) -> str:
     parts = [
         f"{quoted(column.name)} in [{column.lower:g}, {column.upper:g}]"
         if isinstance(column, Numeric)
-        else f"{quoted(column.name)} with {len(column.levels)} levels"
+        else f"{quoted(column.name)} with {len(column.levels)} {'exhaustive ' * column.exhaustive}levels"
         for column in release.schema.columns
     ]
     shown = ", ".join(parts[:8]) + (f", and {len(parts) - 8} more columns" if len(parts) > 8 else "")

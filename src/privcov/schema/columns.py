@@ -6,6 +6,7 @@ import math
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import cached_property
 from typing import Any, Literal
 
@@ -14,7 +15,7 @@ from privcov.schema.dialect import meaning, number
 from privcov.schema.names import check_name
 from privcov.text.grammar import brief, printable
 
-FeatureKind = Literal["intercept", "numeric", "level", "missing"]
+FeatureKind = Literal["intercept", "numeric", "level", "missing", "coordinate"]
 Level = str | int | float
 Code = str | int | float
 """A value that means "missing" in a table, such as ``"NA"`` or -999."""
@@ -136,6 +137,11 @@ class Numeric(_Declared):
         return 1 + self.indicator
 
     @property
+    def summed_width(self) -> int:
+        """How many columns are summed for it."""
+        return self.width
+
+    @property
     def middle(self) -> float:
         """The centre: what a scaled zero stands for."""
         return self.lower + (self.upper - self.lower) / 2 if self.centre is None else self.centre
@@ -173,6 +179,10 @@ class Categorical(_Declared):
     levels: tuple[Level, ...]
     fill: Level | None = None
     """The level that a missing cell counts as."""
+    exhaustive: bool = False
+    """Whether every cell counts as one of the levels, or as missing: then they add up to the intercept."""
+    otherwise: Level | None = None
+    """Of an exhaustive column: the level that a cell counts as which has none of them. None: it is missing."""
 
     def __post_init__(self) -> None:
         self._check_rules(self.fill)
@@ -192,8 +202,30 @@ class Categorical(_Declared):
         if len({isinstance(level, str) for level in self.levels}) != 1:
             raise InputError("E122", f"column {self.name}: levels are either all texts or all numbers.")
         self._check_missing()
-        if self.fill is not None:
-            object.__setattr__(self, "fill", self._level_of(_worded(self.fill)))
+        for word in ("fill", "otherwise"):
+            if (given := getattr(self, word)) is not None:
+                object.__setattr__(self, word, self._level_of(_worded(given), word))
+        self._check_exhaustive()
+
+    def _check_exhaustive(self) -> None:
+        if not isinstance(self.exhaustive, bool):
+            raise InputError(
+                "E165",
+                f"column {self.name}: exhaustive must be true or false, got {brief(self.exhaustive)}.",
+                "Leave it out, or write exhaustive = true.",
+            )
+        if self.otherwise is not None and not self.exhaustive:
+            raise InputError(
+                "E165",
+                f"column {self.name} has otherwise = {self.otherwise!r}, but not exhaustive = true.",
+                "Add exhaustive = true: then every other cell counts as that level.",
+            )
+        if self.exhaustive and self.width < 2:
+            raise InputError(
+                "E165",
+                f"column {self.name} is exhaustive with a single level, which every row would have.",
+                "Declare a second level, or leave the column out.",
+            )
 
     def _check_missing(self) -> None:
         for level in self.levels:
@@ -210,14 +242,20 @@ class Categorical(_Declared):
                 "Rename the level in the table, or choose another rule.",
             )
 
-    def _level_of(self, fill: Level) -> Level:
+    def _level_of(self, given: Level, word: str) -> Level:
         for level in self.levels:
-            if level == fill or (
-                self.numbers is not None and self._number_of(fill) == self._number_of(level)
+            if level == given or (
+                self.numbers is not None and self._number_of(given) == self._number_of(level)
             ):
                 return level
+        if word == "otherwise":
+            raise InputError(
+                "E166",
+                f"column {self.name}: otherwise {brief(given)!r} is not one of its levels.",
+                "Name one of them, or add it to levels.",
+            )
         raise InputError(
-            "E144", f"column {self.name}: the fill {fill!r} is not one of its levels.", "Fill with a level."
+            "E144", f"column {self.name}: the fill {given!r} is not one of its levels.", "Fill with a level."
         )
 
     @property
@@ -247,6 +285,16 @@ class Categorical(_Declared):
         """How many features it becomes."""
         return len(self.levels) + self.indicator
 
+    @property
+    def summed_width(self) -> int:
+        """How many columns are summed for it, one fewer where the features add up to the intercept."""
+        return self.width - self.exhaustive
+
+    @property
+    def squared_norm(self) -> Fraction:
+        """What a cell adds to the squared norm of a row, in scaled units."""
+        return 1 - Fraction(self.exhaustive, self.width)
+
     def _number_of(self, code: Code) -> float | None:
         return (
             meaning(code) if isinstance(code, str) and self.numbers is not None else super()._number_of(code)
@@ -266,8 +314,8 @@ class Feature:
     ----------
     name : str
         The name in the matrix: "(Intercept)", "age", "sex[F]", "age[missing]".
-    kind : {"intercept", "numeric", "level", "missing"}
-        What it stands for.
+    kind : {"intercept", "numeric", "level", "missing", "coordinate"}
+        What it stands for. A coordinate is summed in place of levels that add up to the intercept; no release has one.
     column : str
         The column of the table that it belongs to; empty for the intercept.
     level : str, int, float or None

@@ -51,7 +51,7 @@ class Grid:
                 f"it must be at least {least:.2g}.",
             )
         return cls(
-            dimension=schema.dimension,
+            dimension=schema.summed_dimension,
             exponent=exponent,
             squared_norm_bound=squared,
             max_rows_per_person=schema.max_rows_per_person,
@@ -87,14 +87,14 @@ def framed_weight(schema: Schema) -> Fraction:
     kinds: docs/explain/frame.md.
     """
     fixed = schema.fixed_squared_norm
-    return Fraction(9 if fixed == 1 else max(4, fixed))
+    return Fraction(9 if fixed == 1 else max(Fraction(4), fixed))
 
 
 def framed_grid(schema: Schema) -> Grid:
     """A grid with the squared norm that every framed release of a schema has: laws of noise follow from it."""
     exponent, squared = 16, schema.fixed_squared_norm + framed_weight(schema)
     return Grid(
-        dimension=schema.dimension,
+        dimension=schema.summed_dimension,
         exponent=exponent,
         squared_norm_bound=int(squared * 4**exponent),
         max_rows_per_person=schema.max_rows_per_person,

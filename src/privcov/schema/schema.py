@@ -18,10 +18,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
+from itertools import groupby
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from privcov.errors import InputError, ParameterError
+from privcov.linalg.triangle import is_wide
 from privcov.privacy import exact
 from privcov.schema.columns import (
     Categorical,
@@ -46,6 +48,10 @@ MAX_DIMENSION = 20_000
 MissingRule = Literal["midpoint", "zero-row"]
 
 _ONE = Fraction(1)
+if TYPE_CHECKING:
+    Coded = Categorical
+else:
+    Coded = Any  # what users meet is a column; that it is categorical is for the checker
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -96,11 +102,17 @@ class Schema:
     >>> [feature.name for feature in schema.features], schema.dimension
     (['(Intercept)', 'age', 'sex[F]', 'sex[M]'], 4)
     >>> schema.squared_norm_bound, schema.fixed_squared_norm, schema.keeps_indicators
-    (Fraction(3, 1), 2, True)
+    (Fraction(3, 1), Fraction(2, 1), True)
     >>> schema.largest_squared_norm == schema.squared_norm_bound == schema.largest_scaled_square
     True
     >>> schema.numbers, round(schema.longest_row, 3)
     ((1,), 1.732)
+    >>> sex = {"levels": ["F", "M"], "exhaustive": True, "otherwise": "M"}
+    >>> coded = pc.Schema.from_dict({"columns": {"sex": sex, "age": {"lower": 0, "upper": 100}}})
+    >>> coded.dimension, coded.summed_dimension, coded.squared_norm_bound, coded.summed_numbers
+    (4, 3, Fraction(5, 2), (2,))
+    >>> [column.name for column in coded.exhaustive], coded.filled(coded.columns[0]), len(coded.summed)
+    (['sex'], 'M', 3)
     >>> schema.rule(schema.columns[0]), schema.missing_words, schema.empties_rows, schema.number_indicators
     ('midpoint', 'midpoint', False, ())
     >>> schema.person_words, schema.published() == schema
@@ -158,7 +170,35 @@ class Schema:
         if not self.file.plain_numbers:
             for column in self.columns:
                 self._check_marks(column)
+        self._check_exhaustive()
         self._check_features()
+
+    def _check_exhaustive(self) -> None:
+        """Refuse levels that would not add up to an intercept."""
+        if not self.exhaustive:
+            return
+        first = self.exhaustive[0]
+        if not self.intercept:
+            raise InputError(
+                "E167",
+                f"column {first.name} is exhaustive, and the schema has no intercept that its levels could add up to.",
+                "Set intercept = true, or leave exhaustive out.",
+            )
+        if is_wide(self.dimension):
+            raise InputError(
+                "E168",
+                f"exhaustive levels are for at most 1,447 columns in the release; there are {self.dimension:,}.",
+                "Leave exhaustive out, or release fewer columns.",
+            )
+        for column in self.exhaustive:
+            if self.rule(column) == "midpoint":
+                raise InputError(
+                    "E169",
+                    f"column {column.name} is exhaustive, and does not say what a cell counts as that has none of its "
+                    "levels.",
+                    f'Add otherwise = {toml_value(column.levels[-1])}, or another level; or missing = "indicator" or '
+                    '"zero-row".',
+                )
 
     def _settled(self, column: Column) -> Column:
         """The column with the missing values it has, its own or the table's, and a rule only where it is its own."""
@@ -219,17 +259,37 @@ class Schema:
         return tuple(made)
 
     @cached_property
+    def summed(self) -> tuple[Feature, ...]:
+        """The columns that are summed, which are the features, but for coordinates in place of exhaustive levels."""
+        coded = {column.name: column.summed_width for column in self.exhaustive}
+        made: list[Feature] = []
+        for name, own in groupby(self.features, key=lambda feature: feature.column):
+            count = coded.get(name, 0)
+            made += [Feature(name=f"{name}:{i}", kind="coordinate", column=name) for i in range(count)] or own
+        return tuple(made)
+
+    @cached_property
+    def exhaustive(self) -> tuple[Coded, ...]:
+        """The columns whose levels add up to the intercept."""
+        return tuple(c for c in self.columns if isinstance(c, Categorical) and c.exhaustive)
+
+    @cached_property
     def numbers(self) -> tuple[int, ...]:
         """The features that are numeric columns."""
         return tuple(place for place, feature in enumerate(self.features) if feature.kind == "numeric")
 
     @cached_property
+    def summed_numbers(self) -> tuple[int, ...]:
+        """The same among the columns that are summed."""
+        return tuple(place for place, feature in enumerate(self.summed) if feature.kind == "numeric")
+
+    @cached_property
     def number_indicators(self) -> tuple[int, ...]:
-        """The features that say where a numeric column is missing; the column stands before each, and is 0 there."""
+        """Of the columns that are summed, those that say where a number is missing; it stands before, and is 0."""
         numeric = {column.name for column in self.columns if isinstance(column, Numeric)}
         return tuple(
             place
-            for place, feature in enumerate(self.features)
+            for place, feature in enumerate(self.summed)
             if feature.kind == "missing" and feature.column in numeric
         )
 
@@ -246,7 +306,24 @@ class Schema:
         {"midpoint", "zero-row", "indicator", "fill"}
             The column's own rule, or that of the table.
         """
-        return "fill" if column.fill is not None else column.missing or self.missing
+        return "fill" if self.filled(column) is not None else column.missing or self.missing
+
+    def filled(self, column: Column) -> Level | None:
+        """Return what a missing cell of a column counts as, where the schema names it.
+
+        Parameters
+        ----------
+        column : Column
+            One of ``columns``.
+
+        Returns
+        -------
+        str, int, float or None
+            The fill, in the column's own units. Of an exhaustive column without another rule: ``otherwise``.
+        """
+        if column.fill is None and isinstance(column, Categorical):
+            return column.otherwise if (column.missing or self.missing) == "midpoint" else None
+        return column.fill
 
     @cached_property
     def empties_rows(self) -> bool:
@@ -257,9 +334,9 @@ class Schema:
     def missing_words(self) -> str:
         """What missing cells count as; first the rule of the table, then the columns that have their own."""
         own = [
-            f"{column.name}: {column.missing or f'counts as {toml_value(column.fill or 0)}'}"
+            f"{column.name}: {column.missing if filled is None else f'counts as {toml_value(filled)}'}"
             for column in self.columns
-            if column.missing is not None or column.fill is not None
+            if (filled := self.filled(column)) is not None or column.missing is not None
         ]
         more = f", and {len(own) - 8} more" if len(own) > 8 else ""
         return self.missing + (f" ({', '.join(own[:8])}{more})" if own else "")
@@ -270,10 +347,19 @@ class Schema:
         return self.intercept + sum(column.width for column in self.columns)
 
     @property
-    def fixed_squared_norm(self) -> int:
+    def summed_dimension(self) -> int:
+        """The number of columns that are summed, without those that exhaustive levels save."""
+        return self.intercept + sum(column.summed_width for column in self.columns)
+
+    @property
+    def fixed_squared_norm(self) -> Fraction:
         """The most that the intercept and the indicators of one row add to its squared norm, in scaled units."""
         return self.intercept + sum(
-            isinstance(column, Categorical) or column.indicator for column in self.columns
+            (
+                column.squared_norm if isinstance(column, Categorical) else Fraction(column.indicator)
+                for column in self.columns
+            ),
+            start=Fraction(0),
         )
 
     @property
@@ -289,7 +375,8 @@ class Schema:
     def largest_squared_norm(self) -> Fraction:
         """The largest squared norm that a row of scaled cells can have, before any clipping of rows.
 
-        The intercept contributes one, and so does a categorical column, which has one indicator at most. A numeric
+        The intercept contributes one, and so does a categorical column, which has one indicator at most; an exhaustive
+        one with G levels contributes 1 − 1/G. A numeric
         column contributes the square of its reach, or the one of its indicator: it is zero where that is not.
         With a shape: after the map.
         """
@@ -408,9 +495,9 @@ class Schema:
 
 def _largest_square(column: Column) -> Fraction:
     """The most that a column adds to the squared norm of a row before rows are clipped."""
-    if isinstance(column, Numeric) and column.scale is not None:
-        return max(Fraction(column.reach) ** 2, Fraction(column.indicator))
-    return _ONE
+    if isinstance(column, Categorical):
+        return column.squared_norm
+    return _ONE if column.scale is None else max(Fraction(column.reach) ** 2, Fraction(column.indicator))
 
 
 def _norm_bound(value: Any) -> Fraction:

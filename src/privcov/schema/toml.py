@@ -103,6 +103,8 @@ def toml_of(schema: Schema) -> str:
             lines += [] if column.scale is None else [f"scale = {toml_value(column.scale)}"]
         else:
             lines.append(f"levels = {_toml_list(column.levels)}")
+            lines += ["exhaustive = true"] if column.exhaustive else []
+            lines += [] if column.otherwise is None else [f"otherwise = {toml_value(column.otherwise)}"]
         if column.missing is not None:
             lines.append(f'missing = "{column.missing}"')
         if column.fill is not None:
@@ -117,13 +119,19 @@ def _column(name: str, about: object) -> Column:
     if not isinstance(about, Mapping):
         raise InputError("E122", f"{where}: expected lower and upper, or levels.")
     rules = {"missing", "fill", "missing_values"}
-    _only(about, {"lower", "upper", "levels", "centre", "scale"} | rules, where)
+    coded = {"exhaustive", "otherwise"}
+    _only(about, {"lower", "upper", "levels", "centre", "scale"} | coded | rules, where)
     own = {word: _floats(value) for word, value in about.items() if word in rules}
     if "levels" in about and not {"lower", "upper", "centre", "scale"} & about.keys():
         levels = about["levels"]
         if not isinstance(levels, list | tuple):
             raise InputError("E122", f"{where}: levels must be a list.")
+        own |= {word: _floats(about[word]) for word in coded if word in about}
         return Categorical(name=name, levels=tuple(_floats(levels)), **own)
+    if named := sorted(coded & about.keys()):
+        raise InputError(
+            "E165", f"{where}: {named[0]} is for a column with levels.", "Give levels, or leave it out."
+        )
     if "levels" not in about and {"lower", "upper"} <= about.keys():
         own |= {word: _floats(about[word]) for word in ("centre", "scale") if word in about}
         return Numeric(name=name, lower=about["lower"], upper=about["upper"], **own)

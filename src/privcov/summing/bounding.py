@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from privcov.linalg.arrays import Floats
 from privcov.schema import Categorical, Schema
 from privcov.schema.grid import Grid
+from privcov.schema.recovery import corners
 from privcov.schema.shape import BITS
 from privcov.table.blocks import Block
 
@@ -47,10 +48,12 @@ class Clip:
         if schema.keeps_indicators:
             indicators = schema.number_indicators
             always = schema.fixed_squared_norm - len(indicators)
-            available -= always * 4**grid.exponent
+            # What corners have on the grid: each rounded down by itself, as their bound is.
+            levels = [c.squared_norm for c in schema.columns if isinstance(c, Categorical)]
+            available -= sum(math.floor(one * 4**grid.exponent) for one in (schema.intercept, *levels))
             largest -= always
         else:
-            runs = (slice(0, schema.dimension),)
+            runs = (slice(0, schema.summed_dimension),)
         if (
             largest * 4**grid.exponent <= available and schema.shape is None
         ):  # whose rounding may add a little
@@ -143,7 +146,7 @@ class Bounding:
     def levels(self) -> tuple[tuple[int, int, Categorical], ...]:
         """Where the levels of each categorical column begin, its place among the columns, and the column."""
         starts = accumulate(
-            (column.width for column in self.schema.columns), initial=int(self.schema.intercept)
+            (column.summed_width for column in self.schema.columns), initial=int(self.schema.intercept)
         )
         return tuple(
             (at, place, column)
@@ -157,7 +160,7 @@ class Bounding:
         places = {column.name: place for place, column in enumerate(self.schema.columns)}
         return tuple(
             (places[feature.column], place)
-            for place, feature in enumerate(self.schema.features)
+            for place, feature in enumerate(self.schema.summed)
             if feature.kind == "missing"
         )
 
@@ -196,13 +199,32 @@ class Bounding:
         by_feature[: int(self.schema.intercept)] = self.one
         for at, place, column in self.levels:
             cells = block[place]
+            if column.exhaustive:
+                cells = np.where(cells < 0, self.unmatched(column), cells)
             if place in self.emptying:
                 absent.append(~np.isfinite(cells))
+            if column.exhaustive:
+                found = np.where(np.isfinite(cells), cells, self.last_resort(column)).astype(np.intp)
+                corner = corners(column.width, self.grid.exponent)
+                np.take(corner, found, axis=1, out=by_feature[at : at + column.summed_width])
+                continue
             if column.fill is not None:
                 cells = np.where(np.isfinite(cells), cells, column.levels.index(column.fill))
             for position in range(len(column.levels)):
                 np.multiply(cells == position, self.one, out=by_feature[at + position])
         return absent
+
+    def unmatched(self, column: Categorical) -> float:
+        """The place of the level that a cell of an exhaustive column counts as which has none; NaN: as missing."""
+        return math.nan if column.otherwise is None else float(column.levels.index(column.otherwise))
+
+    def last_resort(self, column: Categorical) -> float:
+        """The same for a missing cell: of the level that is named, or else of the indicator, which is the last.
+
+        Where a missing cell empties the row, any will do.
+        """
+        named = self.schema.filled(column)
+        return float(column.width - 1 if named is None else column.levels.index(named))
 
 
 def part_of(block: Block, start: int, stop: int | None) -> Block:
@@ -235,9 +257,9 @@ class Numbers:
 
     @classmethod
     def of(cls, schema: Schema, features: slice, one: float) -> Numbers:
-        names = {feature.column for feature in schema.features[features]}
+        made = schema.summed[features]
+        names = {feature.column for feature in made}
         places = [place for place, column in enumerate(schema.columns) if column.name in names]
-        made = schema.features[features]
         middles = np.array([[feature.middle] for feature in made])
         steps = np.array([[feature.unit / one] for feature in made])
         reach = np.array([[math.floor(feature.reach * one)] for feature in made], dtype=np.float64)
@@ -273,7 +295,7 @@ class Turn:
         assert schema.shape is not None
         longest = schema.shape.longest**2 * 4**grid.exponent
         return cls(
-            places=list(schema.numbers),
+            places=list(schema.summed_numbers),
             integers=schema.shape.integers,
             clip=Clip.whole(schema.shape.columns, longest),
         )
@@ -332,7 +354,7 @@ def _none_above(squared: Floats, bound: int) -> bool:
 def _numeric_runs(schema: Schema) -> list[slice]:
     """The maximal runs of numeric features, as slices."""
     found: list[slice] = []
-    for position, feature in enumerate(schema.features):
+    for position, feature in enumerate(schema.summed):
         if feature.kind != "numeric":
             continue
         if found and found[-1].stop == position:

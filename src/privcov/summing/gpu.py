@@ -24,6 +24,7 @@ from privcov.errors import InternalError
 from privcov.linalg.devices import Device, cores
 from privcov.schema import Schema
 from privcov.schema.grid import BLOCK_ROWS, Grid
+from privcov.schema.recovery import corners
 from privcov.schema.shape import BITS
 from privcov.summing.bounding import Bounding, Clip, Turn, part_of
 from privcov.summing.check import Check, exactness_probe
@@ -215,6 +216,11 @@ class DeviceSum:
         torch, bounding, schema = self._torch, self._bounding, self._bounding.schema
         one = bounding.one
         made = torch.empty((self._grid.dimension, cells.shape[1]), dtype=torch.float64, device=self._place)
+        if schema.exhaustive:
+            cells = cells.clone()
+        for _, place, column in bounding.levels:
+            if column.exhaustive:
+                cells[place].masked_fill_(cells[place] < 0, bounding.unmatched(column))
         missing = ~torch.isfinite(cells)
         for numbers, middles, steps, least, most in self._numbers:
             scaled = torch.sub(cells[numbers.run], middles, out=made[numbers.features])
@@ -225,6 +231,11 @@ class DeviceSum:
         made[: int(schema.intercept)] = one
         for at, place, column in bounding.levels:
             found = cells[place]
+            if column.exhaustive:
+                found = found.masked_fill(missing[place], bounding.last_resort(column)).long()
+                corner = self._sent(corners(column.width, self._grid.exponent))
+                made[at : at + column.summed_width] = corner[:, found]
+                continue
             if column.fill is not None:
                 found = found.masked_fill(missing[place], float(column.levels.index(column.fill)))
             for position in range(len(column.levels)):

@@ -98,7 +98,7 @@ class Arrived:
 
 def slices(rows: int, schema: Schema) -> list[tuple[int, int]]:
     """Where to cut rows that are in memory: parts that are worth a partial sum of their own."""
-    step = max(ROWS_IN_MEMORY, 16 * schema.dimension)
+    step = max(ROWS_IN_MEMORY, 16 * schema.summed_dimension)
     return [(start, min(rows, start + step)) for start in range(0, rows, step)]
 
 

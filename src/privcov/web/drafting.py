@@ -146,8 +146,10 @@ def summary(draft: Draft) -> dict[str, Any]:
     norm = float(schema.squared_norm_bound) ** 0.5
     return {
         "words": (
-            f"{len(schema.columns)} columns in the table, {schema.dimension} in the released matrix. Row norm at most "
-            f"{norm:.4g} in scaled units. Missing cells: {schema.missing_words}. {schema.person_words}"
+            f"{len(schema.columns)} columns in the table, {schema.dimension} in the released matrix. "
+            + (f"{schema.summed_dimension} are summed, with exhaustive levels. " if schema.exhaustive else "")
+            + f"Row norm at most {norm:.4g} in scaled units. "
+            + f"Missing cells: {schema.missing_words}. {schema.person_words}"
             + (f" File format: {schema.file.sentence()}." if schema.file.words() else "")
         ),
         "features": [feature.name for feature in schema.features],
@@ -209,7 +211,7 @@ def _column(row: Question, field: str) -> tuple[str, dict[str, Any]]:
     with at(field + ".name"):
         name = text(row, "name", longest=200)
         name = check_name(name)
-        rules = _words(part(row, "rules"), "missing fill missing_values")
+        rules = _words(part(row, "rules"), "missing fill missing_values exhaustive otherwise")
     if text(row, "kind") == "numeric":
         bounds = all_of(partial(_bound, row, "lower", field), partial(_bound, row, "upper", field))
         with at(field + ".upper"):
@@ -223,7 +225,9 @@ def _column(row: Question, field: str) -> tuple[str, dict[str, Any]]:
 def _rules(column: Column, schema: Schema) -> dict[str, Any]:
     """What a column says about missing cells. The page has no fields for it: it comes back as it was sent."""
     codes = list(column.missing_values or ())
-    given = {"missing": column.missing, "fill": column.fill}
+    given: dict[str, Any] = {"missing": column.missing, "fill": column.fill}
+    if isinstance(column, Categorical) and column.exhaustive:
+        given |= {"exhaustive": True, "otherwise": column.otherwise}
     own = {word: value for word, value in given.items() if value is not None}
     return own if codes == list(schema.missing_values) else {**own, "missing_values": codes}
 

@@ -14,6 +14,7 @@ from privcov.errors import ParameterError, ReleaseError
 from privcov.frame.framing import Framing
 from privcov.frame.shaping import Sums
 from privcov.frame.terms import SHAPES
+from privcov.linalg.mixing import Mixing
 from privcov.mechanisms import MECHANISMS
 from privcov.models.association import partial_correlation
 from privcov.models.moments import EntryNoise
@@ -221,7 +222,9 @@ LAWS = {
 def test_the_law_through_a_shape_is_that_of_simulated_noise(name):
     """5,000 draws: variances are known to 2 % (normal) or 3 % (Laplace), so 16 % is five of these or more."""
     block = random_shape(3, 7).inverse
-    law = Congruent.of(LAWS[name], places=(1, 2, 4), block=block)
+    rows = tuple(map(tuple, block.tolist()))
+    mixing = Mixing(carried=(0, -1, -1, 3, -1), width=5, blocks=(((1, 2, 4), (1, 2, 4), rows),))
+    law = Congruent.of(LAWS[name], mixing)
     source = rehearsal(1)
     draws = law.simulations(source, 5_000)
     seen, stated = draws.var(axis=0), law.entry_variances

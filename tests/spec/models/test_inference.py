@@ -62,7 +62,8 @@ def test_the_covariance_of_noise_times_a_vector_is_the_law_s(kind, mixed):
     places, known = [0, 1, 3, 4], [(0, 0), (1, 2)]
     rng = np.random.default_rng(2)
     mixing = np.hstack([rng.normal(size=(3, 1)), np.eye(3)]) if mixed else np.eye(4)
-    noise = EntryNoise.of(law, places=places, known=known, mixing=mixing)
+    entries = [(places[i], places[j]) for i, j in known]
+    noise = EntryNoise.of(law, places=places, known=entries, mixing=mixing)
     matrices = noises(law)[:, places][:, :, places]
     for i, j in known:
         matrices[:, i, j] = matrices[:, j, i] = 0.0

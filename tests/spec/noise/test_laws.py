@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from privcov.linalg.mixing import Mixing
 from privcov.noise import laws
 from privcov.noise.laws import LAWS, Congruent, centred_wishart, joint_gaussian
 from privcov.noise.randomness import rehearsal
@@ -28,7 +29,8 @@ def test_draws_in_one_go_are_those_of_one_after_the_other(kind, at_once, monkeyp
 
 
 def test_so_are_those_that_are_seen_through_a_shape():
-    law = Congruent.of(of(LAWS["gaussian"], 4), places=(1, 3), block=np.array([[1.0, 0.5], [-0.25, 2.0]]))
+    block = ((1, 3), (1, 3), ((1.0, 0.5), (-0.25, 2.0)))
+    law = Congruent.of(of(LAWS["gaussian"], 4), Mixing(carried=(0, -1, 2, -1), width=4, blocks=(block,)))
     source = rehearsal(6)
     in_turn = np.stack([law.simulate(source) for _ in range(30)])
     assert law.simulations(rehearsal(6), 30) == pytest.approx(in_turn, rel=1e-12)

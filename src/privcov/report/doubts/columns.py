@@ -295,7 +295,10 @@ class Uncovered(OneByOne[str]):
     kind = "levels uncovered"
 
     def subjects(self, seen: Evidence) -> Sequence[str]:
-        return list(seen.levels)
+        told = {
+            column.name for column in seen.schema.exhaustive
+        }  # whose levels cover every row, whatever it says
+        return [name for name in seen.levels if name not in told]
 
     def answer(self, seen: Evidence, subject: str, odds: float) -> Doubt | None:
         covered = sum((seen.having(place) for place in seen.levels[subject]), start=Form())

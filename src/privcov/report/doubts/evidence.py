@@ -166,7 +166,7 @@ class Evidence:
         """The number of rows that have a level: its sum is its sum of squares, so the two are averaged."""
         if not self.schema.intercept:
             return self.square(place)
-        along, own = float(self.noise.variances[0, place]), float(self.noise.variances[place, place])
+        along, own = self.std(self.total(place)) ** 2, self.std(self.square(place)) ** 2
         weight = own / (along + own)
         return weight * self.total(place) + (1 - weight) * self.square(place)
 
@@ -191,8 +191,9 @@ class Evidence:
         return math.sqrt(max(0.0, own + shared * (sum(trace) ** 2 - sum(w * w for w in trace))))
 
     def mixes(self, places: Iterable[int]) -> bool:
-        """Whether the noise at some places is a mixture, because the shape of a frame mixed their columns."""
-        return self.schema.shape is not None and not set(places).isdisjoint(self.schema.numbers)
+        """Whether the noise at some places is a mixture, because a frame or exhaustive levels mixed their columns."""
+        shaped = self.schema.shape is not None and not set(places).isdisjoint(self.schema.numbers)
+        return shaped or bool(self.schema.exhaustive)
 
     def certain(self, form: Form, odds: float) -> bool:
         """Whether the form is positive in the table; where it is not, this says so with at most these odds."""
