@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from privcov.cli.losses import as_loss, loss_options
+from privcov.cli.orders import as_part, part_options
 from privcov.cli.output import json_option, note, print_json, say, say_line
 
 if TYPE_CHECKING:
@@ -196,6 +197,105 @@ def explain(
         f"{chosen['noise']:.3g}."
     )
     say(f"The choice cost {chosen['price']}. The rest of the loss is {chosen['rest']}.")
+
+
+_output = click.option("-o", "--output", help="Write it here.  [default: stdout]")
+_force = click.option("--force", is_flag=True, help="Replace an output that is already there.")
+
+
+@command.command(name="subset")
+@click.argument("path")
+@part_options
+@_output
+@_force
+def subset(path: str, kept: str | None, dropped: str | None, output: str | None, force: bool) -> None:
+    """Write the schema of some of the columns of another.
+
+    PATH is the schema file (TOML). A table may have the columns that are left out: they are not read. What is said
+    under [planning] is not copied.
+
+    Example: privcov schema subset people.toml --columns age,income -o small.toml
+    """
+    from privcov.schema import Schema
+
+    if kept is None and dropped is None:
+        raise click.UsageError("say which columns stay: --columns NAMES, or --without NAMES.")
+    _write(as_part(Schema.read(path), kept, dropped).to_toml(), output, force=force)
+
+
+@command.command(name="merge")
+@click.argument("paths", nargs=-1, required=True, metavar="PATHS...")
+@_output
+@_force
+def merge(paths: tuple[str, ...], output: str | None, force: bool) -> None:
+    """Write the schema of a table that has the columns of several schemas.
+
+    PATHS are two or more schema files (TOML). What they say of the whole table, and of a column that more than one
+    declares, must be the same. What is said under [planning] is not copied.
+
+    Example: privcov schema merge people.toml visits.toml -o both.toml
+    """
+    from privcov.errors import InputError
+    from privcov.schema import Schema
+
+    if len(paths) < 2:
+        raise click.UsageError("merging takes two schema files or more.")
+    merged = Schema.read(paths[0])
+    for path in paths[1:]:
+        try:
+            merged = merged.merged(Schema.read(path))
+        except InputError as error:
+            where = f"{path}: " if error.code == "E193" else ""
+            raise InputError(error.code, where + error.sentence, error.remedy) from None
+    _write(merged.to_toml(), output, force=force)
+
+
+@command.command(name="from-codebook")
+@click.argument("path")
+@_output
+@_force
+def from_codebook(path: str, output: str | None, force: bool) -> None:
+    """Write the schema that a codebook means.
+
+    PATH is a file of lines with the cells name, lower, upper, levels, label and unit: docs/reference/schema-file.md.
+    Bounds in it must come from public knowledge, as those of any schema.
+
+    Example: privcov schema from-codebook codebook.csv -o people.toml
+    """
+    from privcov.schema.codebook import read_codebook
+
+    _write(read_codebook(path).to_toml(), output, force=force)
+
+
+@command.command(name="codebook")
+@click.argument("path")
+@_output
+@_force
+def codebook(path: str, output: str | None, force: bool) -> None:
+    """Write the columns of a schema as a codebook: a line for each, for a spreadsheet.
+
+    PATH is the schema file (TOML). What it says of the whole table has no place in a codebook, and is named.
+
+    Example: privcov schema codebook people.toml -o codebook.csv
+    """
+    from privcov.schema import Schema
+    from privcov.schema.codebook import codebook_of, table_words
+
+    schema = Schema.read(path)
+    _write(codebook_of(schema), output, force=force)
+    if lost := table_words(schema):
+        note(f"a codebook has no place for {', '.join(lost)}: keep the schema file too.")
+
+
+def _write(text: str, output: str | None, *, force: bool) -> None:
+    """Text as it is, to a file or to stdout."""
+    from privcov.text import files
+
+    if output is None:
+        say(text.removesuffix("\n"))
+        return
+    files.write(output, text.encode("utf-8"), force=force)
+    note(f"wrote {output}.")
 
 
 def _private_norm(

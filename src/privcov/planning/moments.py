@@ -96,6 +96,36 @@ class PublicMoments:
             ),
         )
 
+    def part(self, schema: Schema) -> PublicMoments:
+        """Return the moments of some of the columns.
+
+        Parameters
+        ----------
+        schema : Schema
+            A subset of the columns of ``schema``.
+
+        Returns
+        -------
+        PublicMoments
+            The rows and columns of the matrix that the subset has.
+
+        Examples
+        --------
+        >>> import privcov as pc
+        >>> from privcov.planning import PublicMoments
+        >>> columns = {"age": {"lower": 0, "upper": 100}, "sex": {"levels": ["F", "M"]}}
+        >>> schema = pc.Schema.from_dict({"columns": columns})
+        >>> moments = PublicMoments.guessed(schema, {"columns": {"age": {"mean": 40, "std": 10}}})
+        >>> moments.part(schema.subset(["age"])).matrix.round(2).tolist()
+        [[1.0, -0.2], [-0.2, 0.08]]
+        """
+        if schema == self.schema:
+            return self
+        places = {feature.name: place for place, feature in enumerate(self.schema.features)}
+        kept = [places[feature.name] for feature in schema.features]
+        named = self.columns.intersection(column.name for column in schema.columns)
+        return PublicMoments(schema=schema, matrix=self.matrix[np.ix_(kept, kept)], columns=named)
+
     @classmethod
     def guessed(cls, schema: Schema, given: Mapping[str, Any]) -> PublicMoments:
         """Make moments from guesses: the ``[planning]`` part of a schema file.

@@ -306,6 +306,7 @@ def _bounds(column: Column) -> dict[str, Any]:
         own["missing"] = column.missing
     if column.fill is not None:
         own["fill"] = str(column.fill)
+    own |= {word: text for word in ("label", "unit") if (text := getattr(column, word))}
     if isinstance(column, Numeric):
         if column.centre is not None:
             own["centre"] = repr(column.centre)
@@ -318,15 +319,16 @@ def _bounds(column: Column) -> dict[str, Any]:
 
 def _read_column(given: Mapping[str, Any]) -> Column:
     name, rule, fill = given["name"], given.get("missing"), given.get("fill")
+    shown: dict[str, Any] = {word: given[word] for word in ("label", "unit") if word in given}
     if "levels" not in given and "numbers" not in given:
         filled = None if fill is None else double(fill)
         scaling: dict[str, Any] = {w: double(given[w]) for w in ("centre", "scale") if w in given}
         lower, upper = double(given["lower"]), double(given["upper"])
-        return Numeric(name=name, lower=lower, upper=upper, missing=rule, fill=filled, **scaling)
+        return Numeric(name=name, lower=lower, upper=upper, missing=rule, fill=filled, **scaling, **shown)
     levels: tuple[Level, ...] = tuple(given["levels"] if "levels" in given else map(_level, given["numbers"]))
     if fill is not None:
         fill = {str(level): level for level in levels}[fill]
-    return Categorical(name=name, levels=levels, missing=rule, fill=fill)
+    return Categorical(name=name, levels=levels, missing=rule, fill=fill, **shown)
 
 
 def _level(text: str) -> int | float:

@@ -16,7 +16,7 @@ from privcov.report.standing import Standing, standing
 from privcov.report.tables import MOST, matrix, number, table
 from privcov.report.view import View
 from privcov.report.words import misread, promise
-from privcov.text.aligning import cut
+from privcov.text.aligning import cut, line, widths
 
 
 def as_text(
@@ -46,7 +46,7 @@ def as_text(
             body += "\nIn brackets: cannot be told from zero."
     units = "" if what == "correlation" else (" (scaled units)" if scaled else " (original units)")
     said = [fill(line, width=100, subsequent_indent="  ") for line in sentences(release)]
-    parts = [title + units, body, "\n".join(said), misread(release), promise(release)]
+    parts = [title + units, body, _legend(release), "\n".join(said), misread(release), promise(release)]
     return "\n\n".join(part for part in parts if part)
 
 
@@ -105,6 +105,18 @@ def _is_wide(release: Release) -> bool:
 
 def _all_of_it(release: Release) -> str:
     return "privcov.load reads all, in Python" if _is_wide(release) else "--json prints all"
+
+
+def _legend(release: Release) -> str:
+    """What the columns that are printed are called, where the schema says more than their names."""
+    shown = dict.fromkeys(feature.column for feature in release.schema.features[: MOST + 1])
+    told = [
+        column for column in release.schema.columns if column.name in shown and (column.label or column.unit)
+    ]
+    room = widths([""], [[cut(column.name)] for column in told])
+    return "\n".join(
+        line([cut(column.name), column.title], [*room, 0], {0, 1}, between="  ") for column in told
+    )
 
 
 def _means(release: Release, *, repair: str, scaled: bool) -> str:

@@ -120,6 +120,11 @@ class View:
         return np.unique([feature.column for feature in self.columns], return_inverse=True)[1]
 
     @property
+    def titles(self) -> tuple[str, ...]:
+        """What figures call the columns: their labels, where they have any."""
+        return tuple(feature.title for feature in self.columns)
+
+    @property
     def names(self) -> tuple[str, ...]:
         return tuple(feature.name for feature in self.columns)
 

@@ -66,6 +66,7 @@ def declarations(given: Mapping[str, Any]) -> dict[str, Any]:
         "missing_values",
         "max_rows_per_person",
         "ignore_extra",
+        "left_out",
     }
     _only(given, {"columns", "planning", "file"} | own, "the schema")
     columns = given.get("columns", {})
@@ -93,30 +94,36 @@ def toml_of(schema: Schema) -> str:
     lines.append(f"max_rows_per_person = {schema.max_rows_per_person}")
     if schema.ignore_extra:
         lines.append("ignore_extra = true")
+    if schema.left_out:
+        lines.append(f"left_out = {_toml_list(schema.left_out)}")
     if words := schema.file.words():
         lines += ["", "[file]", *(f"{word} = {toml_value(mark)}" for word, mark in words.items())]
     for column in schema.columns:
         lines += ["", f"[columns.{toml_key(column.name)}]"]
-        if isinstance(column, Numeric):
-            lines += [f"lower = {toml_value(column.lower)}", f"upper = {toml_value(column.upper)}"]
-            lines += [] if column.centre is None else [f"centre = {toml_value(column.centre)}"]
-            lines += [] if column.scale is None else [f"scale = {toml_value(column.scale)}"]
-        else:
-            lines.append(f"levels = {_toml_list(column.levels)}")
-        if column.missing is not None:
-            lines.append(f'missing = "{column.missing}"')
-        if column.fill is not None:
-            lines.append(f"fill = {toml_value(column.fill)}")
-        if (column.missing_values or ()) != schema.missing_values:
-            lines.append(f"missing_values = {_toml_list(column.missing_values or ())}")
+        for word, value in column_words(column, schema.missing_values).items():
+            lines.append(f"{word} = {_toml_list(value) if isinstance(value, tuple) else toml_value(value)}")
     return "\n".join(lines) + "\n"
+
+
+def column_words(column: Column, usual: tuple[Level, ...]) -> dict[str, Level | tuple[Level, ...]]:
+    """What a file says of a column, in the order in which it says it; not its missing values where they are usual."""
+    said: dict[str, Level | tuple[Level, ...] | None]
+    if isinstance(column, Numeric):
+        said = {word: getattr(column, word) for word in ("lower", "upper", "centre", "scale")}
+    else:
+        said = {"levels": column.levels}
+    said |= {"missing": column.missing, "fill": column.fill}
+    if (column.missing_values or ()) != usual:
+        said["missing_values"] = column.missing_values or ()
+    said |= {"label": column.label or None, "unit": column.unit or None}
+    return {word: value for word, value in said.items() if value is not None}
 
 
 def _column(name: str, about: object) -> Column:
     where = f"column {brief(name)}"
     if not isinstance(about, Mapping):
         raise InputError("E122", f"{where}: expected lower and upper, or levels.")
-    rules = {"missing", "fill", "missing_values"}
+    rules = {"missing", "fill", "missing_values", "label", "unit"}
     _only(about, {"lower", "upper", "levels", "centre", "scale"} | rules, where)
     own = {word: _floats(value) for word, value in about.items() if word in rules}
     if "levels" in about and not {"lower", "upper", "centre", "scale"} & about.keys():

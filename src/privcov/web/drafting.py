@@ -90,7 +90,7 @@ def opened(path: Path) -> dict[str, Any]:
         "row_norm_bound": bound,
         "ignore_extra": schema.ignore_extra,
         "file": schema.file.words(),
-        "kept": {"missing_values": list(schema.missing_values)},
+        "kept": {"missing_values": list(schema.missing_values), "left_out": list(schema.left_out)},
         "columns": columns,
         "correlations": correlations,
     }
@@ -122,7 +122,7 @@ def drafted(given: Question) -> Draft:
     )
     about = columns.pop()
     with at(None):
-        kept = _words(part(given, "kept"), "missing_values")
+        kept = _words(part(given, "kept"), "missing_values left_out")
         schema = Schema.from_dict(
             {**about, **kept, "ignore_extra": extra, "file": file, "columns": _by_name(columns)}
         )
@@ -209,7 +209,7 @@ def _column(row: Question, field: str) -> tuple[str, dict[str, Any]]:
     with at(field + ".name"):
         name = text(row, "name", longest=200)
         name = check_name(name)
-        rules = _words(part(row, "rules"), "missing fill missing_values")
+        rules = _words(part(row, "rules"), "missing fill missing_values label unit")
     if text(row, "kind") == "numeric":
         bounds = all_of(partial(_bound, row, "lower", field), partial(_bound, row, "upper", field))
         with at(field + ".upper"):
@@ -221,9 +221,10 @@ def _column(row: Question, field: str) -> tuple[str, dict[str, Any]]:
 
 
 def _rules(column: Column, schema: Schema) -> dict[str, Any]:
-    """What a column says about missing cells. The page has no fields for it: it comes back as it was sent."""
+    """What a column says about missing cells, its label and its unit: no fields of the page, so sent back as it was."""
     codes = list(column.missing_values or ())
     given = {"missing": column.missing, "fill": column.fill}
+    given |= {"label": column.label or None, "unit": column.unit or None}
     own = {word: value for word, value in given.items() if value is not None}
     return own if codes == list(schema.missing_values) else {**own, "missing_values": codes}
 
