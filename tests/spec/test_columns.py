@@ -230,6 +230,10 @@ def test_release_and_check_take_part_of_a_schema(files: Path, capsys: pytest.Cap
     capsys.readouterr()
     assert run("check", *ORDER, "--without", "`last, first`,zip", "--json") == 0
     assert json.loads(capsys.readouterr().out)["columns"] == 3
+
+
+@pytest.mark.long
+def test_plan_takes_part_of_a_schema(files: Path) -> None:
     plan = ["plan", "--schema", "people.toml", "--epsilon", "1", "--rows", "1000", "--mechanism", "laplace"]
     assert run(*plan, "--columns", "age", "--json") == 0
 

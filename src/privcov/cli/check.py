@@ -63,8 +63,9 @@ def command(
     if found.frame:
         say(frame_words(found.frame))
     if found.rows_for:
+        counted = "rows" if order["schema"].weight is None else "rows of the largest weight"
         say(
-            f"For correlations this is useful from about {found.rows_for['useful']:,} rows on, and worse than "
+            f"For correlations this is useful from about {found.rows_for['useful']:,} {counted} on, and worse than "
             f"publishing zeros below {found.rows_for['marginal']:,}; privcov plan says why."
         )
     if found.price is not None and found.left is not None:

@@ -100,6 +100,8 @@ def check(path: str, as_json: bool) -> None:
         f"Row norm at most {norm:.4g} in scaled units; values are rounded to multiples of 2^-{grid.exponent}."
     )
     say(f"Missing cells: {schema.missing_words}. {schema.person_words}")
+    if schema.weight is not None:
+        say(schema.weight_words)
     if schema.file.words():
         say(f"File format: {schema.file.sentence()}.")
 
@@ -153,11 +155,13 @@ def explain(
     if as_json:
         print_json({"row_norm_bound": norm, "columns": [asdict(cost) for cost in costs], "chosen": chosen})
         return
-    plain = all(cost.squared_norm == 1 for cost in costs)
+    declared = [cost for cost in costs if cost.name != schema.weight]
+    plain = all(cost.squared_norm == 1 for cost in declared)
     parts = [
-        f"1 for each of {len(schema.columns)} columns"
+        f"1 for each of {len(declared)} columns"
         if plain
-        else f"{sum(cost.squared_norm for cost in costs):g} for {len(schema.columns)} columns",
+        else f"{sum(cost.squared_norm for cost in declared):g} for {len(declared)} columns",
+        *(["1/4 for the weight"] if schema.weight is not None else []),
         *(["1 for the intercept"] if schema.intercept else []),
     ]
     limit = (
@@ -171,6 +175,8 @@ def explain(
     )
     say(f"So the row norm is at most {norm:.4g}. The noise grows with its square, {norm**2:.4g}.")
     say("" if schema.max_rows_per_person == 1 else f"{schema.person_words} The noise grows with it too.\n")
+    if schema.weight is not None:
+        say(f"{schema.weight_words}\n{_weight_saving(schema)}\n")
     per = "mean" if rows else "sum"
     headings = ["column", "bounds", "noise without it"] + ([f"noise on its {per}"] if loss else [])
     lines = [
@@ -186,6 +192,8 @@ def explain(
         "But values outside the bounds are clipped; that biases the release, and no interval accounts for it."
     )
     if chosen is None:
+        if schema.weight is not None:
+            return
         say(
             "A share of the budget can choose a row-norm bound that fits the data: --data FILE, or release "
             "--row-norm private.\n"
@@ -296,6 +304,17 @@ def _write(text: str, output: str | None, *, force: bool) -> None:
         return
     files.write(output, text.encode("utf-8"), force=force)
     note(f"wrote {output}.")
+
+
+def _weight_saving(schema: Schema) -> str:
+    """What a power does to what a row counts as, and so to the noise on whatever is divided by the sum of weights."""
+    tenth = float(schema.largest_weight or 0) / 10
+    counts = f"A row of weight {tenth:g} counts as {0.1 ** float(schema.weight_power):.2g} of one of the largest weight"
+    if schema.weight_power < 1:
+        return (
+            f"{counts}, and not as 0.1: less noise on means, which are those of weights that are evened out."
+        )
+    return f"{counts}; with weight_power = 0.5 as 0.32: less noise on means, which are then those of other weights."
 
 
 def _private_norm(

@@ -39,6 +39,16 @@ WALK_SHARE = Fraction(1, 4)
 _UNIT = 2**20
 
 
+def check_unweighted(schema: Schema) -> None:
+    """Refuse weighted rows, before anything is paid: what is fitted to rows here counts each of them as one."""
+    if schema.weight is not None:
+        raise ParameterError(
+            "E198",
+            "a private frame and a private row norm count every row as one, so they do not fit weighted rows.",
+            "Release with frame declared, row_norm declared and another mechanism than adaptive.",
+        )
+
+
 @dataclass(frozen=True, kw_only=True)
 class NormChoice:
     """What the choice costs and what it leaves for the mechanism; both hold together for the whole loss."""

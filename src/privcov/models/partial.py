@@ -66,8 +66,9 @@ class Apart:
         fixed = [(int(i), int(j)) for i, j in release.structure.fixed]
         for (i, j), value in zip(fixed, release.structure.values, strict=True):
             raw[i, j] = raw[j, i] = value
-        d = len(raw)
-        noise = EntryNoise.of(law, places=list(range(d)), known=fixed, mixing=np.eye(d))
+        d, raw = len(raw), raw / release.row_weight  # in effective rows, where rows are weighted
+        mixing = np.eye(d) / np.sqrt(release.row_weight)
+        noise = EntryNoise.of(law, places=list(range(d)), known=fixed, mixing=mixing)
         return cls(matrix=raw, noise=noise, rows=float(raw[0, 0]), groups=siblings(release.schema))
 
     @cached_property

@@ -231,6 +231,11 @@ def _closing(fit: Fit) -> list[str]:
         if moments.rows_public
         else f"About {moments.rows:,.0f} rows (a noisy count; the standard errors include its noise)."
     )
+    if fit.release.schema.weight is not None:
+        rows = (
+            f"Weighted: effectively about {moments.rows:,.0f} rows, (Σw)²/Σw² of noisy sums (Kish). Intervals allow "
+            "for unequal weights, and ignore strata and clusters of the design."
+        )
     return [
         *([f"Target: {target(fit)}."] if certificate.rounds else []),
         *merged(fit),

@@ -67,7 +67,7 @@ class PublicMoments:
         Parameters
         ----------
         rows : int
-            The number of rows.
+            The number of rows; of weighted ones, what they count as together, in units of the largest weight.
         loss : PureDP, ApproxDP or ZCDP
             What its certificate says.
         law : NoiseLaw or None
@@ -82,7 +82,9 @@ class PublicMoments:
         upper = self.matrix[np.triu_indices(grid.dimension)] * (rows / float(grid.unit))
         return Release(
             schema=self.schema,
-            rows=rows,
+            rows=rows
+            if self.schema.weight is None
+            else None,  # what rows count as together, and not their number
             upper=tuple(round(value) for value in upper.tolist()),
             certificate=Certificate(
                 mechanism="none",
@@ -234,6 +236,12 @@ def first_two(schema: Schema, columns: Mapping[str, Any]) -> tuple[Floats, Float
             std.append(math.sqrt(share * (1 - share)))
         else:
             centre, spread = _centre_and_spread(column, about)
+            if column.name == schema.weight:  # the mean over what rows count as, Σu² / Σu, and not over rows
+                centre = ((centre + 0.5) ** 2 + spread**2) / (centre + 0.5) - 0.5
+                centre, spread = (
+                    min(centre, 0.5),
+                    min(spread, math.sqrt(max(0.0, 0.25 - min(centre, 0.5) ** 2))),
+                )
             present = 1 - _missing_share(column, about) if column.indicator else 1.0
             mean.append(present * centre)  # a missing cell counts as 0
             std.append(math.sqrt(present * (spread**2 + centre**2) - (present * centre) ** 2))

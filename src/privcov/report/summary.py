@@ -46,8 +46,8 @@ def as_text(
             body += "\nIn brackets: cannot be told from zero."
     units = "" if what == "correlation" else (" (scaled units)" if scaled else " (original units)")
     said = [fill(line, width=100, subsequent_indent="  ") for line in sentences(release)]
-    parts = [title + units, body, _legend(release), "\n".join(said), misread(release), promise(release)]
-    return "\n\n".join(part for part in parts if part)
+    told = [_legend(release), weighed(release), "\n".join(said), misread(release), promise(release)]
+    return "\n\n".join(part for part in [title + units, body, *told] if part)
 
 
 def sentences(release: Release) -> list[str]:
@@ -105,6 +105,20 @@ def _is_wide(release: Release) -> bool:
 
 def _all_of_it(release: Release) -> str:
     return "privcov.load reads all, in Python" if _is_wide(release) else "--json prints all"
+
+
+def weighed(release: Release) -> str:
+    """What rows count as, and how much they count as together; empty where every row counts as one."""
+    if (total := release.weight_sum) is None:
+        return ""
+    law = release.certificate.law
+    largest = release.schema.largest_weight or 0.0
+    noise = "" if law is None else f" ±{largest * law.reach(0.025) * law.diagonal_variance**0.5:,.0f}"
+    words = (
+        f"{release.schema.weight_words} The weights add up to about {total:,.6g}{noise} (noisy); effectively "
+        f"there are about {release.count() / release.row_weight:,.0f} rows. Sums are in units of the largest weight."
+    )
+    return fill(words, width=100, subsequent_indent="  ")
 
 
 def _legend(release: Release) -> str:

@@ -28,6 +28,7 @@ from privcov.schema.columns import Level
 from privcov.schema.names import canonical, split_list
 from privcov.schema.schema import Schema
 from privcov.schema.toml import column_words, toml_value
+from privcov.schema.weights import declared
 from privcov.text import files
 from privcov.text.grammar import brief
 
@@ -75,7 +76,7 @@ def schema_of(text: str, where: str) -> Schema:
 
 def codebook_of(schema: Schema) -> str:
     """The codebook that ``schema_of`` turns back into the columns of this schema."""
-    rows = [{"name": column.name, **column_words(column, ())} for column in schema.columns]
+    rows = [{"name": column.name, **column_words(column, ())} for column in declared(schema)]
     heads = [*_USUAL, *(word for word in _MORE if any(word in row for row in rows))]
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")

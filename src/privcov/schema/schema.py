@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from privcov.errors import InputError, ParameterError
-from privcov.privacy import exact
+from privcov.privacy import decimal_text, exact
 from privcov.schema.columns import (
     Categorical,
     Code,
@@ -37,6 +37,7 @@ from privcov.schema.dialect import RFC_4180, Dialect, number
 from privcov.schema.names import INTERCEPT, canonical, check_name, listed, quoted
 from privcov.schema.shape import Shape
 from privcov.schema.toml import declarations, read_toml, toml_of, toml_value
+from privcov.schema.weights import WEIGHT_SQUARE, checked_weight, declared, with_weight
 from privcov.text.grammar import brief
 
 __all__ = ["Categorical", "Column", "Feature", "Level", "MissingRule", "Numeric", "Schema"]
@@ -53,6 +54,9 @@ _OF_TABLE = (
     "missing_values",
     "max_rows_per_person",
     "ignore_extra",
+    "weight",
+    "largest_weight",
+    "weight_power",
     "file",
     "shape",
 )
@@ -88,6 +92,13 @@ class Schema:
         Whether a table may have columns that are not declared.
     left_out : tuple of str, default ()
         Columns that a table may have although they are not declared: those that ``subset`` and ``without`` leave out.
+    weight : str, optional
+        The column that says how much a row counts, as survey weights do. It is in ``columns`` as the last one, where
+        it stands for what a row counts.
+    largest_weight : float, optional
+        The largest weight, public: a larger one counts as this. Needed with ``weight``.
+    weight_power : Fraction, float or str, default 1
+        From 0 to 1: rows count as (weight / largest) to this power, so that a smaller one evens weights out.
     file : Dialect, default RFC_4180
         How a file of lines is read: separator, quotes, decimal mark, encoding. No frame and no release depends
         on it.
@@ -116,8 +127,8 @@ class Schema:
     ((1,), 1.732)
     >>> schema.rule(schema.columns[0]), schema.missing_words, schema.empties_rows, schema.number_indicators
     ('midpoint', 'midpoint', False, ())
-    >>> schema.person_words, schema.published() == schema
-    ('Rows per person: at most 1.', True)
+    >>> schema.person_words, schema.weight_words, schema.published() == schema
+    ('Rows per person: at most 1.', '', True)
     """
 
     columns: tuple[Column, ...]
@@ -128,6 +139,9 @@ class Schema:
     max_rows_per_person: int = 1
     ignore_extra: bool = False
     left_out: tuple[str, ...] = ()
+    weight: str | None = None
+    largest_weight: float | None = None
+    weight_power: Fraction = _ONE
     file: Dialect = RFC_4180
     shape: Shape | None = None
 
@@ -142,11 +156,15 @@ class Schema:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "missing_values", missing_codes(self.missing_values, "the schema"))
+        if weighed := checked_weight(self.weight, self.largest_weight, self.weight_power):
+            for word, value in zip(("weight", "largest_weight", "weight_power"), weighed, strict=True):
+                object.__setattr__(self, word, value)
+            object.__setattr__(self, "columns", with_weight(self.columns, weighed[0], weighed[1]))
         object.__setattr__(self, "columns", tuple(self._settled(column) for column in self.columns))
         names = [column.name for column in self.columns]
         if self.shape is not None and self.shape.columns != len(self.numbers):
             raise ParameterError("E205", "a shape has one row for each numeric column.")
-        if not names:
+        if not declared(self):
             raise InputError("E122", "the schema declares no column.", "Add a [columns.NAME] table.")
         if twice := [name for name, times in Counter(names).items() if times > 1]:
             raise InputError("E103", f"column {twice[0]} is declared twice.")
@@ -174,6 +192,23 @@ class Schema:
             for column in self.columns:
                 self._check_marks(column)
         self._check_features()
+        if self.weight is not None and not (self.intercept and self.keeps_indicators):
+            raise ParameterError(
+                "E198",
+                "rows are weighted in a matrix with an intercept, which no row_norm_bound may shorten.",
+                "Write intercept = true, and a larger row_norm_bound or none.",
+            )
+
+    @property
+    def weight_words(self) -> str:
+        """What a row counts as, in a sentence; empty where every row counts as one."""
+        if self.weight is None:
+            return ""
+        power = "" if self.weight_power == 1 else f", to the power {decimal_text(self.weight_power)}"
+        return (
+            f"Rows are weighted by {quoted(self.weight)}, at most {self.largest_weight:g}{power}; one without a weight "
+            "above 0 does not count."
+        )
 
     def _settled(self, column: Column) -> Column:
         """The column with the missing values it has, its own or the table's, and a rule only where it is its own."""
@@ -300,11 +335,12 @@ class Schema:
         return self.intercept + sum(column.width for column in self.columns)
 
     @property
-    def fixed_squared_norm(self) -> int:
-        """The most that the intercept and the indicators of one row add to its squared norm, in scaled units."""
-        return self.intercept + sum(
+    def fixed_squared_norm(self) -> int | Fraction:
+        """The most that the intercept, the indicators and the weight of one row add to its squared norm, scaled."""
+        fixed = self.intercept + sum(
             isinstance(column, Categorical) or column.indicator for column in self.columns
         )
+        return fixed if self.weight is None else fixed + WEIGHT_SQUARE
 
     @property
     def squared_norm_bound(self) -> Fraction:
@@ -392,8 +428,8 @@ class Schema:
             raise InputError(
                 "E191", "no column is left to be released.", "Keep at least one of the schema's columns."
             )
-        columns = tuple(column for column in self.columns if column.name in kept)
-        others = [column.name for column in self.columns if column.name not in kept]
+        columns = tuple(column for column in declared(self) if column.name in kept)
+        others = [column.name for column in declared(self) if column.name not in kept]
         return replace(self, columns=columns, left_out=(*self.left_out, *others), shape=None)
 
     def without(self, names: Sequence[str]) -> Schema:
@@ -422,17 +458,17 @@ class Schema:
         2
         """
         dropped = self._declared(names)
-        return self.subset([column.name for column in self.columns if column.name not in dropped])
+        return self.subset([column.name for column in declared(self) if column.name not in dropped])
 
     def _declared(self, names: Sequence[str]) -> set[str]:
         """The names in the form in which they are compared; refuses what is not declared, and what is there twice."""
         given = [canonical(str(name)) for name in ([names] if isinstance(names, str) else names)]
-        known = {column.name for column in self.columns}
+        known = {column.name for column in declared(self)}
         if strange := [name for name in given if name not in known]:
             raise InputError(
                 "E190",
                 f"the schema has no column {brief(quoted(strange[0]))}.",
-                f"It has {listed([column.name for column in self.columns])}.",
+                f"It has {listed([column.name for column in declared(self)])}.",
             )
         if twice := [name for name, times in Counter(given).items() if times > 1]:
             raise InputError("E192", f"column {quoted(twice[0])} is named twice.", "Name each column once.")
@@ -471,8 +507,8 @@ class Schema:
                     f"the schemas do not agree on {word}.",
                     "Write the same in both: it is said of the whole table.",
                 )
-        mine = {column.name: column for column in self.columns}
-        for column in other.columns:
+        mine = {column.name: column for column in declared(self)}
+        for column in declared(other):
             if mine.setdefault(column.name, column) != column:
                 raise InputError(
                     "E193",

@@ -14,7 +14,8 @@ from privcov.errors import InputError, ParameterError
 from privcov.privacy import decimal_text, exact
 from privcov.schema.columns import Categorical, Column, Level, Numeric
 from privcov.schema.dialect import Dialect
-from privcov.schema.names import toml_key, toml_text
+from privcov.schema.names import canonical, quoted, toml_key, toml_text
+from privcov.schema.weights import declared
 from privcov.text import files
 from privcov.text.grammar import brief
 
@@ -67,6 +68,9 @@ def declarations(given: Mapping[str, Any]) -> dict[str, Any]:
         "max_rows_per_person",
         "ignore_extra",
         "left_out",
+        "weight",
+        "largest_weight",
+        "weight_power",
     }
     _only(given, {"columns", "planning", "file"} | own, "the schema")
     columns = given.get("columns", {})
@@ -74,10 +78,18 @@ def declarations(given: Mapping[str, Any]) -> dict[str, Any]:
         raise InputError("E122", "columns must be tables named [columns.NAME].")
     # What [planning] says is for privcov.planning.moments, which reads it itself; no release depends on it.
     rest = {word: value for word, value in given.items() if word in own}
-    if "missing_values" in rest:
-        rest["missing_values"] = _floats(rest["missing_values"])
+    for word in ("missing_values", "largest_weight"):
+        if word in rest:
+            rest[word] = _floats(rest[word])
+    made = tuple(_column(name, about) for name, about in columns.items())
+    if isinstance(rest.get("weight"), str) and canonical(rest["weight"]) in {one.name for one in made}:
+        raise InputError(
+            "E197",
+            f"column {quoted(canonical(rest['weight']))} is the weight and also a column of its own.",
+            "Take its [columns.NAME] table away: the weight is in the release as what a row counts.",
+        )
     return {
-        "columns": tuple(_column(name, about) for name, about in columns.items()),
+        "columns": made,
         "file": Dialect.from_dict(given.get("file", {})),
         **rest,
     }
@@ -96,9 +108,16 @@ def toml_of(schema: Schema) -> str:
         lines.append("ignore_extra = true")
     if schema.left_out:
         lines.append(f"left_out = {_toml_list(schema.left_out)}")
+    if schema.weight is not None and schema.largest_weight is not None:
+        lines += [
+            f"weight = {toml_value(schema.weight)}",
+            f"largest_weight = {toml_value(schema.largest_weight)}",
+        ]
+        if schema.weight_power != 1:
+            lines.append(f"weight_power = {toml_value(schema.weight_power)}")
     if words := schema.file.words():
         lines += ["", "[file]", *(f"{word} = {toml_value(mark)}" for word, mark in words.items())]
-    for column in schema.columns:
+    for column in declared(schema):
         lines += ["", f"[columns.{toml_key(column.name)}]"]
         for word, value in column_words(column, schema.missing_values).items():
             lines.append(f"{word} = {_toml_list(value) if isinstance(value, tuple) else toml_value(value)}")
