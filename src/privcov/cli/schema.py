@@ -90,6 +90,7 @@ def check(path: str, as_json: bool) -> None:
                 "row_norm_bound": norm,
                 "grid": grid.exponent,
                 "file": schema.file.words(),
+                "weight": schema.weight,
             }
         )
         return

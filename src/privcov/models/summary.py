@@ -67,6 +67,7 @@ def as_values(fit: Fit, level: float = 0.95) -> dict[str, Any]:
         "level": level,
         "rows": fit.moments.rows,
         "rows_public": fit.moments.rows_public,
+        "weighted": fit.release.schema.weight is not None,
         "target": target(fit),
         "merged": list(fit.merged),
         "coefficients": [{word: _plain(value) for word, value in row.items()} for row in _rows(fit, level)],

@@ -91,6 +91,8 @@ def as_json_values(release: Release, *, repair: str = "auto", scaled: bool = Fal
     if release.schema.intercept:
         values |= {
             "count": release.count(repair=repair),
+            "weight_sum": release.weight_sum,
+            "effective_rows": release.count(repair=repair) / release.row_weight,
             "mean": release.mean(scaled=scaled, repair=repair),
             "mean_noise": mean_noise(release, scaled=scaled),
             "covariance": None if _is_wide(release) else release.covariance(scaled=scaled, repair=repair),

@@ -110,8 +110,9 @@ def coefficient_table(values: dict[str, Any]) -> Markup:
 def overall(values: dict[str, Any], *, drowned: bool = False) -> Markup:
     """What the whole model says; nothing, where its columns are ``drowned`` in noise."""
     count = f"{values['rows']:,.0f}"
+    told = "effectively, of weighted ones" if values["weighted"] else "a noisy count"
     known: list[tuple[str, object]] = [
-        ("Rows", count if values["rows_public"] else f"about {count} (a noisy count)")
+        ("Rows", count if values["rows_public"] else f"about {count} ({told})")
     ]
     if drowned:
         known.insert(0, ("R²", "cannot be told from this release"))
