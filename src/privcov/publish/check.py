@@ -143,7 +143,7 @@ def prepare(
         _check_rows(table, expect_rows, loss=loss, schema=schema)
     runner = engine_for(engine, table)
     if schema.weight is not None and runner.device != CPU:
-        raise ParameterError("E198", "weighted rows are not summed on a GPU.", "Release with device cpu.")
+        raise InputError("E198", "weighted rows are not summed on a GPU.", "Release with device cpu.")
     choice: NormChoice | Framing | None
     choice = NormChoice.before(decided.mechanism, decided.loss, word=row_norm, share=row_norm_share)
     if choice is not None or frame not in ("auto", "declared"):

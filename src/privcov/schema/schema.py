@@ -193,7 +193,7 @@ class Schema:
                 self._check_marks(column)
         self._check_features()
         if self.weight is not None and not (self.intercept and self.keeps_indicators):
-            raise ParameterError(
+            raise InputError(
                 "E198",
                 "rows are weighted in a matrix with an intercept, which no row_norm_bound may shorten.",
                 "Write intercept = true, and a larger row_norm_bound or none.",

@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from privcov.errors import InputError, ParameterError
+from privcov.errors import InputError
 from privcov.privacy import exact
 from privcov.schema.columns import Column, Numeric
 from privcov.schema.names import check_name, quoted
@@ -35,13 +35,13 @@ def checked_weight(name: object, largest: object, power: object) -> tuple[str, f
     """The column, the largest weight and the power; None where rows are not weighted."""
     if name is None:
         if largest is not None or power != 1:
-            raise ParameterError(
+            raise InputError(
                 "E196", "largest_weight and weight_power need a weight.", 'Write weight = "NAME" too.'
             )
         return None
     column = check_name(name)
     if largest is None:
-        raise ParameterError(
+        raise InputError(
             "E196",
             f"the weight {quoted(column)} has no largest weight.",
             "Write largest_weight = NUMBER, from public knowledge: how the sample was drawn, never the data.",
@@ -51,7 +51,7 @@ def checked_weight(name: object, largest: object, power: object) -> tuple[str, f
     except (TypeError, ValueError, OverflowError):
         most = math.nan
     if not 1e-100 <= most <= 1e100:
-        raise ParameterError("E196", f"largest_weight must be a finite number above 0, got {brief(largest)}.")
+        raise InputError("E196", f"largest_weight must be a finite number above 0, got {brief(largest)}.")
     return column, most, _checked_power(power)
 
 
@@ -61,7 +61,7 @@ def _checked_power(power: Any) -> Fraction:
     except (ValueError, TypeError, ZeroDivisionError):
         given = Fraction(-1)
     if not 0 <= given <= 1:
-        raise ParameterError("E196", f"weight_power must be a number from 0 to 1, got {brief(power)}.")
+        raise InputError("E196", f"weight_power must be a number from 0 to 1, got {brief(power)}.")
     return given
 
 
