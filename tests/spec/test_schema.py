@@ -72,7 +72,7 @@ def test_a_decimal_bound_means_the_number_that_was_written(tmp_path):
         ({"columns": {"age": {"lower": 0}}}, "E122"),
         ({"columns": {"age": {}}}, "E122"),
         ({"columns": {"age": {"lower": 0, "upper": 1, "levels": ["a"]}}}, "E122"),
-        ({"columns": {"age": {"lower": 0, "upper": 1, "unit": "years"}}}, "E122"),
+        ({"columns": {"age": {"lower": 0, "upper": 1, "colour": "red"}}}, "E122"),
         ({"columns": {"sex": {"levels": []}}}, "E122"),
         ({"columns": {"sex": {"levels": ["a", "a"]}}}, "E122"),
         ({"columns": {"sex": {"levels": ["a", 1]}}}, "E122"),

@@ -31,6 +31,7 @@ def command(
     """
     from privcov.ledger.rules import amount_text, short
     from privcov.publish.check import check, frame_words
+    from privcov.schema.names import listed
 
     order = as_order(words)
     delivery = Delivery.of(
@@ -56,12 +57,15 @@ def command(
     say(
         f"The table has all {found.columns} columns of the schema; the released matrix would have {found.dimension}."
     )
+    if left_out := order["schema"].left_out:
+        say(f"Left out, and not read: {listed(left_out)}.")
     say(f"Mechanism: {found.mechanism}. It can promise {found.loss}. Engine: {found.engine}.")
     if found.frame:
         say(frame_words(found.frame))
     if found.rows_for:
+        counted = "rows" if order["schema"].weight is None else "rows of the largest weight"
         say(
-            f"For correlations this is useful from about {found.rows_for['useful']:,} rows on, and worse than "
+            f"For correlations this is useful from about {found.rows_for['useful']:,} {counted} on, and worse than "
             f"publishing zeros below {found.rows_for['marginal']:,}; privcov plan says why."
         )
     if found.price is not None and found.left is not None:

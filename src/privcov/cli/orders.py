@@ -14,6 +14,7 @@ import click
 from privcov.cli.losses import as_loss, loss_options
 
 if TYPE_CHECKING:
+    from privcov.schema import Schema
     from privcov.summing.engines import Engine
 
 
@@ -74,6 +75,37 @@ def as_engine(words: dict[str, Any]) -> Engine:
     )
 
 
+def part_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """``--columns`` and ``--without``: the part of a schema that is released."""
+    names = "separated by commas; a name with a comma goes between backticks"
+    options = (
+        click.option(
+            "--columns",
+            "kept",
+            metavar="NAMES",
+            help=f"Release these columns of the schema alone, {names}.  [default: all]",
+        ),
+        click.option(
+            "--without",
+            "dropped",
+            metavar="NAMES",
+            help="Release all columns of the schema but these.  [default: none]",
+        ),
+    )
+    for option in reversed(options):
+        command = option(command)
+    return command
+
+
+def as_part(schema: Schema, kept: str | None, dropped: str | None) -> Schema:
+    """The schema of the columns that ``--columns`` and ``--without`` leave, in their declared order."""
+    from privcov.schema.names import split_names
+
+    if kept is not None:
+        schema = schema.subset(split_names(kept))
+    return schema if dropped is None else schema.without(split_names(dropped))
+
+
 def order_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """The data, its schema, the loss, the mechanism and its options, the row norm, and the engine."""
     options = (
@@ -84,6 +116,7 @@ def order_options(command: Callable[..., Any]) -> Callable[..., Any]:
             required=True,
             help="The schema file (TOML): the public facts about the table.",
         ),
+        part_options,
         loss_options,
         click.option(
             "--mechanism",
@@ -174,7 +207,7 @@ def as_order(words: dict[str, Any]) -> dict[str, Any]:
     from privcov.schema import Schema
 
     engine = as_engine(words)
-    schema = Schema.read(words.pop("schema_path"))
+    schema = as_part(Schema.read(words.pop("schema_path")), words.pop("kept"), words.pop("dropped"))
     loss = as_loss(
         **{name: words.pop(name) for name in ("epsilon", "delta", "rho", "neighbours", "understood")},
         rows_per_person=schema.max_rows_per_person,

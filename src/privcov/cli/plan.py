@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, cast
 import click
 
 from privcov.cli.losses import as_loss, default_neighbours, loss_options
+from privcov.cli.orders import as_part, part_options
 from privcov.cli.output import counting, json_option, note, print_json, say
 
 if TYPE_CHECKING:
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     required=True,
     help="The number of rows, public or guessed; with --target, ? asks for the fewest.",
 )
+@part_options
 @loss_options
 @click.option(
     "--for",
@@ -63,6 +65,8 @@ if TYPE_CHECKING:
 @json_option
 def command(
     schema_path: str,
+    kept: str | None,
+    dropped: str | None,
     rows: str,
     purpose: str,
     target: str | None,
@@ -91,8 +95,9 @@ def command(
     from privcov.schema import Schema
     from privcov.schema.grid import Grid
 
-    schema = Schema.read(schema_path)
-    moments = _moments(schema, schema_path, surrogate_path)
+    whole = Schema.read(schema_path)
+    schema = as_part(whole, kept, dropped)
+    moments = _moments(whole, schema, schema_path, surrogate_path)
     if target is not None:
         if releases is not None or plot is not None:
             raise click.UsageError("--target cannot be combined with --releases or --plot.")
@@ -182,11 +187,14 @@ def _sentence(found: Answer, wanted: Target, *, asked_rows: bool, given: bool) -
     return f"{means}; {wanted.text} is {reached}."
 
 
-def _moments(schema: Schema, schema_path: str, surrogate_path: str | None) -> PublicMoments | None:
+def _moments(
+    whole: Schema, schema: Schema, schema_path: str, surrogate_path: str | None
+) -> PublicMoments | None:
     if surrogate_path is None:
         from privcov.planning.moments import PublicMoments
 
-        return PublicMoments.read(schema, schema_path)
+        guessed = PublicMoments.read(whole, schema_path)
+        return None if guessed is None else guessed.part(schema)
     from privcov.publish.surrogate import surrogate
 
     note(f"treating {surrogate_path} as a public table: the answer reveals its moments.")

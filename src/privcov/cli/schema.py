@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from privcov.cli.losses import as_loss, loss_options
+from privcov.cli.orders import as_part, part_options
 from privcov.cli.output import json_option, note, print_json, say, say_line
 
 if TYPE_CHECKING:
@@ -89,6 +90,7 @@ def check(path: str, as_json: bool) -> None:
                 "row_norm_bound": norm,
                 "grid": grid.exponent,
                 "file": schema.file.words(),
+                "weight": schema.weight,
             }
         )
         return
@@ -101,6 +103,8 @@ def check(path: str, as_json: bool) -> None:
         f"Row norm at most {norm:.4g} in scaled units; values are rounded to multiples of 2^-{grid.exponent}."
     )
     say(f"Missing cells: {schema.missing_words}. {schema.person_words}")
+    if schema.weight is not None:
+        say(schema.weight_words)
     if schema.file.words():
         say(f"File format: {schema.file.sentence()}.")
 
@@ -161,12 +165,14 @@ def explain(
             }
         )
         return
-    plain = all(cost.squared_norm == 1 for cost in costs)
+    declared = [cost for cost in costs if cost.name != schema.weight]
+    plain = all(cost.squared_norm == 1 for cost in declared)
     unscaled = all(c.reach == 1 for c in schema.columns if isinstance(c, Numeric))
     parts = [
-        f"1 for each of {len(schema.columns)} columns"
+        f"1 for each of {len(declared)} columns"
         if plain
-        else f"{sum(cost.squared_norm for cost in costs):g} for {len(schema.columns)} columns",
+        else f"{sum(cost.squared_norm for cost in declared):g} for {len(declared)} columns",
+        *(["1/4 for the weight"] if schema.weight is not None else []),
         *(["1 for the intercept"] if schema.intercept else []),
     ]
     limit = (
@@ -182,6 +188,8 @@ def explain(
     say("" if schema.max_rows_per_person == 1 else f"{schema.person_words} The noise grows with it too.\n")
     for line in _exhaustive(schema):
         say(line)
+    if schema.weight is not None:
+        say(f"{schema.weight_words}\n{_weight_saving(schema)}\n")
     per = "mean" if rows else "sum"
     headings = ["column", "bounds", "noise without it"] + ([f"noise on its {per}"] if loss else [])
     lines = [
@@ -197,6 +205,8 @@ def explain(
         "But values outside the bounds are clipped; that biases the release, and no interval accounts for it."
     )
     if chosen is None:
+        if schema.weight is not None:
+            return
         say(
             "A share of the budget can choose a row-norm bound that fits the data: --data FILE, or release "
             "--row-norm private.\n"
@@ -237,6 +247,116 @@ def _exhaustive(schema: Schema) -> list[str]:
         parted = f"a cell that has none of its levels {other}, a missing one {missing}"
         lines.append(f"{cut(column.name)}: {both if other == missing else parted}.")
     return [*lines, ""]
+
+
+_output = click.option("-o", "--output", help="Write it here.  [default: stdout]")
+_force = click.option("--force", is_flag=True, help="Replace an output that is already there.")
+
+
+@command.command(name="subset")
+@click.argument("path")
+@part_options
+@_output
+@_force
+def subset(path: str, kept: str | None, dropped: str | None, output: str | None, force: bool) -> None:
+    """Write the schema of some of the columns of another.
+
+    PATH is the schema file (TOML). A table may have the columns that are left out: they are not read. What is said
+    under [planning] is not copied.
+
+    Example: privcov schema subset people.toml --columns age,income -o small.toml
+    """
+    from privcov.schema import Schema
+
+    if kept is None and dropped is None:
+        raise click.UsageError("say which columns stay: --columns NAMES, or --without NAMES.")
+    _write(as_part(Schema.read(path), kept, dropped).to_toml(), output, force=force)
+
+
+@command.command(name="merge")
+@click.argument("paths", nargs=-1, required=True, metavar="PATHS...")
+@_output
+@_force
+def merge(paths: tuple[str, ...], output: str | None, force: bool) -> None:
+    """Write the schema of a table that has the columns of several schemas.
+
+    PATHS are two or more schema files (TOML). What they say of the whole table, and of a column that more than one
+    declares, must be the same. What is said under [planning] is not copied.
+
+    Example: privcov schema merge people.toml visits.toml -o both.toml
+    """
+    from privcov.errors import InputError
+    from privcov.schema import Schema
+
+    if len(paths) < 2:
+        raise click.UsageError("merging takes two schema files or more.")
+    merged = Schema.read(paths[0])
+    for path in paths[1:]:
+        try:
+            merged = merged.merged(Schema.read(path))
+        except InputError as error:
+            where = f"{path}: " if error.code == "E193" else ""
+            raise InputError(error.code, where + error.sentence, error.remedy) from None
+    _write(merged.to_toml(), output, force=force)
+
+
+@command.command(name="from-codebook")
+@click.argument("path")
+@_output
+@_force
+def from_codebook(path: str, output: str | None, force: bool) -> None:
+    """Write the schema that a codebook means.
+
+    PATH is a file of lines with the cells name, lower, upper, levels, label and unit: docs/reference/schema-file.md.
+    Bounds in it must come from public knowledge, as those of any schema.
+
+    Example: privcov schema from-codebook codebook.csv -o people.toml
+    """
+    from privcov.schema.codebook import read_codebook
+
+    _write(read_codebook(path).to_toml(), output, force=force)
+
+
+@command.command(name="codebook")
+@click.argument("path")
+@_output
+@_force
+def codebook(path: str, output: str | None, force: bool) -> None:
+    """Write the columns of a schema as a codebook: a line for each, for a spreadsheet.
+
+    PATH is the schema file (TOML). What it says of the whole table has no place in a codebook, and is named.
+
+    Example: privcov schema codebook people.toml -o codebook.csv
+    """
+    from privcov.schema import Schema
+    from privcov.schema.codebook import codebook_of, table_words
+
+    schema = Schema.read(path)
+    _write(codebook_of(schema), output, force=force)
+    if lost := table_words(schema):
+        note(f"a codebook has no place for {', '.join(lost)}: keep the schema file too.")
+
+
+def _write(text: str, output: str | None, *, force: bool) -> None:
+    """Text as it is, to a file or to stdout."""
+    from privcov.text import files
+
+    if output is None:
+        say(text.removesuffix("\n"))
+        return
+    files.write(output, text.encode("utf-8"), force=force)
+    note(f"wrote {output}.")
+
+
+def _weight_saving(schema: Schema) -> str:
+    """What a power does to what a row counts as, and so to the noise on whatever is divided by the sum of weights."""
+    tenth = float(schema.largest_weight or 0) / 10
+    counts = f"A row of weight {tenth:g} counts as {0.1 ** float(schema.weight_power):.2g} of one of the largest weight"
+    if schema.weight_power < 1:
+        return (
+            f"{counts}, and not as 0.1: less noise on means, which are those of weights that are evened out."
+        )
+    return f"{counts}; with weight_power = 0.5 as 0.32: less noise on means, which are then those of other weights."
 
 
 def _private_norm(

@@ -18,7 +18,7 @@ import numpy as np
 from flint import arb, fmpq
 
 from privcov.accounting import pure_to_zcdp
-from privcov.errors import ParameterError, without_reasons
+from privcov.errors import InputError, ParameterError, without_reasons
 from privcov.frame.framing import Fitted
 from privcov.frame.radii import candidates, cut_off
 from privcov.frame.walk import radii, walk_radii
@@ -37,6 +37,16 @@ from privcov.text.grammar import brief
 WALK_SHARE = Fraction(1, 4)
 """Of ``adaptive``: an eighth for its trace, an eighth for its walk."""
 _UNIT = 2**20
+
+
+def check_unweighted(schema: Schema) -> None:
+    """Refuse weighted rows, before anything is paid: what is fitted to rows here counts each of them as one."""
+    if schema.weight is not None:
+        raise InputError(
+            "E198",
+            "a private frame and a private row norm count every row as one, so they do not fit weighted rows.",
+            "Release with frame declared, row_norm declared and another mechanism than adaptive.",
+        )
 
 
 @dataclass(frozen=True, kw_only=True)

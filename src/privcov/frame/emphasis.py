@@ -14,6 +14,7 @@ from privcov.models.formula import Formula
 from privcov.releases.rounds import weight_in
 from privcov.schema import Numeric, Schema
 from privcov.schema.names import quoted, split_names
+from privcov.schema.weights import declared
 from privcov.text.grammar import brief
 
 _MOST = 400
@@ -33,7 +34,7 @@ def emphasis_of(given: str | Sequence[str] | None, schema: Schema) -> tuple[str,
         named = set(Formula.parse(given, schema).columns(schema))
     else:
         named = set(split_names(given)) if isinstance(given, str) else set(given)
-    columns = {column.name: column for column in schema.columns}
+    columns = {column.name: column for column in declared(schema)}
     if strange := sorted(map(str, named - set(columns))):
         raise ParameterError(
             "E219", f"the emphasis names {brief(strange[0])}, which the schema does not have."
@@ -56,7 +57,9 @@ def emphasised(schema: Schema, emphasis: tuple[str, ...]) -> Schema:
     return replace(
         schema,
         columns=tuple(
-            weighed(c) if isinstance(c, Numeric) and weight_in(emphasis, c) != 1 else c
+            weighed(c)
+            if isinstance(c, Numeric) and weight_in(emphasis, c) != 1 and c.name != schema.weight
+            else c
             for c in schema.columns
         ),
     )

@@ -245,6 +245,8 @@ def refusal(
         return f"at most {MOST_REHEARSED:,} columns with their levels for a shape"
     if shaped and emphasis:
         return "columns that weigh alike for a shape, without an emphasis"
+    if schema.weight is not None:
+        return "rows that count alike, without a weight"
     if not schema.intercept:
         return "an intercept, which carries the means"
     if not numbers_of(schema):

@@ -49,7 +49,8 @@ def hidden_levels(release: Release, formula: Formula, law: NoiseLaw) -> tuple[in
             seen = sum(counts[p] for p in baseline) > max(limits[p] for p in baseline)
         else:
             # The baseline's count is a difference, which carries the noise of every level that is taken away.
-            rest = (raw[0, 0] if release.rows is None else release.rows) - sum(counts[p] for p in places)
+            rows = release.rows if release.schema.weight is None else None
+            rest = (raw[0, 0] if rows is None else rows) - sum(counts[p] for p in places)
             seen = rest > max(limits.values()) * np.sqrt(len(places))
         if not seen:
             hidden.append(max(shown, key=lambda place: counts[place]))

@@ -103,9 +103,10 @@ class Uncertainty:
 
     @cached_property
     def positive_design(self) -> Floats:
-        """M with negative eigenvalues, which only noise can make, set to zero."""
-        values, vectors = np.linalg.eigh(self.moments.design)
-        return self.moments.design if values[0] >= 0 else (vectors * np.maximum(values, 0)) @ vectors.T
+        """M with negative eigenvalues, which only noise can make, set to zero; of weighted rows their spread."""
+        design = self.moments.design if self.moments.spread is None else self.moments.spread
+        values, vectors = np.linalg.eigh(design)
+        return design if values[0] >= 0 else (vectors * np.maximum(values, 0)) @ vectors.T
 
     @cached_property
     def sampling(self) -> Floats:
@@ -344,6 +345,9 @@ class Bootstrap:
         values = np.maximum(values, np.sqrt([noise.inner(square, square) for square in along]))
         design = (vectors * values) @ vectors.T
         root = (vectors * np.sqrt(values)) @ vectors.T * np.sqrt(uncertainty.residual_variance)
+        if moments.spread is not None:
+            values, vectors = np.linalg.eigh(uncertainty.positive_design)
+            root = (vectors * np.sqrt(np.maximum(values, 0) * uncertainty.residual_variance)) @ vectors.T
         centre = design @ uncertainty.swept.coefficients
         draws = max(_FEWEST_DRAWS, min(_MOST_DRAWS, _WORK // law.dimension**2))
         shown = noise.variances > 0

@@ -134,6 +134,8 @@ class Moments:
     """Original coefficients are ``slope`` @ working coefficients + ``shift``."""
     shift: Floats
     target_width: float
+    spread: Floats | None = None
+    """Of weighted rows: Σu²zzᵀ of the regressors, by which sampling moves Σu z(y − zᵀb); None: as the design."""
 
     @property
     def size(self) -> int:
@@ -173,6 +175,11 @@ class Moments:
         mixing, middles, widths = _mixing(release, columns, chosen, intercept=formula.intercept)
         raw, known = release.informed_moment()[np.ix_(places, places)], release.structure.fixed
         rows, public = _count(release, k, known=places[0] == 0 and [0, 0] in known.tolist())
+        # In units of an effective row, so that sampling has the size it has: docs/proofs/weights.md.
+        mixing = mixing / np.sqrt(release.row_weight)
+        spread = None
+        if schema.weight is not None:
+            spread = (mixing @ _squared_weights(release, places) @ mixing.T)[:-1, :-1] / release.row_weight
         slope, shift = _back(middles, widths, intercept=formula.intercept)
         law = release.law
         names = [column.name for column in columns[:-1]]
@@ -186,6 +193,7 @@ class Moments:
             slope=slope,
             shift=shift,
             target_width=float(widths[-1]),
+            spread=spread,
         )
 
 
@@ -217,17 +225,39 @@ def _mixing(
     return mixing, middles, widths
 
 
+def _squared_weights(release: Release, places: list[int]) -> Floats:
+    """Σu²zzᵀ at some places, of rows that count as u: the first is the intercept.
+
+    The weight's own column gives Σu²z, and so what indicators add; between other columns covariances are taken to be
+    the same whether rows count as u or as u². Proof: docs/proofs/weights.md.
+    """
+    raw, features = release.second_moment(raw=True, scaled=True), release.schema.features
+    count, sums = max(1.0, float(raw[0, 0])), raw[0, places]
+    squares = raw[release.columns.index(str(release.schema.weight)), places] + sums / 2
+    squares[0] = total = release.row_weight * count
+    about = raw[np.ix_(places, places)] - np.outer(sums, sums) / count
+    made = total / count * about + np.outer(squares, squares) / total
+    marks = {i: features[place].column for i, place in enumerate(places) if features[place].kind != "numeric"}
+    for i, column in marks.items():
+        made[i, i] = max(float(squares[i]), 0.0)
+        for j in marks:
+            if i != j and column == marks[j]:
+                made[i, j] = 0.0
+    made[0], made[:, 0] = squares, squares
+    return made
+
+
 def _count(release: Release, k: int, *, known: bool) -> tuple[float, bool]:
     """The number of rows behind the moments: public, or the noisy entry of the intercept with itself.
 
     Where that entry is noisy (add-remove, rows emptied or clipped) it estimates the rows that count; it enters
     only through n − k, where its relative error σ/n is of second order, while the same noisy entry in the
-    design has its variance in every interval.
+    design has its variance in every interval. Of weighted rows it is their effective number.
     """
     if known or not release.schema.intercept:
         rows = float(release.rows or 0)
     else:
-        noisy = float(release.second_moment(raw=True, scaled=True)[0, 0])
+        noisy = float(release.second_moment(raw=True, scaled=True)[0, 0]) / release.row_weight
         rows = noisy if release.rows is None else min(noisy, float(release.rows))
     if not rows > k:
         raise ParameterError(

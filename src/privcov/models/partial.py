@@ -62,9 +62,10 @@ class Apart:
 
     @classmethod
     def of(cls, release: Release, law: NoiseLaw) -> Apart:
-        raw = release.informed_moment()
+        raw = release.informed_moment() / release.row_weight  # in effective rows, where rows are weighted
         d, known = len(raw), release.structure.fixed
-        noise = EntryNoise.of(law, places=list(range(d)), known=known, mixing=np.eye(d))
+        mixing = np.eye(d) / np.sqrt(release.row_weight)
+        noise = EntryNoise.of(law, places=list(range(d)), known=known, mixing=mixing)
         return cls(matrix=raw, noise=noise, rows=float(raw[0, 0]), groups=siblings(release.schema))
 
     @cached_property

@@ -386,7 +386,7 @@ class PCAFit(Shown):
         carry = np.diag(self._widths)
         if not self.release.schema.intercept:
             return carry
-        moved = np.zeros(len(self.columns)) if self.scaled else self._middles
+        moved = np.zeros(len(self.columns)) if self.scaled else np.where(self._widths, self._middles, 0.0)
         return np.hstack([moved[:, None], carry])
 
     @property
@@ -399,7 +399,9 @@ class PCAFit(Shown):
 
     @property
     def _widths(self) -> Floats:
-        return np.ones(len(self.columns)) if self.scaled else self._units
+        widths = np.ones(len(self.columns)) if self.scaled else self._units
+        weight = np.array([column == self.release.schema.weight for column in self.columns])
+        return np.where(weight, 0.0, widths)  # what a row counts as is no direction of the cloud
 
     @cached_property
     def _spectrum(self) -> tuple[Floats, Floats]:
@@ -415,7 +417,7 @@ class PCAFit(Shown):
         return np.asarray(self._carry @ moment @ self._carry.T)
 
     def _divisor(self, count: float) -> float:
-        return max(1.0, count - 1) if self.centred else max(1.0, count)
+        return max(1.0, count - self.release.row_weight) if self.centred else max(1.0, count)
 
     @property
     def _count_is_public(self) -> bool:

@@ -67,6 +67,7 @@ def as_values(fit: Fit, level: float = 0.95) -> dict[str, Any]:
         "level": level,
         "rows": fit.moments.rows,
         "rows_public": fit.moments.rows_public,
+        "weighted": fit.release.schema.weight is not None,
         "target": target(fit),
         "merged": list(fit.merged),
         "coefficients": [{word: _plain(value) for word, value in row.items()} for row in _rows(fit, level)],
@@ -231,6 +232,11 @@ def _closing(fit: Fit) -> list[str]:
         if moments.rows_public
         else f"About {moments.rows:,.0f} rows (a noisy count; the standard errors include its noise)."
     )
+    if fit.release.schema.weight is not None:
+        rows = (
+            f"Weighted: effectively about {moments.rows:,.0f} rows, (Σw)²/Σw² of noisy sums (Kish). Intervals allow "
+            "for unequal weights, and ignore strata and clusters of the design."
+        )
     return [
         *([f"Target: {target(fit)}."] if certificate.rounds else []),
         *merged(fit),

@@ -73,7 +73,7 @@ class PublicMoments:
         Parameters
         ----------
         rows : int
-            The number of rows.
+            The number of rows; of weighted ones, what they count as together, in units of the largest weight.
         loss : PureDP, ApproxDP or ZCDP
             What its certificate says.
         law : NoiseLaw or None
@@ -88,7 +88,9 @@ class PublicMoments:
         upper = self._summed[np.triu_indices(grid.dimension)] * (rows / float(grid.unit))
         return Release(
             schema=self.schema,
-            rows=rows,
+            rows=rows
+            if self.schema.weight is None
+            else None,  # what rows count as together, and not their number
             upper=tuple(round(value) for value in upper.tolist()),
             certificate=Certificate(
                 mechanism="none",
@@ -101,6 +103,36 @@ class PublicMoments:
                 timing="",
             ),
         )
+
+    def part(self, schema: Schema) -> PublicMoments:
+        """Return the moments of some of the columns.
+
+        Parameters
+        ----------
+        schema : Schema
+            A subset of the columns of ``schema``.
+
+        Returns
+        -------
+        PublicMoments
+            The rows and columns of the matrix that the subset has.
+
+        Examples
+        --------
+        >>> import privcov as pc
+        >>> from privcov.planning import PublicMoments
+        >>> columns = {"age": {"lower": 0, "upper": 100}, "sex": {"levels": ["F", "M"]}}
+        >>> schema = pc.Schema.from_dict({"columns": columns})
+        >>> moments = PublicMoments.guessed(schema, {"columns": {"age": {"mean": 40, "std": 10}}})
+        >>> moments.part(schema.subset(["age"])).matrix.round(2).tolist()
+        [[1.0, -0.2], [-0.2, 0.08]]
+        """
+        if schema == self.schema:
+            return self
+        places = {feature.name: place for place, feature in enumerate(self.schema.features)}
+        kept = [places[feature.name] for feature in schema.features]
+        named = self.columns.intersection(column.name for column in schema.columns)
+        return PublicMoments(schema=schema, matrix=self.matrix[np.ix_(kept, kept)], columns=named)
 
     @classmethod
     def guessed(cls, schema: Schema, given: Mapping[str, Any]) -> PublicMoments:
@@ -230,6 +262,12 @@ def first_two(schema: Schema, columns: Mapping[str, Any]) -> tuple[Floats, Float
             std.append(math.sqrt(share * (1 - share)))
         else:
             centre, spread = _centre_and_spread(column, about)
+            if column.name == schema.weight:  # the mean over what rows count as, Σu² / Σu, and not over rows
+                centre = ((centre + 0.5) ** 2 + spread**2) / (centre + 0.5) - 0.5
+                centre, spread = (
+                    min(centre, 0.5),
+                    min(spread, math.sqrt(max(0.0, 0.25 - min(centre, 0.5) ** 2))),
+                )
             present = 1 - _missing_share(column, about) if column.indicator else 1.0
             mean.append(present * centre)  # a missing cell counts as 0
             std.append(math.sqrt(present * (spread**2 + centre**2) - (present * centre) ** 2))

@@ -14,6 +14,7 @@ from privcov.text.aligning import cut
 if TYPE_CHECKING:
     from privcov.planning.plan import Plan
     from privcov.planning.splitting import Split
+    from privcov.schema import Schema
 
 MOST_COLUMNS = 12
 _BASIS = {"law": "", "surrogate": "~", "worst case": "≤"}
@@ -24,11 +25,20 @@ def as_text(plan: Plan) -> str:
     parts = [
         f"{plan.rows:,} rows, {len(plan.schema.features)} columns in the matrix; {plan.loss}.",
         *([] if plan.schema.max_rows_per_person == 1 else [plan.schema.person_words]),
+        *([] if plan.schema.weight is None else [fill(weight_words(plan.schema), width=100)]),
         _mechanisms(plan),
         "\n".join(fill(line, width=100, subsequent_indent="  ") for line in _notes(plan)),
         _columns(plan),
     ]
     return "\n\n".join(parts)
+
+
+def weight_words(schema: Schema) -> str:
+    """How a plan counts weighted rows: noise is small or large against the sum of what they count as."""
+    return (
+        f"{schema.weight_words} Rows are counted here in units of the largest weight: give the sum of the weights, "
+        f"such as the size of the population, divided by {schema.largest_weight:g}."
+    )
 
 
 def reason(plan: Plan) -> str:

@@ -58,6 +58,8 @@ def surrogate(data: Any, *, schema: Schema) -> PublicMoments:
     # Public by the user's word, so opening the sum reveals nothing that was not known.
     matrix[np.triu_indices(grid.dimension)] = [int(value) * scale for value in gram.reveal_to_mechanism()]
     matrix += np.triu(matrix, 1).T
+    if schema.weight is not None:  # per row of the largest weight, as plans count
+        matrix /= max(matrix[0, 0], 1e-6)
     if (back := recovery(schema)) is not None:
         matrix = back.seen(matrix)
     return PublicMoments(schema=schema, matrix=matrix, columns=frozenset(c.name for c in schema.columns))

@@ -23,7 +23,9 @@ from privcov.releases.sketch import Sketch, ridge_of
 from privcov.releases.triangle import Triangle, word_bytes
 from privcov.schema import MAX_DIMENSION, Categorical, Column, Feature, Level, Numeric, Schema
 from privcov.schema.grid import ROW_BITS, Grid
+from privcov.schema.names import LONGEST_NAME
 from privcov.schema.shape import BITS, MOST_SHAPED, Shape
+from privcov.schema.weights import declared
 from privcov.text.grammar import INTEGER, double
 
 FORM = Form("release", "privcov/release/1")
@@ -84,11 +86,12 @@ def _body(
             "neighbours": str(loss.neighbours),
             "row_norm_bound": _norm_text(schema),
             "bounds": {
-                "columns": [_bounds(column) for column in schema.columns],
+                "columns": [_bounds(column) for column in declared(schema)],
                 "intercept": schema.intercept,
                 "missing": schema.missing,
                 "max_rows_per_person": schema.max_rows_per_person,
                 **({} if schema.shape is None else {"shape": _shape(schema.shape)}),
+                **({} if schema.weight is None else {"weight": _weight(schema)}),
             },
             "noise": _noise(certificate.law),
             "arithmetic": certificate.arithmetic,
@@ -306,6 +309,7 @@ def _bounds(column: Column) -> dict[str, Any]:
         own["missing"] = column.missing
     if column.fill is not None:
         own["fill"] = str(column.fill)
+    own |= {word: text for word in ("label", "unit") if (text := getattr(column, word))}
     if isinstance(column, Numeric):
         if column.centre is not None:
             own["centre"] = repr(column.centre)
@@ -322,11 +326,12 @@ def _bounds(column: Column) -> dict[str, Any]:
 
 def _read_column(given: Mapping[str, Any]) -> Column:
     name, rule, fill = given["name"], given.get("missing"), given.get("fill")
+    shown: dict[str, Any] = {word: given[word] for word in ("label", "unit") if word in given}
     if "levels" not in given and "numbers" not in given:
         filled = None if fill is None else double(fill)
         scaling: dict[str, Any] = {w: double(given[w]) for w in ("centre", "scale") if w in given}
         lower, upper = double(given["lower"]), double(given["upper"])
-        return Numeric(name=name, lower=lower, upper=upper, missing=rule, fill=filled, **scaling)
+        return Numeric(name=name, lower=lower, upper=upper, missing=rule, fill=filled, **scaling, **shown)
     levels: tuple[Level, ...] = tuple(given["levels"] if "levels" in given else map(_level, given["numbers"]))
     named: dict[str | None, Level | None] = {None: None, **{str(level): level for level in levels}}
     return Categorical(
@@ -336,6 +341,7 @@ def _read_column(given: Mapping[str, Any]) -> Column:
         fill=named[fill],
         exhaustive=given.get("exhaustive", False),
         otherwise=named[given.get("otherwise")],
+        **shown,
     )
 
 
@@ -344,7 +350,8 @@ def _level(text: str) -> int | float:
 
 
 def _read_schema(promise: Mapping[str, Any]) -> Schema:
-    named = "shape" if isinstance(promise["bounds"], dict) and "shape" in promise["bounds"] else ""
+    given = promise["bounds"] if isinstance(promise["bounds"], dict) else {}
+    named = " ".join(word for word in ("shape", "weight") if word in given)
     bounds = FORM.fields(promise["bounds"], f"columns intercept missing max_rows_per_person {named}")
     text = promise["row_norm_bound"]
     if len(bounds["columns"]) > MAX_DIMENSION:
@@ -355,11 +362,30 @@ def _read_schema(promise: Mapping[str, Any]) -> Schema:
         row_norm_bound=None if text.startswith("sqrt") else exact(text),
         missing=bounds["missing"],
         max_rows_per_person=bounds["max_rows_per_person"],
-        shape=_read_shape(bounds["shape"]) if named else None,
+        shape=_read_shape(bounds["shape"]) if "shape" in given else None,
+        **(_read_weight(bounds["weight"]) if "weight" in given else {}),
     )
     if _norm_text(schema) != text:
         raise ValueError("row norm bound")
     return schema
+
+
+def _weight(schema: Schema) -> dict[str, str | None]:
+    return {
+        "column": schema.weight,
+        "largest": repr(schema.largest_weight),
+        "power": decimal_text(schema.weight_power),
+    }
+
+
+def _read_weight(given: object) -> dict[str, Any]:
+    weight = FORM.fields(given, "column largest power")
+    power = exact(FORM.text(weight["power"], most=_OPTION))
+    return {
+        "weight": FORM.text(weight["column"], most=LONGEST_NAME),
+        "largest_weight": double(weight["largest"]),
+        "weight_power": power,
+    }
 
 
 def _shape(shape: Shape) -> dict[str, Any]:

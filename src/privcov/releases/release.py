@@ -77,8 +77,8 @@ class Release(Shown):
            [1., 1.]])
     >>> release.second_moment().shape, release.units.tolist(), release.structure.dimension
     ((3, 3), [[1.0, 0.0, 0.0], [5.0, 5.0, 0.0], [10.0, 0.0, 10.0]], 3)
-    >>> release.law == release.certificate.law
-    True
+    >>> release.law == release.certificate.law, release.weight_sum, release.row_weight
+    (True, None, 1.0)
     """
 
     schema: Schema
@@ -176,6 +176,9 @@ class Release(Shown):
     def count(self, *, repair: str = "auto") -> float:
         """Return the number of rows: exact where it is public, else a noisy count.
 
+        Of weighted rows it is the noisy sum of what they count as, in units of the largest weight; ``weight_sum`` is
+        the same in units of the weights.
+
         Parameters
         ----------
         repair : str, default "auto"
@@ -184,7 +187,7 @@ class Release(Shown):
         Returns
         -------
         float
-            Rows; at least 1 where it is noisy.
+            Rows, or rows of the largest weight; at least 1 where it is noisy.
 
         Raises
         ------
@@ -207,6 +210,29 @@ class Release(Shown):
         ):
             return float(self.rows)
         return max(1.0, float(self._repaired(repair)[0, 0]))
+
+    @property
+    def weight_sum(self) -> float | None:
+        """The noisy sum of the weights, in their own units; None where rows are not weighted.
+
+        With a power below 1 it is the sum of the weights that were evened out, of which the largest stays as it is.
+        """
+        largest = self.schema.largest_weight
+        return None if largest is None else largest * self.count()
+
+    @cached_property
+    def row_weight(self) -> float:
+        """What a row counts as, on an average over what rows count as, in units of the largest weight; from noisy sums.
+
+        It is Σu² / Σu, so that ``count() / row_weight`` is the effective number of rows, (Σu)² / Σu² (Kish), and 1
+        where rows are not weighted.
+        """
+        if self.schema.weight is None:
+            return 1.0
+        row = self._raw[0]
+        sums, place = max(1.0, float(row[0])), self.columns.index(self.schema.weight)
+        least = 1e-6 if self.rows is None else min(1.0, max(1e-6, sums / self.rows))  # Σu² ≥ (Σu)²/n
+        return min(1.0, max(least, float(row[place]) / sums + 0.5))
 
     def mean(self, *, scaled: bool = False, repair: str = "auto") -> NDArray[np.float64]:
         """Return the mean of every column but the intercept.
@@ -281,6 +307,8 @@ class Release(Shown):
     def covariance(self, *, scaled: bool = False, repair: str = "auto") -> Matrix:
         """Return the centred covariance of every column but the intercept, divided by rows − 1.
 
+        Of weighted rows: divided by Σu − Σu² / Σu, where u is what a row counts as.
+
         Parameters
         ----------
         scaled : bool, default False
@@ -311,7 +339,7 @@ class Release(Shown):
             raise _needs_intercept("the covariance")
         moment, count = self.second_moment(scaled=scaled, repair=repair), self.count(repair=repair)
         centred = moment[1:, 1:] - np.outer(moment[0, 1:], moment[0, 1:]) / count
-        return centred / max(1.0, count - 1)
+        return centred / max(1.0, count - self.row_weight)
 
     def correlation(self, *, repair: str = "auto") -> Matrix:
         """Return the correlations of every column but the intercept.
@@ -560,7 +588,8 @@ class Release(Shown):
     @property
     def _every_row_counts(self) -> bool:
         """Whether the first entry of the sum is the number of rows, whatever the rows say."""
-        return self.schema.keeps_indicators and not self.schema.empties_rows
+        schema = self.schema
+        return schema.keeps_indicators and not schema.empties_rows and schema.weight is None
 
     @cached_property
     def structure(self) -> Structure:

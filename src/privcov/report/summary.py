@@ -16,7 +16,7 @@ from privcov.report.standing import Standing, standing
 from privcov.report.tables import MOST, matrix, number, table
 from privcov.report.view import View
 from privcov.report.words import misread, promise
-from privcov.text.aligning import cut
+from privcov.text.aligning import cut, line, widths
 
 
 def as_text(
@@ -46,8 +46,8 @@ def as_text(
             body += "\nIn brackets: cannot be told from zero."
     units = "" if what == "correlation" else (" (scaled units)" if scaled else " (original units)")
     said = [fill(line, width=100, subsequent_indent="  ") for line in sentences(release)]
-    parts = [title + units, body, "\n".join(said), misread(release), promise(release)]
-    return "\n\n".join(part for part in parts if part)
+    told = [_legend(release), weighed(release), "\n".join(said), misread(release), promise(release)]
+    return "\n\n".join(part for part in [title + units, body, *told] if part)
 
 
 def sentences(release: Release) -> list[str]:
@@ -91,6 +91,8 @@ def as_json_values(release: Release, *, repair: str = "auto", scaled: bool = Fal
     if release.schema.intercept:
         values |= {
             "count": release.count(repair=repair),
+            "weight_sum": release.weight_sum,
+            "effective_rows": release.count(repair=repair) / release.row_weight,
             "mean": release.mean(scaled=scaled, repair=repair),
             "mean_noise": mean_noise(release, scaled=scaled),
             "covariance": None if _is_wide(release) else release.covariance(scaled=scaled, repair=repair),
@@ -105,6 +107,32 @@ def _is_wide(release: Release) -> bool:
 
 def _all_of_it(release: Release) -> str:
     return "privcov.load reads all, in Python" if _is_wide(release) else "--json prints all"
+
+
+def weighed(release: Release) -> str:
+    """What rows count as, and how much they count as together; empty where every row counts as one."""
+    if (total := release.weight_sum) is None:
+        return ""
+    law = release.certificate.law
+    largest = release.schema.largest_weight or 0.0
+    noise = "" if law is None else f" ±{largest * law.reach(0.025) * law.diagonal_variance**0.5:,.0f}"
+    words = (
+        f"{release.schema.weight_words} The weights add up to about {total:,.6g}{noise} (noisy); effectively "
+        f"there are about {release.count() / release.row_weight:,.0f} rows. Sums are in units of the largest weight."
+    )
+    return fill(words, width=100, subsequent_indent="  ")
+
+
+def _legend(release: Release) -> str:
+    """What the columns that are printed are called, where the schema says more than their names."""
+    shown = dict.fromkeys(feature.column for feature in release.schema.features[: MOST + 1])
+    told = [
+        column for column in release.schema.columns if column.name in shown and (column.label or column.unit)
+    ]
+    room = widths([""], [[cut(column.name)] for column in told])
+    return "\n".join(
+        line([cut(column.name), column.title], [*room, 0], {0, 1}, between="  ") for column in told
+    )
 
 
 def _means(release: Release, *, repair: str, scaled: bool) -> str:

@@ -63,7 +63,8 @@ class View:
         else:
             moment = _corner(release, release.upper)
             noisy = float(moment[0, 0]) if release.schema.intercept else 0.0
-            count = float(release.rows) if release.rows is not None else max(1.0, noisy) if known else None
+            public = release.rows is not None and release.schema.weight is None
+            count = float(release.rows or 0) if public else max(1.0, noisy) if known else None
             places = np.empty((0, 2), dtype=np.intp)
         shown = features[: len(moment)]
         law = release.law
@@ -120,6 +121,11 @@ class View:
         return np.unique([feature.column for feature in self.columns], return_inverse=True)[1]
 
     @property
+    def titles(self) -> tuple[str, ...]:
+        """What figures call the columns: their labels, where they have any."""
+        return tuple(feature.title for feature in self.columns)
+
+    @property
     def names(self) -> tuple[str, ...]:
         return tuple(feature.name for feature in self.columns)
 
@@ -168,7 +174,8 @@ class View:
 def _scores(raw: Floats, release: Release, law: NoiseLaw, known: Iterable[Sequence[int]]) -> Floats:
     """Centred sums of the raw matrix in standard deviations of the noise on them; zero where there is no noise."""
     features = release.schema.features[: len(raw)]
-    count = float(release.rows) if release.rows is not None else max(1.0, float(raw[0, 0]))
+    public = release.rows is not None and release.schema.weight is None
+    count = float(release.rows or 0) if public else max(1.0, float(raw[0, 0]))
     parts = _parts(raw, law=law, features=features, count=count, known=known)
     sizes = np.sqrt(parts.covariance())
     return np.divide(parts.centred, sizes, out=np.zeros_like(sizes), where=sizes > 0)

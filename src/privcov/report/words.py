@@ -67,8 +67,10 @@ def particulars(release: Release) -> list[str]:
         "idealized": "The noise is IDEALIZED: it was drawn in floating point, and the proof covers ideal real "
         "numbers only.",
     }[certificate.arithmetic]
+    weight = release.schema.weight_words
     return [
         rows,
+        *([weight] if weight else []),
         *rounds.told(release),
         f"Mechanism: {certificate.mechanism}.",
         f"Proof: {proof_address(certificate.proof, certificate.version)}.",

@@ -22,6 +22,8 @@ Code = str | int | float
 ColumnRule = Literal["midpoint", "zero-row", "indicator"]
 RULES: tuple[ColumnRule, ...] = ("midpoint", "zero-row", "indicator")
 
+_SHOWN = {"label": 128, "unit": 32}
+"""Characters of the words that people read."""
 _PADDED = re.compile(r"[+-]?0[0-9]")
 _LARGEST_LEVEL = 10**100
 """Beyond it no level is: files have whole numbers of at most a hundred digits."""
@@ -38,6 +40,19 @@ class _Declared:
     """What a missing cell counts as; None: what the table says, or a fill."""
     missing_values: tuple[Code, ...] | None = None
     """Values that are missing, beside what always is; None: those of the table, which a schema fills in."""
+    label: str = ""
+    """What people call it, for tables and figures; a formula has the name."""
+    unit: str = ""
+    """What its numbers count, such as years; public words, like the label."""
+
+    @property
+    def title(self) -> str:
+        """The label, or the name where there is none, with the unit behind it.
+
+        >>> Numeric(name="age", lower=0, upper=100, label="Age at interview", unit="years").title
+        'Age at interview (years)'
+        """
+        return f"{self.label or self.name} ({self.unit})" if self.unit else self.label or self.name
 
     @property
     def indicator(self) -> bool:
@@ -55,6 +70,8 @@ class _Declared:
 
     def _check_rules(self, fill: object) -> None:
         object.__setattr__(self, "name", check_name(self.name))
+        for word, most in _SHOWN.items():
+            _check_shown(getattr(self, word), most, f"{word} of column {self.name}")
         if self.missing_values is not None:
             codes = missing_codes(self.missing_values, f"column {self.name}")
             object.__setattr__(self, "missing_values", codes)
@@ -331,13 +348,16 @@ class Feature:
         The lower bound, in original units; 0 for what is not numeric.
     upper : float
         The upper bound, in original units; 1 for what is not numeric.
+    label : str
+        What people call it, with its unit: "Age at interview (years)", "Sex: F"; empty where the schema declares no
+        label and no unit for its column.
 
     Examples
     --------
     >>> import privcov as pc
     >>> age = pc.Schema.from_dict({"columns": {"age": {"lower": 0, "upper": 100}}}).features[1]
-    >>> age.name, age.kind, age.middle, age.half_width, age.unit, age.lower, age.upper
-    ('age', 'numeric', 50.0, 50.0, 50.0, 0.0, 100.0)
+    >>> age.name, age.title, age.kind, age.middle, age.half_width, age.unit, age.lower, age.upper
+    ('age', 'age', 'numeric', 50.0, 50.0, 50.0, 0.0, 100.0)
     """
 
     name: str
@@ -349,11 +369,26 @@ class Feature:
     reach: float = 1.0
     lower: float = 0.0
     upper: float = 1.0
+    label: str = ""
+
+    @property
+    def title(self) -> str:
+        """What figures show, the label, or the name where there is none."""
+        return self.label or self.name
 
     @property
     def unit(self) -> float:
         """One scaled unit, in original units. A cell is ``middle + unit * z``."""
         return self.half_width / self.reach
+
+
+def _check_shown(given: object, most: int, what: str) -> None:
+    if not isinstance(given, str) or given != given.strip() or len(given) > most or not printable(given):
+        raise InputError(
+            "E195",
+            f"the {what} must be a text of at most {most} printable characters, got {ascii(given)[:80]}.",
+            "White space around it and characters that nobody sees are refused.",
+        )
 
 
 def missing_codes(given: object, where: str) -> tuple[Code, ...]:

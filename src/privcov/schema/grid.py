@@ -56,7 +56,10 @@ class Grid:
             squared_norm_bound=squared,
             max_rows_per_person=schema.max_rows_per_person,
             # Clipping must spare the intercept, and a row with a missing cell must not become zero.
-            intercept=schema.intercept and schema.keeps_indicators and not schema.empties_rows,
+            intercept=schema.intercept
+            and schema.keeps_indicators
+            and not schema.empties_rows
+            and schema.weight is None,
             longest=_longest(schema),
         )
 

@@ -17,6 +17,7 @@ from __future__ import annotations
 import json
 import re
 import unicodedata
+from collections.abc import Sequence
 
 from privcov.errors import InputError
 from privcov.text.grammar import printable
@@ -34,6 +35,7 @@ RUN = r"[^\s\x00-,/:-@\[-^`{-\x7f]+"
 _RUN = re.compile(RUN)
 _LISTED = re.compile(rf"\s*+(?P<name>{QUOTED}|[^,`]*+)\s*+(?:(?P<more>,)|\Z)")
 _BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
+_NAMES_SHOWN = 20
 _FAR_TOO_LONG = 8 * LONGEST_NAME
 
 
@@ -97,19 +99,35 @@ def unquoted(text: str) -> str:
     return canonical(text[1:-1].replace("``", "`")) if text.startswith("`") else text
 
 
+def listed(names: Sequence[str]) -> str:
+    """Declared names for a message: short, and not too many.
+
+    >>> listed(["age", "last, first"]), listed(["x"] * 21)[-15:]
+    ('age, `last, first`', 'x, x and 1 more')
+    """
+    short = [name if len(name) <= 64 else name[:61] + "..." for name in map(quoted, names[:_NAMES_SHOWN])]
+    more = len(names) - _NAMES_SHOWN
+    return ", ".join(short) + (f" and {more} more" if more > 0 else "")
+
+
 def split_names(text: str) -> list[str]:
     """Names separated by commas; one that has a comma or a backtick stands between backticks."""
+    return [unquoted(piece) for piece in split_list(text)]
+
+
+def split_list(text: str) -> list[str]:
+    """The pieces of such a list as they are written, with their backticks."""
     found: list[str] = []
     at, more = 0, True
     while more:
         match = _LISTED.match(text, at)
-        if match is None or not (name := unquoted(match["name"])):
+        if match is None or not unquoted(match["name"]):
             raise InputError(
                 "E161",
                 f"column names are separated by single commas, got {text[:200]!r}.",
                 "Put a name with a comma or a backtick between backticks: `last, first`.",
             )
-        found.append(name)
+        found.append(match["name"].strip())
         at, more = match.end(), match["more"] is not None
     return found
 

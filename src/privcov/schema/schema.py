@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from privcov.errors import InputError, ParameterError
 from privcov.linalg.triangle import is_wide
-from privcov.privacy import exact
+from privcov.privacy import decimal_text, exact
 from privcov.schema.columns import (
     Categorical,
     Code,
@@ -36,9 +36,10 @@ from privcov.schema.columns import (
     missing_codes,
 )
 from privcov.schema.dialect import RFC_4180, Dialect, number
-from privcov.schema.names import INTERCEPT
+from privcov.schema.names import INTERCEPT, canonical, check_name, listed, quoted
 from privcov.schema.shape import Shape
 from privcov.schema.toml import declarations, read_toml, toml_of, toml_value
+from privcov.schema.weights import WEIGHT_SQUARE, checked_weight, declared, with_weight
 from privcov.text.grammar import brief
 
 __all__ = ["Categorical", "Column", "Feature", "Level", "MissingRule", "Numeric", "Schema"]
@@ -52,6 +53,20 @@ if TYPE_CHECKING:
     Coded = Categorical
 else:
     Coded = Any  # what users meet is a column; that it is categorical is for the checker
+_OF_TABLE = (
+    "intercept",
+    "row_norm_bound",
+    "missing",
+    "missing_values",
+    "max_rows_per_person",
+    "ignore_extra",
+    "weight",
+    "largest_weight",
+    "weight_power",
+    "file",
+    "shape",
+)
+"""What a schema says of the whole table."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -81,6 +96,15 @@ class Schema:
         The most rows that one person has in the table. It multiplies the noise.
     ignore_extra : bool, default False
         Whether a table may have columns that are not declared.
+    left_out : tuple of str, default ()
+        Columns that a table may have although they are not declared: those that ``subset`` and ``without`` leave out.
+    weight : str, optional
+        The column that says how much a row counts, as survey weights do. It is in ``columns`` as the last one, where
+        it stands for what a row counts.
+    largest_weight : float, optional
+        The largest weight, public: a larger one counts as this. Needed with ``weight``.
+    weight_power : Fraction, float or str, default 1
+        From 0 to 1: rows count as (weight / largest) to this power, so that a smaller one evens weights out.
     file : Dialect, default RFC_4180
         How a file of lines is read: separator, quotes, decimal mark, encoding. No frame and no release depends
         on it.
@@ -115,8 +139,8 @@ class Schema:
     (['sex'], 'M', 3)
     >>> schema.rule(schema.columns[0]), schema.missing_words, schema.empties_rows, schema.number_indicators
     ('midpoint', 'midpoint', False, ())
-    >>> schema.person_words, schema.published() == schema
-    ('Rows per person: at most 1.', True)
+    >>> schema.person_words, schema.weight_words, schema.published() == schema
+    ('Rows per person: at most 1.', '', True)
     """
 
     columns: tuple[Column, ...]
@@ -126,6 +150,10 @@ class Schema:
     missing_values: tuple[Code, ...] = ()
     max_rows_per_person: int = 1
     ignore_extra: bool = False
+    left_out: tuple[str, ...] = ()
+    weight: str | None = None
+    largest_weight: float | None = None
+    weight_power: Fraction = _ONE
     file: Dialect = RFC_4180
     shape: Shape | None = None
 
@@ -140,11 +168,15 @@ class Schema:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "missing_values", missing_codes(self.missing_values, "the schema"))
+        if weighed := checked_weight(self.weight, self.largest_weight, self.weight_power):
+            for word, value in zip(("weight", "largest_weight", "weight_power"), weighed, strict=True):
+                object.__setattr__(self, word, value)
+            object.__setattr__(self, "columns", with_weight(self.columns, weighed[0], weighed[1]))
         object.__setattr__(self, "columns", tuple(self._settled(column) for column in self.columns))
         names = [column.name for column in self.columns]
         if self.shape is not None and self.shape.columns != len(self.numbers):
             raise ParameterError("E205", "a shape has one row for each numeric column.")
-        if not names:
+        if not declared(self):
             raise InputError("E122", "the schema declares no column.", "Add a [columns.NAME] table.")
         if twice := [name for name, times in Counter(names).items() if times > 1]:
             raise InputError("E103", f"column {twice[0]} is declared twice.")
@@ -157,6 +189,7 @@ class Schema:
         for word in ("intercept", "ignore_extra"):
             if not isinstance(getattr(self, word), bool):
                 raise InputError("E122", f"{word} must be true or false, got {brief(getattr(self, word))}.")
+        object.__setattr__(self, "left_out", _names_left_out(self.left_out, names))
         rows = self.max_rows_per_person
         if isinstance(rows, bool) or not isinstance(rows, int) or not 1 <= rows <= 10**6:
             raise ParameterError(
@@ -172,6 +205,23 @@ class Schema:
                 self._check_marks(column)
         self._check_exhaustive()
         self._check_features()
+        if self.weight is not None and not (self.intercept and self.keeps_indicators):
+            raise InputError(
+                "E198",
+                "rows are weighted in a matrix with an intercept, which no row_norm_bound may shorten.",
+                "Write intercept = true, and a larger row_norm_bound or none.",
+            )
+
+    @property
+    def weight_words(self) -> str:
+        """What a row counts as, in a sentence; empty where every row counts as one."""
+        if self.weight is None:
+            return ""
+        power = "" if self.weight_power == 1 else f", to the power {decimal_text(self.weight_power)}"
+        return (
+            f"Rows are weighted by {quoted(self.weight)}, at most {self.largest_weight:g}{power}; one without a weight "
+            "above 0 does not count."
+        )
 
     def _check_exhaustive(self) -> None:
         """Refuse levels that would not add up to an intercept."""
@@ -236,6 +286,7 @@ class Schema:
         """The columns of the released matrix, intercept first, then in declared order, a level at a time."""
         made = [Feature(name=INTERCEPT, kind="intercept")] if self.intercept else []
         for column in self.columns:
+            called = f"{column.title}: " if column.label or column.unit else ""
             if isinstance(column, Numeric):
                 made.append(
                     Feature(
@@ -247,15 +298,29 @@ class Schema:
                         reach=column.reach,
                         lower=column.lower,
                         upper=column.upper,
+                        label=called and column.title,
                     )
                 )
             else:
                 made += [
-                    Feature(name=f"{column.name}[{level}]", kind="level", column=column.name, level=level)
+                    Feature(
+                        name=f"{column.name}[{level}]",
+                        kind="level",
+                        column=column.name,
+                        level=level,
+                        label=called and f"{called}{level}",
+                    )
                     for level in column.levels
                 ]
             if column.indicator:
-                made.append(Feature(name=f"{column.name}[missing]", kind="missing", column=column.name))
+                made.append(
+                    Feature(
+                        name=f"{column.name}[missing]",
+                        kind="missing",
+                        column=column.name,
+                        label=called and f"{called}missing",
+                    )
+                )
         return tuple(made)
 
     @cached_property
@@ -353,14 +418,15 @@ class Schema:
 
     @property
     def fixed_squared_norm(self) -> Fraction:
-        """The most that the intercept and the indicators of one row add to its squared norm, in scaled units."""
-        return self.intercept + sum(
+        """The most that the intercept, the indicators and the weight of one row add to its squared norm, scaled."""
+        fixed = self.intercept + sum(
             (
                 column.squared_norm if isinstance(column, Categorical) else Fraction(column.indicator)
                 for column in self.columns
             ),
             start=Fraction(0),
         )
+        return fixed if self.weight is None else fixed + WEIGHT_SQUARE
 
     @property
     def squared_norm_bound(self) -> Fraction:
@@ -411,7 +477,133 @@ class Schema:
         columns = self.columns
         if any(column.missing_values for column in columns):
             columns = tuple(replace(column, missing_values=None) for column in columns)
-        return replace(self, columns=columns, missing_values=(), ignore_extra=False, file=RFC_4180)
+        return replace(
+            self, columns=columns, missing_values=(), ignore_extra=False, left_out=(), file=RFC_4180
+        )
+
+    def subset(self, names: Sequence[str]) -> Schema:
+        """Return the schema of some of the columns; a table may have the others, and they are not read.
+
+        Fewer columns have a shorter row, so those that stay have less noise: ``privcov schema explain``.
+
+        Parameters
+        ----------
+        names : sequence of str
+            The columns that stay, at least one, each once. They stay in the order in which they are declared.
+
+        Returns
+        -------
+        Schema
+            The same declarations for these columns alone, in the bounds that they were declared with: a shape, which
+            belongs to all columns of one release, is left behind.
+
+        Raises
+        ------
+        InputError
+            A name is not declared (E190), is there twice (E192), or there is none (E191).
+
+        Examples
+        --------
+        >>> import privcov as pc
+        >>> columns = {"age": {"lower": 0, "upper": 100}, "sex": {"levels": ["F", "M"]}}
+        >>> part = pc.Schema.from_dict({"columns": columns}).subset(["age"])
+        >>> [feature.name for feature in part.features], part.left_out
+        (['(Intercept)', 'age'], ('sex',))
+        """
+        kept = self._declared(names)
+        if not kept:
+            raise InputError(
+                "E191", "no column is left to be released.", "Keep at least one of the schema's columns."
+            )
+        columns = tuple(column for column in declared(self) if column.name in kept)
+        others = [column.name for column in declared(self) if column.name not in kept]
+        return replace(self, columns=columns, left_out=(*self.left_out, *others), shape=None)
+
+    def without(self, names: Sequence[str]) -> Schema:
+        """Return the schema without some of the columns: ``subset`` of all others.
+
+        Parameters
+        ----------
+        names : sequence of str
+            The columns to leave out, each once.
+
+        Returns
+        -------
+        Schema
+            The same declarations for the other columns; a table may have these, and they are not read.
+
+        Raises
+        ------
+        InputError
+            A name is not declared (E190), is there twice (E192), or no column would be left (E191).
+
+        Examples
+        --------
+        >>> import privcov as pc
+        >>> columns = {"age": {"lower": 0, "upper": 100}, "sex": {"levels": ["F", "M"]}}
+        >>> pc.Schema.from_dict({"columns": columns}).without(["sex"]).dimension
+        2
+        """
+        dropped = self._declared(names)
+        return self.subset([column.name for column in declared(self) if column.name not in dropped])
+
+    def _declared(self, names: Sequence[str]) -> set[str]:
+        """The names in the form in which they are compared; refuses what is not declared, and what is there twice."""
+        given = [canonical(str(name)) for name in ([names] if isinstance(names, str) else names)]
+        known = {column.name for column in declared(self)}
+        if strange := [name for name in given if name not in known]:
+            raise InputError(
+                "E190",
+                f"the schema has no column {brief(quoted(strange[0]))}.",
+                f"It has {listed([column.name for column in declared(self)])}.",
+            )
+        if twice := [name for name, times in Counter(given).items() if times > 1]:
+            raise InputError("E192", f"column {quoted(twice[0])} is named twice.", "Name each column once.")
+        return set(given)
+
+    def merged(self, other: Schema) -> Schema:
+        """Return the schema of a table that has the columns of both: first these, then what the other adds.
+
+        Parameters
+        ----------
+        other : Schema
+            What it says of the table, and of columns that both declare, must be the same.
+
+        Returns
+        -------
+        Schema
+            All columns of both. What one leaves out and the other declares is declared.
+
+        Raises
+        ------
+        InputError
+            The two contradict each other (E193).
+
+        Examples
+        --------
+        >>> import privcov as pc
+        >>> first = pc.Schema.from_dict({"columns": {"age": {"lower": 0, "upper": 100}}})
+        >>> second = pc.Schema.from_dict({"columns": {"sex": {"levels": ["F", "M"]}}})
+        >>> [column.name for column in first.merged(second).columns]
+        ['age', 'sex']
+        """
+        for word in _OF_TABLE:
+            if getattr(self, word) != getattr(other, word):
+                raise InputError(
+                    "E193",
+                    f"the schemas do not agree on {word}.",
+                    "Write the same in both: it is said of the whole table.",
+                )
+        mine = {column.name: column for column in declared(self)}
+        for column in declared(other):
+            if mine.setdefault(column.name, column) != column:
+                raise InputError(
+                    "E193",
+                    f"the schemas declare column {quoted(column.name)} in two ways.",
+                    "Write the same in both, or leave it out of one.",
+                )
+        unread = dict.fromkeys(name for name in (*self.left_out, *other.left_out) if name not in mine)
+        return replace(self, columns=tuple(mine.values()), left_out=tuple(unread))
 
     @classmethod
     def from_dict(cls, given: Mapping[str, Any]) -> Schema:
@@ -491,6 +683,18 @@ class Schema:
         upper = 100
         """
         return toml_of(self)
+
+
+def _names_left_out(given: object, declared: Sequence[str]) -> tuple[str, ...]:
+    """Names that are known and not declared, each once."""
+    if not isinstance(given, list | tuple):
+        raise InputError("E122", "left_out must be a list of column names.")
+    names = tuple(dict.fromkeys(check_name(name) for name in given))
+    if both := [name for name in names if name in set(declared)]:
+        raise InputError(
+            "E122", f"column {quoted(both[0])} is declared and also left out.", "Keep one of the two."
+        )
+    return names
 
 
 def _largest_square(column: Column) -> Fraction:

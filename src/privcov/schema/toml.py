@@ -14,7 +14,8 @@ from privcov.errors import InputError, ParameterError
 from privcov.privacy import decimal_text, exact
 from privcov.schema.columns import Categorical, Column, Level, Numeric
 from privcov.schema.dialect import Dialect
-from privcov.schema.names import toml_key, toml_text
+from privcov.schema.names import canonical, quoted, toml_key, toml_text
+from privcov.schema.weights import declared
 from privcov.text import files
 from privcov.text.grammar import brief
 
@@ -66,6 +67,10 @@ def declarations(given: Mapping[str, Any]) -> dict[str, Any]:
         "missing_values",
         "max_rows_per_person",
         "ignore_extra",
+        "left_out",
+        "weight",
+        "largest_weight",
+        "weight_power",
     }
     _only(given, {"columns", "planning", "file"} | own, "the schema")
     columns = given.get("columns", {})
@@ -73,10 +78,18 @@ def declarations(given: Mapping[str, Any]) -> dict[str, Any]:
         raise InputError("E122", "columns must be tables named [columns.NAME].")
     # What [planning] says is for privcov.planning.moments, which reads it itself; no release depends on it.
     rest = {word: value for word, value in given.items() if word in own}
-    if "missing_values" in rest:
-        rest["missing_values"] = _floats(rest["missing_values"])
+    for word in ("missing_values", "largest_weight"):
+        if word in rest:
+            rest[word] = _floats(rest[word])
+    made = tuple(_column(name, about) for name, about in columns.items())
+    if isinstance(rest.get("weight"), str) and canonical(rest["weight"]) in {one.name for one in made}:
+        raise InputError(
+            "E197",
+            f"column {quoted(canonical(rest['weight']))} is the weight and also a column of its own.",
+            "Take its [columns.NAME] table away: the weight is in the release as what a row counts.",
+        )
     return {
-        "columns": tuple(_column(name, about) for name, about in columns.items()),
+        "columns": made,
         "file": Dialect.from_dict(given.get("file", {})),
         **rest,
     }
@@ -93,32 +106,47 @@ def toml_of(schema: Schema) -> str:
     lines.append(f"max_rows_per_person = {schema.max_rows_per_person}")
     if schema.ignore_extra:
         lines.append("ignore_extra = true")
+    if schema.left_out:
+        lines.append(f"left_out = {_toml_list(schema.left_out)}")
+    if schema.weight is not None and schema.largest_weight is not None:
+        lines += [
+            f"weight = {toml_value(schema.weight)}",
+            f"largest_weight = {toml_value(schema.largest_weight)}",
+        ]
+        if schema.weight_power != 1:
+            lines.append(f"weight_power = {toml_value(schema.weight_power)}")
     if words := schema.file.words():
         lines += ["", "[file]", *(f"{word} = {toml_value(mark)}" for word, mark in words.items())]
-    for column in schema.columns:
+    for column in declared(schema):
         lines += ["", f"[columns.{toml_key(column.name)}]"]
-        if isinstance(column, Numeric):
-            lines += [f"lower = {toml_value(column.lower)}", f"upper = {toml_value(column.upper)}"]
-            lines += [] if column.centre is None else [f"centre = {toml_value(column.centre)}"]
-            lines += [] if column.scale is None else [f"scale = {toml_value(column.scale)}"]
-        else:
-            lines.append(f"levels = {_toml_list(column.levels)}")
-            lines += ["exhaustive = true"] if column.exhaustive else []
-            lines += [] if column.otherwise is None else [f"otherwise = {toml_value(column.otherwise)}"]
-        if column.missing is not None:
-            lines.append(f'missing = "{column.missing}"')
-        if column.fill is not None:
-            lines.append(f"fill = {toml_value(column.fill)}")
-        if (column.missing_values or ()) != schema.missing_values:
-            lines.append(f"missing_values = {_toml_list(column.missing_values or ())}")
+        for word, value in column_words(column, schema.missing_values).items():
+            lines.append(f"{word} = {_toml_list(value) if isinstance(value, tuple) else toml_value(value)}")
     return "\n".join(lines) + "\n"
+
+
+def column_words(column: Column, usual: tuple[Level, ...]) -> dict[str, Level | tuple[Level, ...]]:
+    """What a file says of a column, in the order in which it says it; not its missing values where they are usual."""
+    said: dict[str, Level | tuple[Level, ...] | None]
+    if isinstance(column, Numeric):
+        said = {word: getattr(column, word) for word in ("lower", "upper", "centre", "scale")}
+    else:
+        said = {
+            "levels": column.levels,
+            "exhaustive": True if column.exhaustive else None,
+            "otherwise": column.otherwise,
+        }
+    said |= {"missing": column.missing, "fill": column.fill}
+    if (column.missing_values or ()) != usual:
+        said["missing_values"] = column.missing_values or ()
+    said |= {"label": column.label or None, "unit": column.unit or None}
+    return {word: value for word, value in said.items() if value is not None}
 
 
 def _column(name: str, about: object) -> Column:
     where = f"column {brief(name)}"
     if not isinstance(about, Mapping):
         raise InputError("E122", f"{where}: expected lower and upper, or levels.")
-    rules = {"missing", "fill", "missing_values"}
+    rules = {"missing", "fill", "missing_values", "label", "unit"}
     coded = {"exhaustive", "otherwise"}
     _only(about, {"lower", "upper", "levels", "centre", "scale"} | coded | rules, where)
     own = {word: _floats(value) for word, value in about.items() if word in rules}
@@ -169,11 +197,13 @@ def _toml_list(values: Sequence[Level]) -> str:
 
 
 def toml_value(value: Level | Fraction) -> str:
-    """A text or a number as TOML writes it.
+    """A text, a number or a truth as TOML writes it.
 
-    >>> toml_value("NA"), toml_value(3.0), toml_value(Fraction(1, 3))
-    ('"NA"', '3', '"1/3"')
+    >>> toml_value("NA"), toml_value(3.0), toml_value(Fraction(1, 3)), toml_value(True)
+    ('"NA"', '3', '"1/3"', 'true')
     """
+    if isinstance(value, bool):
+        return "true" if value else "false"
     if isinstance(value, str):
         return toml_text(value)
     if isinstance(value, Fraction):

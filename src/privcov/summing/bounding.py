@@ -13,6 +13,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import cached_property, reduce
 from itertools import accumulate
 
@@ -24,6 +25,7 @@ from privcov.schema import Categorical, Schema
 from privcov.schema.grid import Grid
 from privcov.schema.recovery import corners
 from privcov.schema.shape import BITS
+from privcov.schema.weights import WEIGHT_SQUARE, root
 from privcov.table.blocks import Block
 
 
@@ -50,7 +52,10 @@ class Clip:
             always = schema.fixed_squared_norm - len(indicators)
             # What corners have on the grid: each rounded down by itself, as their bound is.
             levels = [c.squared_norm for c in schema.columns if isinstance(c, Categorical)]
-            available -= sum(math.floor(one * 4**grid.exponent) for one in (schema.intercept, *levels))
+            weight = Fraction(0) if schema.weight is None else WEIGHT_SQUARE
+            available -= sum(
+                math.floor(one * 4**grid.exponent) for one in (schema.intercept, weight, *levels)
+            )
             largest -= always
         else:
             runs = (slice(0, schema.summed_dimension),)
@@ -126,6 +131,8 @@ class Bounding:
                 self.turn.apply(by_feature, always=self.schema.file.constant)
             if self.clip is not None:
                 shrink(by_feature, self.clip, always=self.schema.file.constant)
+            if self.weighing is not None:
+                self.weighing.apply(by_feature, block[self.weighing.place])
             # Unreachable, and cheap to check on every row: the guarantee rests on these integers alone.
             squared = _squared_norms(by_feature, (slice(None),))
             if not _none_above(squared, self.grid.squared_norm_bound):
@@ -136,6 +143,11 @@ class Bounding:
     def turn(self) -> Turn | None:
         """The linear map of the numeric columns, where a frame has one."""
         return None if self.schema.shape is None else Turn.of(self.schema, self.grid)
+
+    @cached_property
+    def weighing(self) -> Weighing | None:
+        """What scales every row, where rows have weights."""
+        return None if self.schema.weight is None else Weighing.of(self.schema, self.one)
 
     @cached_property
     def numbers(self) -> tuple[Numbers, ...]:
@@ -308,6 +320,43 @@ class Turn:
         by_feature[self.places] = np.rint(mapped, out=mapped)
 
 
+@dataclass(frozen=True, kw_only=True)
+class Weighing:
+    """Rows times the root of what they count as, u = (w / W)^p; and u − ½ itself, as the feature of the weight.
+
+    A whole number times at most 1, rounded, is no larger than it was, so no row becomes longer: docs/proofs/weights.md.
+    """
+
+    place: int
+    feature: int
+    largest: float
+    power: Fraction
+    one: float
+
+    @classmethod
+    def of(cls, schema: Schema, one: float) -> Weighing:
+        assert schema.largest_weight is not None
+        names = [column.name for column in schema.columns]
+        features = [feature.column for feature in schema.features]
+        return cls(
+            place=names.index(str(schema.weight)),
+            feature=features.index(str(schema.weight)),
+            largest=schema.largest_weight,
+            power=schema.weight_power,
+            one=one,
+        )
+
+    def apply(self, by_feature: Floats, cells: Floats) -> None:
+        shares = np.clip(np.where(np.isfinite(cells), cells, 0.0), 0.0, self.largest) / self.largest
+        found = root(shares, self.power, np.sqrt)
+        # The intercept is 0 in rows that were emptied: they stay empty.
+        counted = (shares > 0) & (by_feature[0] != 0)
+        roots = np.where(counted, 1.0 if found is None else found, 0.0)
+        np.rint((roots * roots - 0.5) * self.one, out=by_feature[self.feature])
+        np.multiply(by_feature, roots, out=by_feature)
+        np.rint(by_feature, out=by_feature)
+
+
 def shrink(by_feature: Floats, clip: Clip, *, always: bool) -> None:
     """Clip the rows that are too long, alone if they are few and not ``always`` all: the same numbers either way."""
     squared = _squared_norms(by_feature, clip.features)
@@ -355,7 +404,7 @@ def _numeric_runs(schema: Schema) -> list[slice]:
     """The maximal runs of numeric features, as slices."""
     found: list[slice] = []
     for position, feature in enumerate(schema.summed):
-        if feature.kind != "numeric":
+        if feature.kind != "numeric" or feature.column == schema.weight:
             continue
         if found and found[-1].stop == position:
             found[-1] = slice(found[-1].start, position + 1)

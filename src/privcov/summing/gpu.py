@@ -150,6 +150,8 @@ class DeviceSum:
     def __init__(self, schema: Schema, grid: Grid, device: Device) -> None:
         check_device(device)
         self._torch, self._place = device.torch, device.place
+        if schema.weight is not None:  # refused before anything is paid: publish/check.py
+            raise InternalError
         self._bounding, self._grid = Bounding.of(schema, grid), grid
         self._numbers = [
             (numbers, *map(self._sent, (numbers.middles, numbers.steps, numbers.least, numbers.most)))

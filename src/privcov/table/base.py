@@ -11,7 +11,7 @@ import numpy as np
 
 from privcov.errors import InputError
 from privcov.schema import Numeric, Schema
-from privcov.schema.names import canonical, quoted
+from privcov.schema.names import canonical, listed
 from privcov.table.blocks import Block
 from privcov.table.cells import apply_missing_codes
 from privcov.table.fragments import Arrived, Fragment, Held, Piece, bundled
@@ -19,7 +19,6 @@ from privcov.table.fragments import Arrived, Fragment, Held, Piece, bundled
 Answer = tuple[int, int, bytes]
 """The place of a part, its rows, and what came of them."""
 _CELLS_PER_BLOCK = 2**20
-_NAMES_SHOWN = 20
 
 
 class Table(ABC):
@@ -153,12 +152,13 @@ def check_names(names: Iterable[object], schema: Schema, where: str) -> list[int
     found = [canonical(str(name)) for name in names]
     declared = [column.name for column in schema.columns]
     known = set(declared)
-    extra = [name for name in found if name not in known]
+    expected = known.union(schema.left_out)
+    extra = [name for name in found if name not in expected]
     places = {name: place for place, name in enumerate(found)}
     for name in [name for name, times in Counter(found).items() if times > 1]:
         if name in known or not schema.ignore_extra:
             which = (
-                f"named {_shown([name])}"
+                f"named {listed([name])}"
                 if name in known
                 else "with the same name, which the schema does not declare"
             )
@@ -166,21 +166,14 @@ def check_names(names: Iterable[object], schema: Schema, where: str) -> list[int
     if absent := [name for name in declared if name not in places]:
         raise InputError(
             "E102",
-            f"{where} has no column {_shown(absent)}. The schema declares {_shown(declared)}; "
+            f"{where} has no column {listed(absent)}. The schema declares {listed(declared)}; "
             f"{len(extra)} of the {len(found)} columns of the table are not in it.",
             "Correct the schema or the header (the first line of a CSV file, with the separator given under [file]).",
         )
     if extra and not schema.ignore_extra:
         raise InputError(
             "E104",
-            f"{where} has {len(extra)} columns that the schema does not declare. It declares {_shown(declared)}.",
+            f"{where} has {len(extra)} columns that the schema does not declare. It declares {listed(declared)}.",
             "Declare them, or add ignore_extra = true to the schema.",
         )
     return [places[name] for name in declared]
-
-
-def _shown(names: Sequence[str]) -> str:
-    """Declared names for a message: short, and not too many."""
-    short = [name if len(name) <= 64 else name[:61] + "..." for name in map(quoted, names[:_NAMES_SHOWN])]
-    more = len(names) - _NAMES_SHOWN
-    return ", ".join(short) + (f" and {more} more" if more > 0 else "")

@@ -22,6 +22,7 @@ from privcov.schema import Categorical, Column, Numeric, Schema
 from privcov.schema.grid import Grid
 from privcov.schema.names import canonical, check_name, toml_key, toml_text
 from privcov.schema.template import template
+from privcov.schema.weights import declared
 from privcov.table import glance
 from privcov.web.asking import Question, all_of, at, flag, part, parts, text, whole
 
@@ -66,7 +67,7 @@ def opened(path: Path) -> dict[str, Any]:
     PublicMoments.guessed(schema, guesses)  # a file that the planner would refuse is refused here
     guessed = {canonical(name): guess for name, guess in guesses.get("columns", {}).items()}
     columns = []
-    for column in schema.columns:
+    for column in declared(schema):
         guess = guessed.get(column.name, {})
         if isinstance(column, Numeric):
             fields = _fields(
@@ -90,7 +91,11 @@ def opened(path: Path) -> dict[str, Any]:
         "row_norm_bound": bound,
         "ignore_extra": schema.ignore_extra,
         "file": schema.file.words(),
-        "kept": {"missing_values": list(schema.missing_values)},
+        "kept": {
+            "missing_values": list(schema.missing_values),
+            "left_out": list(schema.left_out),
+            **_weight(schema),
+        },
         "columns": columns,
         "correlations": correlations,
     }
@@ -122,7 +127,7 @@ def drafted(given: Question) -> Draft:
     )
     about = columns.pop()
     with at(None):
-        kept = _words(part(given, "kept"), "missing_values")
+        kept = _words(part(given, "kept"), "missing_values left_out weight largest_weight weight_power")
         schema = Schema.from_dict(
             {**about, **kept, "ignore_extra": extra, "file": file, "columns": _by_name(columns)}
         )
@@ -150,6 +155,7 @@ def summary(draft: Draft) -> dict[str, Any]:
             + (f"{schema.summed_dimension} are summed, with exhaustive levels. " if schema.exhaustive else "")
             + f"Row norm at most {norm:.4g} in scaled units. "
             + f"Missing cells: {schema.missing_words}. {schema.person_words}"
+            + (f" {schema.weight_words}" if schema.weight is not None else "")
             + (f" File format: {schema.file.sentence()}." if schema.file.words() else "")
         ),
         "features": [feature.name for feature in schema.features],
@@ -211,7 +217,7 @@ def _column(row: Question, field: str) -> tuple[str, dict[str, Any]]:
     with at(field + ".name"):
         name = text(row, "name", longest=200)
         name = check_name(name)
-        rules = _words(part(row, "rules"), "missing fill missing_values exhaustive otherwise")
+        rules = _words(part(row, "rules"), "missing fill missing_values exhaustive otherwise label unit")
     if text(row, "kind") == "numeric":
         bounds = all_of(partial(_bound, row, "lower", field), partial(_bound, row, "upper", field))
         with at(field + ".upper"):
@@ -223,13 +229,21 @@ def _column(row: Question, field: str) -> tuple[str, dict[str, Any]]:
 
 
 def _rules(column: Column, schema: Schema) -> dict[str, Any]:
-    """What a column says about missing cells. The page has no fields for it: it comes back as it was sent."""
+    """What a column says about missing cells, its label and its unit: no fields of the page, so sent back as it was."""
     codes = list(column.missing_values or ())
     given: dict[str, Any] = {"missing": column.missing, "fill": column.fill}
+    given |= {"label": column.label or None, "unit": column.unit or None}
     if isinstance(column, Categorical) and column.exhaustive:
         given |= {"exhaustive": True, "otherwise": column.otherwise}
     own = {word: value for word, value in given.items() if value is not None}
     return own if codes == list(schema.missing_values) else {**own, "missing_values": codes}
+
+
+def _weight(schema: Schema) -> dict[str, Any]:
+    if schema.weight is None:
+        return {}
+    power = decimal_text(schema.weight_power)
+    return {"weight": schema.weight, "largest_weight": schema.largest_weight, "weight_power": power}
 
 
 def _words(given: Question, words: str) -> Question:

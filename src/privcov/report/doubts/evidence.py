@@ -91,8 +91,12 @@ class Evidence:
 
     @cached_property
     def numeric(self) -> list[int]:
-        """Where the numeric columns are."""
-        return [place for place, feature in enumerate(self.features) if feature.kind == "numeric"]
+        """Where the numeric columns are, but for what rows count as."""
+        return [
+            place
+            for place, feature in enumerate(self.features)
+            if feature.kind == "numeric" and feature.column != self.schema.weight
+        ]
 
     @cached_property
     def levels(self) -> dict[str, list[int]]:

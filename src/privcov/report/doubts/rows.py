@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from privcov.report.doubts.evidence import Evidence, Form
 from privcov.report.doubts.question import Doubt, OneByOne, percent, within
+from privcov.schema.weights import declared
 
 LEAST_KEPT = 0.5
 """The share of the rows that a table read as meant keeps under ``missing = "zero-row"``."""
@@ -20,7 +21,7 @@ class LostRows(OneByOne[int]):
     kind = "lost rows"
 
     def subjects(self, seen: Evidence) -> Sequence[int]:
-        counted = seen.public_rows is not None and seen.schema.intercept
+        counted = seen.public_rows is not None and seen.schema.intercept and seen.schema.weight is None
         return [seen.public_rows or 0] if counted and seen.schema.missing == "zero-row" else []
 
     def answer(self, seen: Evidence, subject: int, odds: float) -> Doubt | None:
@@ -51,7 +52,7 @@ class Impossible(OneByOne[str]):
     kind = "impossible"
 
     def subjects(self, seen: Evidence) -> Sequence[str]:
-        return [column.name for column in seen.schema.columns]
+        return [column.name for column in declared(seen.schema)]
 
     def answer(self, seen: Evidence, subject: str, odds: float) -> Doubt | None:
         if subject in seen.levels:

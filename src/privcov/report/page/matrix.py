@@ -42,7 +42,7 @@ def correlation_figure(view: View) -> Markup:
     told = _strongest(view)
     return figure(
         heat_map(
-            view.names,
+            view.titles,
             view.correlation.tolist(),
             title=f"{word} of {len(view.names)} columns",
             description=told,
@@ -63,7 +63,7 @@ def noise_figure(view: View, noise: Floats) -> Markup:
     )
     return figure(
         heat_map(
-            view.names,
+            view.titles,
             noise.tolist(),
             title="Noise on each correlation",
             description=f"One standard deviation. {largest}",
@@ -139,11 +139,14 @@ _MOST = 400
 def columns(view: View) -> Section:
     """Means where the release has them, else what was declared."""
     means = view.mean
+    called = ["label"] if any(feature.label for feature in view.columns) else []
     if means is None:
         body = [
             tag("p", "This release has no intercept column, so it has no means and no variances."),
             _listed(
-                ["column", "declared"], [[feature.name, declared(feature)] for feature in view.columns], view
+                ["column", *called, "declared"],
+                [[*_called(feature, called), declared(feature)] for feature in view.columns],
+                view,
             ),
         ]
         return Section(name="columns", heading="Columns", body=join(body))
@@ -157,12 +160,16 @@ def columns(view: View) -> Section:
             spread = float(spreads[place])
             on_spread = float(noise.covariance[place, place]) / (2 * spread) if spread > 0 else None
         told = [*plus_minus(float(means[place]), on_mean), *plus_minus(float(spreads[place]), on_spread)]
-        rows.append([feature.name, declared(feature), *(told[::2] if noise is None else told)])
-    heads = ["column", "declared", "mean", "± noise", "std. dev.", "± noise"]
+        rows.append([*_called(feature, called), declared(feature), *(told[::2] if noise is None else told)])
+    heads = ["column", *called, "declared", "mean", "± noise", "std. dev.", "± noise"]
     if noise is None:
-        heads = ["column", "declared", "mean", "std. dev."]
+        heads = ["column", *called, "declared", "mean", "std. dev."]
     body = [side_by_side(means_figure(view), _listed(heads, rows, view))]
     return Section(name="columns", heading="Columns", body=join(body))
+
+
+def _called(feature: Feature, called: list[str]) -> list[str]:
+    return [feature.name, *(feature.label for _ in called)]
 
 
 def means_figure(view: View) -> Markup:
@@ -172,7 +179,7 @@ def means_figure(view: View) -> Markup:
     noise = None if view.noise is None else view.noise.mean
     tracks = [
         Range(
-            name=feature.name,
+            name=feature.title,
             low=feature.lower,
             high=feature.upper,
             value=float(means[place]),

@@ -61,7 +61,8 @@ def coefficient_figure(fit: Fit, values: dict[str, Any]) -> Markup | None:
     rows = [row for row in values["coefficients"] if row["name"] in widths]
     if not rows:
         return None
-    shown = [_estimate(row, widths[row["name"]]) for row in rows[:_MOST]]
+    titles = {feature.name: feature.title for feature in schema.features}
+    shown = [_estimate(row, widths[row["name"]], titles[row["name"]]) for row in rows[:_MOST]]
     clear = [
         one.name
         for one in shown
@@ -74,7 +75,7 @@ def coefficient_figure(fit: Fit, values: dict[str, Any]) -> Markup | None:
         shown,
         title=f"Slopes of {values['formula']}",
         description=told,
-        x_label=f"change in {fit.formula.target}",
+        x_label=f"change in {titles.get(fit.formula.target, fit.formula.target)}",
     )
     more = f" The first {_MOST} of {len(rows)}." if len(rows) > _MOST else ""
     return figure(
@@ -109,8 +110,9 @@ def coefficient_table(values: dict[str, Any]) -> Markup:
 def overall(values: dict[str, Any], *, drowned: bool = False) -> Markup:
     """What the whole model says; nothing, where its columns are ``drowned`` in noise."""
     count = f"{values['rows']:,.0f}"
+    told = "effectively, of weighted ones" if values["weighted"] else "a noisy count"
     known: list[tuple[str, object]] = [
-        ("Rows", count if values["rows_public"] else f"about {count} (a noisy count)")
+        ("Rows", count if values["rows_public"] else f"about {count} ({told})")
     ]
     if drowned:
         known.insert(0, ("R²", "cannot be told from this release"))
@@ -153,12 +155,12 @@ def _cautions(fit: Fit) -> list[str]:
     return []
 
 
-def _estimate(row: dict[str, Any], width: float) -> Estimate:
+def _estimate(row: dict[str, Any], width: float, title: str) -> Estimate:
     if "lower" not in row:
-        return Estimate(name=row["name"], value=width * row["estimate"])
+        return Estimate(name=title, value=width * row["estimate"])
     low = -math.inf if row["lower"] is None else width * row["lower"]
     high = math.inf if row["upper"] is None else width * row["upper"]
-    return Estimate(name=row["name"], value=width * row["estimate"], low=low, high=high)
+    return Estimate(name=title, value=width * row["estimate"], low=low, high=high)
 
 
 def _span(low: float | None, high: float | None) -> str:
@@ -231,8 +233,9 @@ def loadings_figure(fit: PCAFit) -> Markup:
     told = f" The first {shown} of {fit.rank} components." if fit.rank > shown else ""
     if len(places) < len(fit.columns):
         told += f" The {len(places)} of {len(fit.columns)} columns with the largest loadings are shown."
+    titles = {feature.name: feature.title for feature in fit.release.schema.features}
     picture = heat_map(
-        [fit.columns[place] for place in places],
+        [titles[fit.columns[place]] for place in places],
         loadings[places].tolist(),
         columns=[f"PC{i + 1}" for i in range(shown)],
         title=f"Loadings of {shown} components",

@@ -9,7 +9,7 @@ from privcov.report.doubts import doubts
 from privcov.report.drawing import Markup, join, tag
 from privcov.report.page.elements import Section, facts, listed, paragraphs, side_by_side, warning
 from privcov.report.standing import standing
-from privcov.report.summary import sentences
+from privcov.report.summary import sentences, weighed
 
 
 def overview(release: Release) -> Section:
@@ -24,10 +24,12 @@ def overview(release: Release) -> Section:
         ("Mechanism", release.certificate.mechanism),
         ("Made", release.certificate.created.replace("T", " ").replace("Z", " UTC")),
     ]
+    if release.schema.weight is not None:
+        known.insert(2, ("Rows, effectively", f"about {release.count() / release.row_weight:,.0f}"))
     if found is not None:
         known.insert(4, ("Correlations clear of the noise", found.counted))
         known.insert(5, ("Verdict", found.verdict))
-    body = [facts(known), misread(release)]
+    body = [facts(known), *([tag("p", said)] if (said := weighed(release)) else []), misread(release)]
     if release.certificate.randomness == "rehearsal":
         body.insert(0, warning(words.REHEARSAL))
     if release.certificate.rounds:
