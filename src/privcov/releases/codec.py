@@ -89,6 +89,7 @@ def _body(
                 "missing": schema.missing,
                 "max_rows_per_person": schema.max_rows_per_person,
                 **({} if schema.shape is None else {"shape": _shape(schema.shape)}),
+                **({"persons": schema.per_person or "rows"} if schema.enforced else {}),
             },
             "noise": _noise(certificate.law),
             "arithmetic": certificate.arithmetic,
@@ -334,8 +335,10 @@ def _level(text: str) -> int | float:
 
 
 def _read_schema(promise: Mapping[str, Any]) -> Schema:
-    named = "shape" if isinstance(promise["bounds"], dict) and "shape" in promise["bounds"] else ""
+    given = promise["bounds"] if isinstance(promise["bounds"], dict) else {}
+    named = " ".join(word for word in ("shape", "persons") if word in given)
     bounds = FORM.fields(promise["bounds"], f"columns intercept missing max_rows_per_person {named}")
+    persons = bounds.get("persons")
     text = promise["row_norm_bound"]
     if len(bounds["columns"]) > MAX_DIMENSION:
         raise ValueError("columns")
@@ -345,7 +348,9 @@ def _read_schema(promise: Mapping[str, Any]) -> Schema:
         row_norm_bound=None if text.startswith("sqrt") else exact(text),
         missing=bounds["missing"],
         max_rows_per_person=bounds["max_rows_per_person"],
-        shape=_read_shape(bounds["shape"]) if named else None,
+        shape=_read_shape(bounds["shape"]) if "shape" in bounds else None,
+        per_person=None if persons == "rows" else persons,
+        enforced="persons" in bounds,
     )
     if _norm_text(schema) != text:
         raise ValueError("row norm bound")

@@ -151,7 +151,7 @@ def check_names(names: Iterable[object], schema: Schema, where: str) -> list[int
     Only declared names are repeated in a message: where a file has no header, the other "names" are a person's row.
     """
     found = [canonical(str(name)) for name in names]
-    declared = [column.name for column in schema.columns]
+    declared = [column.name for column in schema.read_columns]
     known = set(declared)
     extra = [name for name in found if name not in known]
     places = {name: place for place, name in enumerate(found)}

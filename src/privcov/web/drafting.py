@@ -90,7 +90,7 @@ def opened(path: Path) -> dict[str, Any]:
         "row_norm_bound": bound,
         "ignore_extra": schema.ignore_extra,
         "file": schema.file.words(),
-        "kept": {"missing_values": list(schema.missing_values)},
+        "kept": {"missing_values": list(schema.missing_values), **_person(schema)},
         "columns": columns,
         "correlations": correlations,
     }
@@ -122,7 +122,7 @@ def drafted(given: Question) -> Draft:
     )
     about = columns.pop()
     with at(None):
-        kept = _words(part(given, "kept"), "missing_values")
+        kept = _words(part(given, "kept"), "missing_values person per_person")
         schema = Schema.from_dict(
             {**about, **kept, "ignore_extra": extra, "file": file, "columns": _by_name(columns)}
         )
@@ -226,6 +226,12 @@ def _rules(column: Column, schema: Schema) -> dict[str, Any]:
     given = {"missing": column.missing, "fill": column.fill}
     own = {word: value for word, value in given.items() if value is not None}
     return own if codes == list(schema.missing_values) else {**own, "missing_values": codes}
+
+
+def _person(schema: Schema) -> dict[str, Any]:
+    """Whose row a row is, kept in the same way."""
+    given = {"person": schema.person, "per_person": schema.per_person}
+    return {word: value for word, value in given.items() if value is not None}
 
 
 def _words(given: Question, words: str) -> Question:
