@@ -404,8 +404,9 @@ class Schema:
         columns = self.columns
         if any(column.missing_values for column in columns):
             columns = tuple(replace(column, missing_values=None) for column in columns)
-        about_files = {"missing_values": (), "ignore_extra": False, "file": RFC_4180, "person": None}
-        return replace(self, columns=columns, **about_files)
+        return replace(
+            self, columns=columns, missing_values=(), ignore_extra=False, file=RFC_4180, person=None
+        )
 
     @classmethod
     def from_dict(cls, given: Mapping[str, Any]) -> Schema:

@@ -177,7 +177,7 @@ class Made:
     """One row of each person: of numeric cells the mean or the sum, of levels the most frequent.
 
     A numeric cell is moved into its bounds and put on a grid of 2^-36 of their reach, so that cells are added as whole
-    numbers, in any order. For a sum the grid is about zero, and cells are moved to at most the larger bound's magnitude:
+    numbers, in any order. For a sum the grid is about zero, and a cell's magnitude is at most that of the larger bound:
     the bounds are those of the sum. Missing cells do not count. Among levels that are equally frequent the one
     declared first is taken, and "no declared level" last.
     """
@@ -305,7 +305,7 @@ class Waiting:
             yield iter([Rows.joined(self._held)] if self._held else [])
             return
         self._write()
-        for extents in self._extents:
+        for extents in filter(None, self._extents):
             yield self._read(extents)
 
     def _write(self) -> None:
@@ -313,7 +313,7 @@ class Waiting:
             return
         rows = Rows.joined(self._held)
         self._held, self._bytes, self._columns = [], 0, len(rows.cells)
-        part = id_hashes(rows.ids) >> np.uint64(56)
+        part = id_hashes(rows.ids) % np.uint64(_PARTS)
         places = np.argsort(part, kind="stable")
         rows = rows.at(places)
         edges = np.searchsorted(part[places], np.arange(_PARTS + 1))
@@ -367,6 +367,6 @@ class Waiting:
 
 def _write_all(file: BinaryIO, piece: NDArray[np.generic]) -> None:
     """All bytes of a piece: an unbuffered file may take fewer at a time."""
-    left = memoryview(piece).cast("B")
+    left = piece.data.cast("B")
     while left:
         left = left[file.write(left) :]
