@@ -29,10 +29,11 @@ from numpy.typing import NDArray
 
 from privcov.errors import InputError
 from privcov.report.tables import table
-from privcov.schema import Categorical, Column, Identifier, Numeric, Schema
+from privcov.schema import Categorical, Column, Numeric, Schema
+from privcov.schema.columns import Identifier
 from privcov.schema.dialect import RFC_4180, Dialect
 from privcov.table import open_table
-from privcov.table.base import check_names
+from privcov.table.base import check_names, read_columns
 from privcov.table.cells import UNKNOWN, absent, apply_missing_codes, cells, identities
 from privcov.table.csv import CsvTable, in_place, parsed
 from privcov.table.headers import dialect_of, header_of, line_end_of
@@ -147,13 +148,13 @@ def convert(path: str | Path, output: str | Path, *, schema: Schema, force: bool
     reader = StrictReader(given, schema)
     report = _report(given, schema)
     kinds = pa.schema(
-        [(column.name, _KINDS.get(type(column), pa.string())) for column in schema.read_columns]
+        [(column.name, _KINDS.get(type(column), pa.string())) for column in read_columns(schema)]
     )
     with whole(target, force=force, mode=0o600) as made, pq.ParquetWriter(made, kinds) as file:
         for batch in reader.batches():
             good = ~np.asarray(batch.column(0).is_null().to_numpy(zero_copy_only=False))
             _tally(report, schema.columns, batch, good, dialect=reader.dialect)
-            file.write_batch(_typed(batch, schema.read_columns, kinds, reader.dialect))
+            file.write_batch(_typed(batch, read_columns(schema), kinds, reader.dialect))
     report.records, report.wrong_width, report.blank = reader.records, reader.wrong_width, reader.blank
     return report
 

@@ -243,6 +243,16 @@ def test_readers_that_break_the_law_are_caught(mutant):
     assert not all(holds(mutant, heavy(chance), "rows", chance) for _ in range(3))
 
 
+def test_persons_whose_ids_have_one_hash_are_still_told_apart(monkeypatch):
+    """Ids are compared, not their hashes: nobody pushes out rows of another."""
+    real = persons.id_hashes
+    monkeypatch.setattr(persons, "id_hashes", lambda ids: real(ids) * np.uint64(0))
+    table = frame([(f"id{who}", float(who), x / 10, "a") for who in range(20) for x in range(9)])
+    found = read(table)
+    assert [sum(n for row, n in found.items() if row[0] == who) for who in range(20)] == [MOST] * 20
+    assert sum(read(table, "mean").values()) == 20
+
+
 # --- every way in ---------------------------------------------------------------------------------------------------
 
 

@@ -7,21 +7,10 @@ from privcov.schema.schema import (
     Categorical,
     Column,
     Feature,
-    Identifier,
     Level,
     MissingRule,
     Numeric,
     Schema,
 )
 
-__all__ = [
-    "MAX_DIMENSION",
-    "Categorical",
-    "Column",
-    "Feature",
-    "Identifier",
-    "Level",
-    "MissingRule",
-    "Numeric",
-    "Schema",
-]
+__all__ = ["MAX_DIMENSION", "Categorical", "Column", "Feature", "Level", "MissingRule", "Numeric", "Schema"]

@@ -29,7 +29,6 @@ from privcov.schema.columns import (
     Column,
     ColumnRule,
     Feature,
-    Identifier,
     Level,
     Numeric,
     missing_codes,
@@ -44,7 +43,6 @@ __all__ = [
     "Categorical",
     "Column",
     "Feature",
-    "Identifier",
     "Level",
     "MissingRule",
     "Numeric",
@@ -125,6 +123,10 @@ class Schema:
     ('midpoint', 'midpoint', False, ())
     >>> schema.person_words, schema.published() == schema
     ('Rows per person: at most 1, declared, not enforced.', True)
+    >>> cost = {"cost": {"lower": 0, "upper": 9}}
+    >>> visits = pc.Schema.from_dict({"columns": cost, "person": "id", "per_person": "sum"})
+    >>> visits.person_words, visits.by_rows().person, visits.published().person, visits.published().enforced
+    ("Rows per person: 1, enforced: the sum of the person's rows.", None, None, True)
     """
 
     columns: tuple[Column, ...]
@@ -142,7 +144,7 @@ class Schema:
 
     @property
     def person_words(self) -> str:
-        """How many rows a person may have, who sees to it, and what that means for their number: a sentence or two."""
+        """How many rows a person may have, who sees to it, and what that means for their number, in a sentence or two."""
         if self.per_person is not None:
             return f"Rows per person: 1, enforced: the {self.per_person} of the person's rows."
         most = self.max_rows_per_person
@@ -151,13 +153,6 @@ class Schema:
         )
         how = "enforced: a person's further rows are dropped" if self.enforced else "declared, not enforced"
         return f"Rows per person: at most {most}, {how}.{private}"
-
-    @cached_property
-    def read_columns(self) -> tuple[Column | Identifier, ...]:
-        """What is read of a table: the declared columns, and behind them the one that tells persons apart, if any."""
-        if self.person is None:
-            return self.columns
-        return (*self.columns, Identifier(name=self.person, missing_values=self.missing_values))
 
     def by_rows(self) -> Schema:
         """Return the schema of the same rows when nobody asks whose they are, for those who look at single rows.

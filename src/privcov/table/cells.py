@@ -32,7 +32,8 @@ from numpy.typing import NDArray
 
 from privcov.errors import InputError
 from privcov.linalg.arrays import Floats
-from privcov.schema import Categorical, Column, Identifier, Numeric
+from privcov.schema import Categorical, Column, Numeric
+from privcov.schema.columns import Identifier
 from privcov.schema.dialect import RFC_4180, WORDS, Dialect, encoded, pattern
 
 UNKNOWN = -1.0

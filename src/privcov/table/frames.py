@@ -20,8 +20,9 @@ from numpy.typing import NDArray
 
 from privcov.errors import InputError
 from privcov.linalg.arrays import Floats
-from privcov.schema import Categorical, Column, Identifier, Numeric, Schema
-from privcov.table.base import Table, block_rows, check_names
+from privcov.schema import Categorical, Column, Numeric, Schema
+from privcov.schema.columns import Identifier
+from privcov.table.base import Table, block_rows, check_names, read_columns
 from privcov.table.blocks import Block
 from privcov.table.cells import cells, check_type, codes_of_numbers, identities
 from privcov.table.fragments import Held, slices
@@ -39,7 +40,7 @@ class PandasTable(Table):
         super().__init__(schema, known_rows=len(frame))
         self._frame = frame
         self._series = [frame.iloc[:, place] for place in places]
-        for column, series in zip(schema.read_columns, self._series, strict=True):
+        for column, series in zip(read_columns(schema), self._series, strict=True):
             _check_series(column, series)
 
     def fragments(self) -> Sequence[Held]:
@@ -54,7 +55,7 @@ class PandasTable(Table):
         for start in range(0, self.known_rows or 0, step):
             yield [
                 _cells(column, series.iloc[start : start + step])
-                for column, series in zip(self.schema.read_columns, self._series, strict=True)
+                for column, series in zip(read_columns(self.schema), self._series, strict=True)
             ]
 
 

@@ -85,7 +85,7 @@ class Engine(ABC):
             A cluster does not answer, or its workers have another version (E1xx).
         """
         if table.schema.person is not None and not self.in_process:
-            raise ParameterError(
+            raise InputError(
                 "E182",
                 f"the engine {self.name} reads parts of a table apart, but persons are gathered in one process.",
                 "Leave the engine at local.",
