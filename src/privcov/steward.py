@@ -71,6 +71,8 @@ class Reading:
     blank: int = 0
     """Blank lines in a file of several columns. ``inspect`` counts them among the records of the wrong width too, as a
     release would; ``convert`` leaves them out."""
+    summed: int | None = None
+    """Rows that a release would sum, where they are gathered by person."""
     strict_records: int | None = None
     """Records by RFC 4180, where lines that are not blank are another number; None where that is the same or cannot
     be told."""
@@ -88,6 +90,8 @@ class Reading:
 
         count = f"{self.records:,} records, {self.wrong_width:,} of them with the wrong number of cells."
         lines = [PRIVATE, "", f"{self.file}: {count}"]
+        if self.summed is not None:
+            lines.append(f"Gathered by person, a release would sum {self.summed:,} rows.")
         if self.blank:
             lines.append(
                 f"Blank lines: {self.blank:,}. A release counts them as records; privcov convert leaves them out."
@@ -111,7 +115,13 @@ def inspect(path: str | Path, *, schema: Schema) -> Reading:
 
     ``path`` is a CSV, TSV or Parquet file that fits ``schema``. What comes back is for the data's keeper only.
     """
-    given, schema = Path(path), schema.by_rows()
+    report = _inspected(Path(path), schema.by_rows())
+    if schema.person is not None:
+        report.summed = sum(len(block[0]) for block in open_table(path, schema).blocks())
+    return report
+
+
+def _inspected(given: Path, schema: Schema) -> Reading:
     table = open_table(given, replace(schema, file=replace(schema.file, timing="constant")))
     if not isinstance(table, CsvTable):
         return _inspect_parquet(given, schema)

@@ -299,7 +299,10 @@ def test_the_steward_can_look_at_and_convert_a_file_of_persons(tmp_path):
     from privcov import steward
 
     visits(of_one=9).to_csv(path := tmp_path / "t.csv", index=False)
-    assert steward.inspect(path, schema=schema_of()).records == 69
+    seen = steward.inspect(path, schema=schema_of())
+    assert (seen.records, seen.summed) == (69, 60 + MOST)
+    assert "would sum 65 rows" in seen.render()
+    assert steward.inspect(path, schema=schema_of().by_rows()).summed is None
     steward.convert(path, made := tmp_path / "t.parquet", schema=schema_of())
     mean = schema_of("mean")
     assert (

@@ -144,7 +144,7 @@ class Schema:
 
     @property
     def person_words(self) -> str:
-        """How many rows a person may have, who sees to it, and what that means for their number, in a sentence or two."""
+        """How many rows a person may have, who sees to it, and what that means for the number of rows, in words."""
         if self.per_person is not None:
             return f"Rows per person: 1, enforced: the {self.per_person} of the person's rows."
         most = self.max_rows_per_person

@@ -104,6 +104,8 @@ def row_order(hashes: Words, cells: Floats) -> Words:
 
 def _texts(ids: pa.Array) -> tuple[Whole, NDArray[np.uint8]]:
     """Where each id begins and the last one ends, and the bytes of all, with a word of zeros behind."""
+    if not len(ids):
+        return np.zeros(1, np.int64), np.zeros(8, np.uint8)
     _, offsets, data = ids.buffers()
     starts = np.frombuffer(offsets, np.int64)[ids.offset : ids.offset + len(ids) + 1]
     text = np.frombuffer(data, np.uint8)[starts[0] : starts[-1]] if data else np.zeros(0, np.uint8)
