@@ -185,7 +185,7 @@ def test_the_number_of_persons_is_public_where_each_has_one_row_and_no_number_of
     assert pc.release(visits(), schema=schema_of(rule), loss=PURE).rows == 61
     assert pc.release(visits(of_one=3), schema=schema_of(rule), loss=PURE).rows == 61
     assert pc.release(visits(), schema=schema_of(), loss=PURE).rows is None
-    with pytest.raises(pc.PrivcovError, match="E135"):
+    with pytest.raises(pc.PrivcovError, match="E216"):
         pc.release(visits(), schema=schema_of(rule), loss=PURE, expect_rows=1060)
 
 
