@@ -206,7 +206,7 @@ def test_the_same_through_a_file_that_is_written_and_gathered_in_many_pieces(rul
 
 
 @pytest.mark.long
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(st.sampled_from(list(RULES)), st.booleans(), st.randoms(use_true_random=False))
 def test_the_same_on_many_tables(rule, in_file, random):
     with pytest.MonkeyPatch.context() as patched:

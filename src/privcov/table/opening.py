@@ -39,6 +39,12 @@ def open_table(data: Any, schema: Schema) -> Table:
     its reading (``table/plans``); an Arrow stream never is. Raises ``InputError`` where names, types, files or plans
     do not fit. Where the schema names a person's id, rows are gathered by person (``persons.py``).
     """
+    if schema.enforced and schema.person is None:
+        raise InputError(
+            "E184",
+            "this is the schema of a release whose rows were gathered by person; it does not name the column of ids.",
+            "Give the schema that the release was made with, or name the column as person.",
+        )
     table = _open(data, schema)
     return table if schema.person is None else PersonTable(table, schema)
 
