@@ -30,15 +30,18 @@ from numpy.typing import NDArray
 from privcov.errors import InputError
 from privcov.report.tables import table
 from privcov.schema import Categorical, Column, Numeric, Schema
+from privcov.schema.columns import Identifier
 from privcov.schema.dialect import RFC_4180, Dialect
 from privcov.table import open_table
-from privcov.table.base import check_names
-from privcov.table.cells import UNKNOWN, absent, apply_missing_codes, cells
+from privcov.table.base import check_names, read_columns
+from privcov.table.cells import UNKNOWN, absent, apply_missing_codes, cells, identities
 from privcov.table.csv import CsvTable, in_place, parsed
 from privcov.table.headers import dialect_of, header_of, line_end_of
 from privcov.table.sources import source_of
 from privcov.text.files import check_writable, whole
 
+_KINDS = {Numeric: pa.float64(), Identifier: pa.binary()}
+"""Of columns of a converted file, where they are not texts; bytes keep two ids apart that are no UTF-8."""
 PRIVATE = "PRIVATE: true counts of the data, for you only. Do not publish, mail or log them."
 
 
@@ -68,6 +71,8 @@ class Reading:
     blank: int = 0
     """Blank lines in a file of several columns. ``inspect`` counts them among the records of the wrong width too, as a
     release would; ``convert`` leaves them out."""
+    summed: int | None = None
+    """Rows that a release would sum, where they are gathered by person."""
     strict_records: int | None = None
     """Records by RFC 4180, where lines that are not blank are another number; None where that is the same or cannot
     be told."""
@@ -85,6 +90,8 @@ class Reading:
 
         count = f"{self.records:,} records, {self.wrong_width:,} of them with the wrong number of cells."
         lines = [PRIVATE, "", f"{self.file}: {count}"]
+        if self.summed is not None:
+            lines.append(f"Gathered by person, a release would sum {self.summed:,} rows.")
         if self.blank:
             lines.append(
                 f"Blank lines: {self.blank:,}. A release counts them as records; privcov convert leaves them out."
@@ -108,7 +115,13 @@ def inspect(path: str | Path, *, schema: Schema) -> Reading:
 
     ``path`` is a CSV, TSV or Parquet file that fits ``schema``. What comes back is for the data's keeper only.
     """
-    given = Path(path)
+    report = _inspected(Path(path), schema.by_rows())
+    if schema.person is not None:
+        report.summed = sum(len(block[0]) for block in open_table(path, schema).blocks())
+    return report
+
+
+def _inspected(given: Path, schema: Schema) -> Reading:
     table = open_table(given, replace(schema, file=replace(schema.file, timing="constant")))
     if not isinstance(table, CsvTable):
         return _inspect_parquet(given, schema)
@@ -127,7 +140,8 @@ def inspect(path: str | Path, *, schema: Schema) -> Reading:
 def convert(path: str | Path, output: str | Path, *, schema: Schema, force: bool = False) -> Reading:
     """A file of lines as Parquet: strict RFC 4180, line breaks in cells included, in the schema's dialect.
 
-    The declared columns are written, numbers as doubles and levels as texts; what is missing or unreadable is null. A
+    The declared columns are written, numbers as doubles, levels as texts and a person's id as bytes; what is missing or
+    unreadable is null. A
     record of the wrong width is a row of nulls in its place. The output is as sensitive as the input and readable by
     its owner only. Raises ``InputError`` where the file is not well formed, and then writes nothing.
     """
@@ -144,26 +158,26 @@ def convert(path: str | Path, output: str | Path, *, schema: Schema, force: bool
     reader = StrictReader(given, schema)
     report = _report(given, schema)
     kinds = pa.schema(
-        [
-            (column.name, pa.float64() if isinstance(column, Numeric) else pa.string())
-            for column in schema.columns
-        ]
+        [(column.name, _KINDS.get(type(column), pa.string())) for column in read_columns(schema)]
     )
     with whole(target, force=force, mode=0o600) as made, pq.ParquetWriter(made, kinds) as file:
         for batch in reader.batches():
             good = ~np.asarray(batch.column(0).is_null().to_numpy(zero_copy_only=False))
             _tally(report, schema.columns, batch, good, dialect=reader.dialect)
-            file.write_batch(_typed(batch, schema.columns, kinds, reader.dialect))
+            file.write_batch(_typed(batch, read_columns(schema), kinds, reader.dialect))
     report.records, report.wrong_width, report.blank = reader.records, reader.wrong_width, reader.blank
     return report
 
 
 def _typed(
-    batch: pa.RecordBatch, columns: Sequence[Column], kinds: pa.Schema, dialect: Dialect
+    batch: pa.RecordBatch, columns: Sequence[Column | Identifier], kinds: pa.Schema, dialect: Dialect
 ) -> pa.RecordBatch:
     made = []
     for place, column in enumerate(columns):
         values = batch.column(place)
+        if isinstance(column, Identifier):
+            made.append(identities(column, values, dialect=dialect).cast(pa.binary()))
+            continue
         gone = absent(column, values, dialect=dialect)
         if isinstance(column, Numeric):
             numbers = cells(column, values, dialect=dialect)

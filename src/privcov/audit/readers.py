@@ -129,7 +129,7 @@ def audit_reader(
     temporary directory is written. ``readers`` are the ways to try (privcov's own by default), and ``more`` is the
     number of random pairs beside the planted ones. ``progress`` is told how many tables are done, of how many.
     """
-    given = Path(path)
+    given, schema = Path(path), schema.by_rows()  # the law is about records, whoever's they are
     open_table(given, schema)  # refuses what does not fit
     if given.suffix.lower() in (".parquet", ".pq"):
         return _audit_parquet(given, schema, readers or {"as it is": bounded_rows})

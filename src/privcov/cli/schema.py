@@ -89,6 +89,7 @@ def check(path: str, as_json: bool) -> None:
                 "columns": [f.name for f in schema.features],
                 "row_norm_bound": norm,
                 "grid": grid.exponent,
+                "persons": "enforced" if schema.enforced else "declared, not enforced",
                 "file": schema.file.words(),
                 "weight": schema.weight,
             }
@@ -185,7 +186,8 @@ def explain(
         f"With columns scaled to {units}, the squared norm of a row is at most {' plus '.join(parts)}{limit}."
     )
     say(f"So the row norm is at most {norm:.4g}. The noise grows with its square, {norm**2:.4g}.")
-    say("" if schema.max_rows_per_person == 1 else f"{schema.person_words} The noise grows with it too.\n")
+    grows = " The noise grows with it too." if schema.max_rows_per_person > 1 else ""
+    say(f"{schema.person_words}{grows}\n" if grows or schema.enforced else "")
     for line in _exhaustive(schema):
         say(line)
     if schema.weight is not None:

@@ -24,7 +24,7 @@ def as_text(plan: Plan) -> str:
     """The whole plan."""
     parts = [
         f"{plan.rows:,} rows, {len(plan.schema.features)} columns in the matrix; {plan.loss}.",
-        *([] if plan.schema.max_rows_per_person == 1 else [plan.schema.person_words]),
+        *([plan.schema.person_words] if plan.schema.enforced or plan.schema.max_rows_per_person > 1 else []),
         *([] if plan.schema.weight is None else [fill(weight_words(plan.schema), width=100)]),
         _mechanisms(plan),
         "\n".join(fill(line, width=100, subsequent_indent="  ") for line in _notes(plan)),

@@ -92,6 +92,7 @@ def _body(
                 "max_rows_per_person": schema.max_rows_per_person,
                 **({} if schema.shape is None else {"shape": _shape(schema.shape)}),
                 **({} if schema.weight is None else {"weight": _weight(schema)}),
+                **({"persons": schema.per_person or "rows"} if schema.enforced else {}),
             },
             "noise": _noise(certificate.law),
             "arithmetic": certificate.arithmetic,
@@ -351,8 +352,9 @@ def _level(text: str) -> int | float:
 
 def _read_schema(promise: Mapping[str, Any]) -> Schema:
     given = promise["bounds"] if isinstance(promise["bounds"], dict) else {}
-    named = " ".join(word for word in ("shape", "weight") if word in given)
+    named = " ".join(word for word in ("shape", "weight", "persons") if word in given)
     bounds = FORM.fields(promise["bounds"], f"columns intercept missing max_rows_per_person {named}")
+    persons = bounds.get("persons")
     text = promise["row_norm_bound"]
     if len(bounds["columns"]) > MAX_DIMENSION:
         raise ValueError("columns")
@@ -363,6 +365,8 @@ def _read_schema(promise: Mapping[str, Any]) -> Schema:
         missing=bounds["missing"],
         max_rows_per_person=bounds["max_rows_per_person"],
         shape=_read_shape(bounds["shape"]) if "shape" in given else None,
+        per_person=None if persons == "rows" else persons,
+        enforced="persons" in bounds,
         **(_read_weight(bounds["weight"]) if "weight" in given else {}),
     )
     if _norm_text(schema) != text:

@@ -45,19 +45,23 @@ def misread(release: Release) -> str:
 
 def change(release: Release) -> str:
     """What may happen to one person's data without anyone noticing."""
-    most = release.schema.max_rows_per_person
+    schema = release.schema
+    most = schema.max_rows_per_person
     one = "one person's row" if most == 1 else f"one person's rows, up to {most} of them,"
+    other = "any other" if most == 1 else f"any other rows, more or fewer, up to {most} of them,"
+    if schema.enforced:
+        one, other = "all rows of one person", "those of any other person"
     if release.certificate.loss.neighbours is Neighbours.REPLACE_ONE:
-        other = "any other" if most == 1 else f"any other rows, more or fewer, up to {most} of them,"
         return f"replacing {one} by {other}"
     return f"adding or removing {one}"
 
 
 def particulars(release: Release) -> list[str]:
-    """What the promise rests on: rows, rounds, mechanism, proof, arithmetic, noise, bounds, timing; a sentence each."""
+    """What the promise rests on: rows, persons, rounds, mechanism, proof, arithmetic, noise, bounds, timing."""
     certificate = release.certificate
+    what = "persons" if release.schema.enforced else "rows"
     rows = (
-        f"The number of rows, {release.rows:,}, is public."
+        f"The number of {what}, {release.rows:,}, is public."
         if release.rows is not None
         else "The number of rows is private; the release holds a noisy count of them."
     )
@@ -70,6 +74,7 @@ def particulars(release: Release) -> list[str]:
     weight = release.schema.weight_words
     return [
         rows,
+        release.schema.person_words,
         *([weight] if weight else []),
         *rounds.told(release),
         f"Mechanism: {certificate.mechanism}.",
@@ -85,14 +90,16 @@ def uncovered(release: Release) -> list[str]:
     """What the promise does not cover, a sentence each; a reader who skips these believes too much."""
     schema, loss = release.schema, release.certificate.loss
     public = "the names, bounds and levels of the columns" + (
-        ", and the number of rows" if release.rows is not None else ""
+        f", and the number of {'persons' if schema.enforced else 'rows'}" if release.rows is not None else ""
     )
     most = "one row" if schema.max_rows_per_person == 1 else f"{schema.max_rows_per_person} rows"
     sentences = [
         f"What was declared public: {public}. If a bound was read off the data, the promise does not cover it.",
         "Facts about people in general. A release that shows that income rises with age says something about "
         "everyone whose age is known, whether they are in the table or not.",
-        f"Anyone with more than {most} in the table: each further row weakens the promise for that person.",
+        "Anyone with several ids in the table: to the promise they are several persons."
+        if schema.enforced
+        else f"Anyone with more than {most} in the table: each further row weakens the promise for that person.",
         "Other publications about the same people. Their privacy losses add up; a ledger keeps the sum.",
         "Anyone who can watch the machine while it works: its memory, its power use, its run time "
         f"({release.certificate.timing}).",

@@ -322,6 +322,20 @@ Column = Numeric | Categorical
 
 
 @dataclass(frozen=True, kw_only=True)
+class Identifier:
+    """The column that says whose row a row is. It is read to gather a person's rows, and becomes no feature."""
+
+    name: str
+    missing_values: tuple[Code, ...] = ()
+    """Texts that stand for no id, beside an empty cell."""
+
+    @property
+    def codes(self) -> list[bytes]:
+        """The same as bytes of trimmed cells."""
+        return [str(code).encode("utf-8") for code in self.missing_values if str(code)]
+
+
+@dataclass(frozen=True, kw_only=True)
 class Feature:
     """One row and column of the released matrix: the constant, a numeric column, or an indicator.
 

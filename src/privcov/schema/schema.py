@@ -42,11 +42,21 @@ from privcov.schema.toml import declarations, read_toml, toml_of, toml_value
 from privcov.schema.weights import WEIGHT_SQUARE, checked_weight, declared, with_weight
 from privcov.text.grammar import brief
 
-__all__ = ["Categorical", "Column", "Feature", "Level", "MissingRule", "Numeric", "Schema"]
+__all__ = [
+    "Categorical",
+    "Column",
+    "Feature",
+    "Level",
+    "MissingRule",
+    "Numeric",
+    "PerPerson",
+    "Schema",
+]
 
 MAX_DIMENSION = 20_000
 """What a release of 200 million entries has; some mechanisms stop earlier (``Mechanism.most_columns``)."""
 MissingRule = Literal["midpoint", "zero-row"]
+PerPerson = Literal["mean", "sum"]
 
 _ONE = Fraction(1)
 if TYPE_CHECKING:
@@ -65,6 +75,8 @@ _OF_TABLE = (
     "weight_power",
     "file",
     "shape",
+    "person",
+    "per_person",
 )
 """What a schema says of the whole table."""
 
@@ -93,7 +105,8 @@ class Schema:
         Values that mean "missing", in columns without a list of their own. What is no number or level is
         missing too.
     max_rows_per_person : int, default 1
-        The most rows that one person has in the table. It multiplies the noise.
+        The most rows that one person has in the table. It multiplies the noise. With ``person`` it is enforced:
+        a person's rows beyond it are dropped.
     ignore_extra : bool, default False
         Whether a table may have columns that are not declared.
     left_out : tuple of str, default ()
@@ -111,6 +124,13 @@ class Schema:
     shape : Shape, optional
         In a private frame: the linear map that numeric columns went through before rows were shortened and summed. No
         schema file has one.
+    person : str, optional
+        The column that says whose row a row is: texts or whole numbers. It is never a feature, and is not published.
+    per_person : {"mean", "sum"}, optional
+        Makes one row of all rows of a person: means of numeric cells within their bounds, or sums of numeric cells,
+        and the level that most of the rows have. Only with ``person``.
+    enforced : bool, default False
+        Whether rows were gathered by person. It follows from ``person``; a release keeps it, and not the name.
 
     Raises
     ------
@@ -140,7 +160,11 @@ class Schema:
     >>> schema.rule(schema.columns[0]), schema.missing_words, schema.empties_rows, schema.number_indicators
     ('midpoint', 'midpoint', False, ())
     >>> schema.person_words, schema.weight_words, schema.published() == schema
-    ('Rows per person: at most 1.', '', True)
+    ('Rows per person: at most 1, declared, not enforced.', '', True)
+    >>> cost = {"cost": {"lower": 0, "upper": 9}}
+    >>> visits = pc.Schema.from_dict({"columns": cost, "person": "id", "per_person": "sum"})
+    >>> visits.person_words, visits.by_rows().person, visits.published().person, visits.published().enforced
+    ("Rows per person: 1, enforced: the sum of the person's rows.", None, None, True)
     """
 
     columns: tuple[Column, ...]
@@ -156,15 +180,33 @@ class Schema:
     weight_power: Fraction = _ONE
     file: Dialect = RFC_4180
     shape: Shape | None = None
+    person: str | None = None
+    per_person: PerPerson | None = None
+    enforced: bool = False
 
     @property
     def person_words(self) -> str:
-        """How many rows a person may have, and what that means for the number of rows, in a sentence or two."""
+        """How many rows a person may have, who sees to it, and what that means for the number of rows, in words."""
+        if self.per_person is not None:
+            return f"Rows per person: 1, enforced: the {self.per_person} of the person's rows."
         most = self.max_rows_per_person
         private = (
             " Another person may have more or fewer, so the number of rows is private." if most > 1 else ""
         )
-        return f"Rows per person: at most {most}.{private}"
+        how = "enforced: a person's further rows are dropped" if self.enforced else "declared, not enforced"
+        return f"Rows per person: at most {most}, {how}.{private}"
+
+    def by_rows(self) -> Schema:
+        """Return the schema of the same rows when nobody asks whose they are, for those who look at single rows.
+
+        Returns
+        -------
+        Schema
+            The schema without ``person``, for the same table.
+        """
+        if self.person is None:
+            return self
+        return replace(self, person=None, per_person=None, enforced=False, ignore_extra=True)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "missing_values", missing_codes(self.missing_values, "the schema"))
@@ -195,6 +237,7 @@ class Schema:
             raise ParameterError(
                 "E205", f"max_rows_per_person must be a whole number from 1, got {brief(rows)}."
             )
+        self._check_person()
         if self.dimension > MAX_DIMENSION:
             raise InputError(
                 "E113",
@@ -210,6 +253,12 @@ class Schema:
                 "E198",
                 "rows are weighted in a matrix with an intercept, which no row_norm_bound may shorten.",
                 "Write intercept = true, and a larger row_norm_bound or none.",
+            )
+        if self.weight is not None and self.per_person is not None:
+            raise InputError(
+                "E198",
+                f"per_person = {self.per_person!r} makes one row of several, and does not say what that row weighs.",
+                "Leave per_person or the weight out.",
             )
 
     @property
@@ -249,6 +298,39 @@ class Schema:
                     f'Add otherwise = {toml_value(column.levels[-1])}, or another level; or missing = "indicator" or '
                     '"zero-row".',
                 )
+
+    def _check_person(self) -> None:
+        """Refuse what cannot be said of persons together."""
+        if self.person is not None:
+            object.__setattr__(self, "person", check_name(self.person))
+            object.__setattr__(self, "enforced", True)
+            if any(column.name == self.person for column in self.columns):
+                raise InputError(
+                    "E147",
+                    f"{self.person} is named as the person's id, and is declared as a column too.",
+                    f"Take [columns.{self.person}] out: an id is never released.",
+                )
+            if self.file.constant:
+                raise InputError(
+                    "E183",
+                    'person does not go with timing = "constant": the time to gather rows depends on them.',
+                    "Leave one of the two out.",
+                )
+        if not isinstance(self.enforced, bool) or (self.per_person is not None and not self.enforced):
+            raise InputError(
+                "E148",
+                "per_person needs person, the column that says whose row a row is.",
+                'Add person = "NAME", or leave per_person out.',
+            )
+        if self.per_person not in (None, "mean", "sum"):
+            raise InputError("E148", f"per_person must be 'mean' or 'sum', got {brief(self.per_person)}.")
+        if self.per_person is not None and self.max_rows_per_person != 1:
+            raise InputError(
+                "E149",
+                f"per_person = {self.per_person!r} makes one row of each person, but max_rows_per_person is "
+                f"{self.max_rows_per_person}.",
+                "Leave one of the two out.",
+            )
 
     def _settled(self, column: Column) -> Column:
         """The column with the missing values it has, its own or the table's, and a rule only where it is its own."""
@@ -472,13 +554,20 @@ class Schema:
         Returns
         -------
         Schema
-            The same columns and rules, without missing values and without a dialect.
+            The same columns and rules, without missing values, without a dialect and without the name of an id
+            column; that persons were told apart stays.
         """
         columns = self.columns
         if any(column.missing_values for column in columns):
             columns = tuple(replace(column, missing_values=None) for column in columns)
         return replace(
-            self, columns=columns, missing_values=(), ignore_extra=False, left_out=(), file=RFC_4180
+            self,
+            columns=columns,
+            missing_values=(),
+            ignore_extra=False,
+            left_out=(),
+            file=RFC_4180,
+            person=None,
         )
 
     def subset(self, names: Sequence[str]) -> Schema:

@@ -20,6 +20,7 @@ intercept = true            # adds the constant column: count and means come wit
 missing = "midpoint"        # a missing cell counts as the middle of its bounds; or "zero-row"
 # missing_values = ["NA", -999]   # optional: what else means "missing", in the whole table or in a column
 max_rows_per_person = 1     # how many rows one person can have; multiplies the noise
+# person = "id"             # optional: the column that says whose row it is; further rows are then dropped
 # exhaustive = true         # optional, beside levels: every row has one of them; less noise. Then also say
 # otherwise = "LEVEL"       # which of the levels any other cell counts as
 # row_norm_bound = 1.5      # optional, in scaled units; default: no row is ever clipped

@@ -71,6 +71,8 @@ def declarations(given: Mapping[str, Any]) -> dict[str, Any]:
         "weight",
         "largest_weight",
         "weight_power",
+        "person",
+        "per_person",
     }
     _only(given, {"columns", "planning", "file"} | own, "the schema")
     columns = given.get("columns", {})
@@ -78,6 +80,12 @@ def declarations(given: Mapping[str, Any]) -> dict[str, Any]:
         raise InputError("E122", "columns must be tables named [columns.NAME].")
     # What [planning] says is for privcov.planning.moments, which reads it itself; no release depends on it.
     rest = {word: value for word, value in given.items() if word in own}
+    if "person" in rest and not {"max_rows_per_person", "per_person"} & rest.keys():
+        raise InputError(
+            "E149",
+            "person needs a bound: how many rows of a person may count?",
+            'Add max_rows_per_person = NUMBER, or per_person = "mean" or "sum" for one row per person.',
+        )
     for word in ("missing_values", "largest_weight"):
         if word in rest:
             rest[word] = _floats(rest[word])
@@ -104,6 +112,11 @@ def toml_of(schema: Schema) -> str:
     if schema.missing_values:
         lines.append(f"missing_values = {_toml_list(schema.missing_values)}")
     lines.append(f"max_rows_per_person = {schema.max_rows_per_person}")
+    if schema.person is not None:
+        lines.append(f"person = {toml_value(schema.person)}")
+        lines += [] if schema.per_person is None else [f'per_person = "{schema.per_person}"']
+    elif schema.enforced:  # of a release, which does not know what the column is called
+        lines.append(f"# {schema.person_words}")
     if schema.ignore_extra:
         lines.append("ignore_extra = true")
     if schema.left_out:

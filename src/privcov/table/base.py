@@ -10,7 +10,8 @@ from typing import ClassVar
 import numpy as np
 
 from privcov.errors import InputError
-from privcov.schema import Numeric, Schema
+from privcov.schema import Column, Numeric, Schema
+from privcov.schema.columns import Identifier
 from privcov.schema.names import canonical, listed
 from privcov.table.blocks import Block
 from privcov.table.cells import apply_missing_codes
@@ -138,6 +139,13 @@ def _without_codes(block: Block, coded: Sequence[tuple[int, Numeric]], *, always
     return made
 
 
+def read_columns(schema: Schema) -> tuple[Column | Identifier, ...]:
+    """What is read of a table: the declared columns, and behind them the one that tells persons apart, if any."""
+    if schema.person is None:
+        return schema.columns
+    return (*schema.columns, Identifier(name=schema.person, missing_values=schema.missing_values))
+
+
 def block_rows(schema: Schema) -> int:
     """How many rows make a block of some megabytes; enough of them that adding their product is worth it."""
     return max(2_048, min(65_536, _CELLS_PER_BLOCK // len(schema.columns)))
@@ -150,7 +158,7 @@ def check_names(names: Iterable[object], schema: Schema, where: str) -> list[int
     Only declared names are repeated in a message: where a file has no header, the other "names" are a person's row.
     """
     found = [canonical(str(name)) for name in names]
-    declared = [column.name for column in schema.columns]
+    declared = [column.name for column in read_columns(schema)]
     known = set(declared)
     expected = known.union(schema.left_out)
     extra = [name for name in found if name not in expected]

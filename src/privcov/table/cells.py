@@ -33,6 +33,7 @@ from numpy.typing import NDArray
 from privcov.errors import InputError
 from privcov.linalg.arrays import Floats
 from privcov.schema import Categorical, Column, Numeric
+from privcov.schema.columns import Identifier
 from privcov.schema.dialect import RFC_4180, WORDS, Dialect, encoded, pattern
 
 UNKNOWN = -1.0
@@ -44,7 +45,7 @@ number, or longer than its quickest way to match a pattern allows is always done
 _INTEGER = re.compile(r"0|-?[1-9][0-9]*")
 
 
-def check_type(column: Column, kind: pa.DataType, where: str) -> None:
+def check_type(column: Column | Identifier, kind: pa.DataType, where: str) -> None:
     """Refuse a column whose Arrow type cannot hold what the schema declares."""
     if pa.types.is_dictionary(kind):
         kind = kind.value_type
@@ -56,6 +57,14 @@ def check_type(column: Column, kind: pa.DataType, where: str) -> None:
             "Store plain numbers or texts.",
         )
     number = is_number(kind)
+    if isinstance(column, Identifier) and not (
+        types.is_integer(kind) or types.is_null(kind) or is_text(kind)
+    ):
+        raise InputError(
+            "E181",
+            f"{where}: the person's id, {column.name}, has the type {kind}; ids are texts or whole numbers.",
+            "Store it as text, or as integers that may be null (Int64 in pandas).",
+        )
     if not (number or types.is_null(kind) or is_text(kind)):
         raise InputError(
             "E110",
@@ -79,8 +88,8 @@ def _can_match(column: Categorical, kind: pa.DataType) -> bool:
     return whole and not column.padded and any(_INTEGER.fullmatch(str(level)) for level in column.levels)
 
 
-def cells(column: Column, values: pa.Array, *, dialect: Dialect = RFC_4180) -> Floats:
-    """The cells of one declared column as a block holds them: numbers or level codes, NaN where missing.
+def cells(column: Column | Identifier, values: pa.Array, *, dialect: Dialect = RFC_4180) -> Floats:
+    """The cells of one declared column as a block holds them: numbers or level codes, NaN where missing; or ids.
 
     ``values`` are an Arrow array of any type that ``check_type`` lets pass; ``dialect`` says how texts of a file
     write numbers, and in which encoding they are.
@@ -89,6 +98,8 @@ def cells(column: Column, values: pa.Array, *, dialect: Dialect = RFC_4180) -> F
     >>> cells(sex, pa.array(["1.0", " 02", "3", "-9", None])).tolist()
     [0.0, 1.0, -1.0, nan, nan]
     """
+    if isinstance(column, Identifier):
+        return identities(column, values, dialect=dialect)
     if pa.types.is_dictionary(values.type):
         return _by_dictionary(column, values, dialect)
     if isinstance(column, Categorical) and column.numbers is None:
@@ -99,6 +110,26 @@ def cells(column: Column, values: pa.Array, *, dialect: Dialect = RFC_4180) -> F
     if is_text(values.type) and (dialect.constant or np.isnan(numbers).any()):
         numbers = _with_words(_trimmed(values), numbers, dialect)
     return codes_of_numbers(column, numbers)
+
+
+def identities(column: Identifier, values: pa.Array, *, dialect: Dialect = RFC_4180) -> pa.Array:
+    """Whose rows these are, as bytes in UTF-8 to be compared one by one; null where there is no id.
+
+    A text without the white space around it, a whole number as its decimal digits. An empty cell is no id, nor is a
+    declared missing value.
+
+    >>> identities(Identifier(name="id", missing_values=("NA",)), pa.array([" 07", "7", "", "NA", None])).to_pylist()
+    [b'07', b'7', None, None, None]
+    """
+    if pa.types.is_dictionary(values.type):
+        values = values.dictionary_decode()
+    if pa.types.is_null(values.type):
+        return pa.nulls(len(values), pa.large_binary())
+    texts = _trimmed(values if is_text(values.type) else values.cast(pa.string()))
+    if dialect.cell_encoding == "latin-1":
+        texts = _bytes(pa.array([None if t is None else t.decode("latin-1") for t in texts.to_pylist()]))
+    absent = pc.is_in(texts, value_set=pa.array([b"", *column.codes], pa.large_binary()))
+    return pc.if_else(absent, pa.scalar(None, pa.large_binary()), texts)
 
 
 def codes_of_numbers(column: Categorical, numbers: Floats) -> Floats:

@@ -31,7 +31,7 @@ from privcov.schema import Numeric, Schema
 from privcov.schema.dialect import Dialect
 from privcov.table import records
 from privcov.table.arrow import batch_blocks
-from privcov.table.base import Table, block_rows, check_names
+from privcov.table.base import Table, block_rows, check_names, read_columns
 from privcov.table.blocks import Block
 from privcov.table.fragments import FRAGMENT_BYTES, Piece
 from privcov.table.headers import dialect_of, header_of, line_end_of
@@ -164,7 +164,7 @@ class LineReader:
 
     def __init__(self, schema: Schema, *, width: int, places: Sequence[int], dialect: Dialect) -> None:
         self._schema, self._width, self._places, self._dialect = schema, width, places, dialect
-        self._numeric = [isinstance(column, Numeric) for column in schema.columns]
+        self._numeric = [isinstance(column, Numeric) for column in read_columns(schema)]
 
     def blocks(self, lines: bytes) -> Iterator[Block]:
         """One row for each line of ``lines``, which end with a line end, in order."""
@@ -181,7 +181,7 @@ class LineReader:
         """Rows whose cells are all missing."""
         step = block_rows(self._schema)
         for start in range(0, rows, step):
-            yield [np.full(min(step, rows - start), np.nan)] * len(self._schema.columns)
+            yield [np.full(min(step, rows - start), np.nan)] * len(read_columns(self._schema))
 
     def _columns(self, lines: bytes) -> Iterator[Columns]:
         if self._dialect.constant:

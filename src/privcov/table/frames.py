@@ -21,9 +21,10 @@ from numpy.typing import NDArray
 from privcov.errors import InputError
 from privcov.linalg.arrays import Floats
 from privcov.schema import Categorical, Column, Numeric, Schema
-from privcov.table.base import Table, block_rows, check_names
+from privcov.schema.columns import Identifier
+from privcov.table.base import Table, block_rows, check_names, read_columns
 from privcov.table.blocks import Block
-from privcov.table.cells import cells, check_type, codes_of_numbers
+from privcov.table.cells import cells, check_type, codes_of_numbers, identities
 from privcov.table.fragments import Held, slices
 
 _KINDS = {"f": pa.float64(), "i": pa.int64(), "u": pa.uint64(), "b": pa.bool_()}
@@ -39,7 +40,7 @@ class PandasTable(Table):
         super().__init__(schema, known_rows=len(frame))
         self._frame = frame
         self._series = [frame.iloc[:, place] for place in places]
-        for column, series in zip(schema.columns, self._series, strict=True):
+        for column, series in zip(read_columns(schema), self._series, strict=True):
             _check_series(column, series)
 
     def fragments(self) -> Sequence[Held]:
@@ -54,11 +55,11 @@ class PandasTable(Table):
         for start in range(0, self.known_rows or 0, step):
             yield [
                 _cells(column, series.iloc[start : start + step])
-                for column, series in zip(self.schema.columns, self._series, strict=True)
+                for column, series in zip(read_columns(self.schema), self._series, strict=True)
             ]
 
 
-def _check_series(column: Column, series: Any) -> None:
+def _check_series(column: Column | Identifier, series: Any) -> None:
     dtype = series.dtype
     if type(dtype).__name__ == "SparseDtype":
         raise InputError("E112", f"column {column.name} is sparse.", "Make it dense.")
@@ -77,7 +78,9 @@ def _check_series(column: Column, series: Any) -> None:
     check_type(column, kind, "the frame")
 
 
-def _cells(column: Column, series: Any) -> Floats:
+def _cells(column: Column | Identifier, series: Any) -> Floats:
+    if isinstance(column, Identifier):
+        return _ids(column, series)
     if _is_categorical(series.dtype):
         meaning = np.append(object_cells(column, series.cat.categories), np.nan)
         return np.asarray(meaning[series.cat.codes.to_numpy()])  # code -1, missing, is the last
@@ -89,6 +92,23 @@ def _cells(column: Column, series: Any) -> Floats:
         return cells(column, pa.array(series.to_numpy().astype(kind, copy=False)))
     values = pa.array(series, from_pandas=True)
     return cells(column, values.combine_chunks() if isinstance(values, pa.ChunkedArray) else values)
+
+
+def _ids(column: Identifier, series: Any) -> Any:
+    """Ids of a series: texts, and whole numbers as their digits."""
+    if _is_categorical(series.dtype):
+        meaning = identities(column, pa.array(map(_id_text, series.cat.categories), pa.large_binary()))
+        places = series.cat.codes.to_numpy()
+        return meaning.take(pa.array(places, mask=places < 0))
+    if _holds_objects(series.dtype):
+        return identities(column, pa.array(map(_id_text, series), pa.large_binary()))
+    values = pa.array(series, from_pandas=True)
+    return identities(column, values.combine_chunks() if isinstance(values, pa.ChunkedArray) else values)
+
+
+def _id_text(value: object) -> bytes | None:
+    whole = isinstance(value, numbers.Integral) and not isinstance(value, bool)
+    return _digits(value) if whole else _as_bytes(value)
 
 
 def object_cells(column: Column, values: Iterable[object]) -> Floats:
@@ -147,6 +167,12 @@ class ArrayTable(Table):
     """A two-dimensional numeric array, plain or masked. Do not change it while it is read."""
 
     def __init__(self, array: NDArray[Any], schema: Schema) -> None:
+        if schema.person is not None:
+            raise InputError(
+                "E180",
+                "an array has no column of ids, so its rows cannot be told apart by person.",
+                "Give a data frame or a file, or leave person out of the schema.",
+            )
         _check(array, schema)
         super().__init__(schema, known_rows=len(array))
         self._array = array if isinstance(array, np.ma.MaskedArray) else np.asarray(array)

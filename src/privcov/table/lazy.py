@@ -13,7 +13,7 @@ import pyarrow as pa
 from privcov.errors import InputError, InternalError
 from privcov.schema import Schema
 from privcov.table.arrow import ArrowTable, batch_blocks, check_columns
-from privcov.table.base import Table, block_rows
+from privcov.table.base import Table, block_rows, read_columns
 from privcov.table.blocks import Block
 from privcov.table.fragments import Held
 from privcov.table.plans import Unlisted, walked
@@ -43,7 +43,7 @@ class LazyTable(Table):
         try:
             for frame in self._frames():
                 for batch in frame.to_arrow().to_batches():
-                    yield from batch_blocks(batch, range(len(self.schema.columns)), self.schema)
+                    yield from batch_blocks(batch, range(len(read_columns(self.schema))), self.schema)
         except Exception:
             raise InternalError() from None  # the text of a foreign error may quote a value
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from privcov.errors import InputError, without_frames
+from privcov.errors import InputError, InternalError, without_frames
 from privcov.schema import Schema
 from privcov.table.arrow import ArrowTable
 from privcov.table.base import Chain, Table
@@ -21,6 +21,7 @@ from privcov.table.fragments import Piece
 from privcov.table.frames import ArrayTable, PandasTable
 from privcov.table.lazy import DatasetTable, LazyTable, RelationTable
 from privcov.table.parquet import ParquetTable
+from privcov.table.persons import PersonTable
 from privcov.table.plans import refuse_stream
 from privcov.table.sources import regular_file
 
@@ -36,8 +37,19 @@ def open_table(data: Any, schema: Schema) -> Table:
     of a CSV or Parquet file, a list of such paths, or a pattern such as ``"people/*.parquet"``. A lazy polars frame,
     a pyarrow dataset, a DuckDB relation, a Spark or Dask frame is taken where its plan shows that no cell can stop
     its reading (``table/plans``); an Arrow stream never is. Raises ``InputError`` where names, types, files or plans
-    do not fit.
+    do not fit. Where the schema names a person's id, rows are gathered by person (``persons.py``).
     """
+    if schema.enforced and schema.person is None:
+        raise InputError(
+            "E184",
+            "this is the schema of a release whose rows were gathered by person; it does not name the column of ids.",
+            "Give the schema that the release was made with, or name the column as person.",
+        )
+    table = _open(data, schema)
+    return table if schema.person is None else PersonTable(table, schema)
+
+
+def _open(data: Any, schema: Schema) -> Table:
     if isinstance(data, str | os.PathLike):
         return _open_paths(_matching(data), schema)
     if isinstance(data, list | tuple) and data and all(isinstance(item, str | os.PathLike) for item in data):
@@ -84,6 +96,7 @@ def open_partition(data: Any, schema: Schema) -> Table:
     """A partition of a cluster's table, in the worker that has it. Its plan was looked at before anything was paid."""
     import pyarrow as pa
 
+    _refuse_parts(schema)
     return ArrowTable(data, schema) if isinstance(data, pa.RecordBatchReader) else open_table(data, schema)
 
 
@@ -118,8 +131,15 @@ def _open_paths(paths: Sequence[Path], schema: Schema) -> Table:
 
 def open_pieces(pieces: Sequence[Piece], schema: Schema) -> Table:
     """The rows of some runs of files, as a worker opens them; refuses files that are not what was planned."""
+    _refuse_parts(schema)
     tables = [_reader(path)(path, schema, piece) for piece in pieces for path in (Path(piece.path),)]
     return tables[0] if len(tables) == 1 else Chain(schema, tables)
+
+
+def _refuse_parts(schema: Schema) -> None:
+    """A part of a table may not have all rows of a person: no worker gets one. ``PersonTable`` plans none."""
+    if schema.person is not None:
+        raise InternalError
 
 
 def _reader(path: Path) -> type[CsvTable] | type[ParquetTable]:

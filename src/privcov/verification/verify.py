@@ -190,7 +190,8 @@ def _about_release(release: Release) -> Iterator[Check]:
     if against:
         words = f"The certificate contradicts itself: {'; '.join(against)}."
     else:
-        words = " ".join([f"The certificate is consistent: {confirmed(release)}.", *_frame(release)])
+        said = f"The certificate is consistent: {confirmed(release)}."
+        words = " ".join([said, release.schema.person_words, *_frame(release)])
     yield Check(name="certificate", holds=not against, words=words)
 
 

@@ -95,6 +95,7 @@ def opened(path: Path) -> dict[str, Any]:
             "missing_values": list(schema.missing_values),
             "left_out": list(schema.left_out),
             **_weight(schema),
+            **_person(schema),
         },
         "columns": columns,
         "correlations": correlations,
@@ -127,7 +128,8 @@ def drafted(given: Question) -> Draft:
     )
     about = columns.pop()
     with at(None):
-        kept = _words(part(given, "kept"), "missing_values left_out weight largest_weight weight_power")
+        words = "missing_values left_out weight largest_weight weight_power person per_person"
+        kept = _words(part(given, "kept"), words)
         schema = Schema.from_dict(
             {**about, **kept, "ignore_extra": extra, "file": file, "columns": _by_name(columns)}
         )
@@ -244,6 +246,12 @@ def _weight(schema: Schema) -> dict[str, Any]:
         return {}
     power = decimal_text(schema.weight_power)
     return {"weight": schema.weight, "largest_weight": schema.largest_weight, "weight_power": power}
+
+
+def _person(schema: Schema) -> dict[str, Any]:
+    """Whose row a row is, kept in the same way."""
+    given = {"person": schema.person, "per_person": schema.per_person}
+    return {word: value for word, value in given.items() if value is not None}
 
 
 def _words(given: Question, words: str) -> Question:

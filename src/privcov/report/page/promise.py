@@ -53,10 +53,11 @@ def promise(release: Release) -> Section:
     """Who is protected, against whom, how far; what it rests on; what it does not cover."""
     most, change = release.schema.max_rows_per_person, words.change(release)
     rows = "one row" if most == 1 else f"at most {most} rows"
+    whom = "whatever the number of their rows" if release.schema.enforced else f"with {rows}"
     body = [
         tag("h3", "Who is protected against what"),
         paragraphs(
-            f"Every person with {rows} in the table is protected against anyone who reads this release, whatever their "
+            f"Every person {whom} in the table is protected against anyone who reads this release, whatever their "
             "skill and whatever else they know.",
             f"{change[0].upper()}{change[1:]} {words.effect(release)}.",
             words.graded(release.certificate.loss),

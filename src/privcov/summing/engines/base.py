@@ -84,6 +84,12 @@ class Engine(ABC):
         InputError
             A cluster does not answer, or its workers have another version (E1xx).
         """
+        if table.schema.person is not None and not self.in_process:
+            raise InputError(
+                "E182",
+                f"the engine {self.name} reads parts of a table apart, but persons are gathered in one process.",
+                "Leave the engine at local.",
+            )
         if table.home is None and table.pieces() is None and not self.in_process:
             raise ParameterError(
                 "E213",
