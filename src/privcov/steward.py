@@ -116,7 +116,7 @@ def inspect(path: str | Path, *, schema: Schema) -> Reading:
     for batch, good in table.texts():
         report.records += len(good)
         report.wrong_width += int(np.count_nonzero(~good))
-        _tally(report, schema.columns, batch, good, dialect=schema.file)
+        _tally(report, schema.read_columns, batch, good, dialect=schema.file)
     strict = _strictly(given, schema)
     if strict is not None:
         report.blank = strict.blank
@@ -145,15 +145,15 @@ def convert(path: str | Path, output: str | Path, *, schema: Schema, force: bool
     report = _report(given, schema)
     kinds = pa.schema(
         [
-            (column.name, pa.float64() if isinstance(column, Numeric) else pa.string())
-            for column in schema.columns
+            (column.name, pa.float64() if isinstance(column, Numeric) and not column.date else pa.string())
+            for column in schema.read_columns
         ]
     )
     with whole(target, force=force, mode=0o600) as made, pq.ParquetWriter(made, kinds) as file:
         for batch in reader.batches():
             good = ~np.asarray(batch.column(0).is_null().to_numpy(zero_copy_only=False))
-            _tally(report, schema.columns, batch, good, dialect=reader.dialect)
-            file.write_batch(_typed(batch, schema.columns, kinds, reader.dialect))
+            _tally(report, schema.read_columns, batch, good, dialect=reader.dialect)
+            file.write_batch(_typed(batch, schema.read_columns, kinds, reader.dialect))
     report.records, report.wrong_width, report.blank = reader.records, reader.wrong_width, reader.blank
     return report
 
@@ -165,7 +165,7 @@ def _typed(
     for place, column in enumerate(columns):
         values = batch.column(place)
         gone = absent(column, values, dialect=dialect)
-        if isinstance(column, Numeric):
+        if isinstance(column, Numeric) and not column.date:
             numbers = cells(column, values, dialect=dialect)
             made.append(pa.array(numbers, mask=gone | ~np.isfinite(numbers)))
         else:
@@ -205,12 +205,16 @@ def _tally(
 
 def _inspect_parquet(path: Path, schema: Schema) -> Reading:
     report = _report(path, schema)
-    names = [column.name for column in schema.columns]
+    names = [column.name for column in schema.read_columns]
     with pq.ParquetFile(os.fspath(path)) as file:
         for batch in file.iter_batches(columns=names):
             report.records += batch.num_rows
             _tally(
-                report, schema.columns, batch.select(names), np.ones(batch.num_rows, bool), dialect=RFC_4180
+                report,
+                schema.read_columns,
+                batch.select(names),
+                np.ones(batch.num_rows, bool),
+                dialect=RFC_4180,
             )
     return report
 
@@ -226,11 +230,12 @@ def _strictly(path: Path, schema: Schema) -> StrictReader | None:
 
 
 def _report(path: Path, schema: Schema) -> Reading:
-    columns = [
-        ColumnReading(name=column.name, kind="number" if isinstance(column, Numeric) else "levels")
-        for column in schema.columns
-    ]
+    columns = [ColumnReading(name=column.name, kind=_kind(column)) for column in schema.read_columns]
     return Reading(file=path.name, columns=columns)
+
+
+def _kind(column: Column) -> str:
+    return "levels" if isinstance(column, Categorical) else "date" if column.date else "number"
 
 
 LONGEST_RECORD = 2**26

@@ -89,16 +89,22 @@ def check(path: str, as_json: bool) -> None:
                 "row_norm_bound": norm,
                 "grid": grid.exponent,
                 "file": schema.file.words(),
+                **({"derived": _derived(schema)} if schema.sources else {}),
             }
         )
         return
     say_line(
-        f"{path}: {len(schema.columns)} columns in the table, {schema.dimension} in the released matrix."
+        f"{path}: {len(schema.read_columns)} columns in the table, {schema.dimension} in the released matrix."
     )
     say(
         f"Row norm at most {norm:.4g} in scaled units; values are rounded to multiples of 2^-{grid.exponent}."
     )
     say(f"Missing cells: {schema.missing_words}. {schema.person_words}")
+    if schema.sources:
+        released = {column.name for column in schema.columns}
+        unseen = [column.name for column in schema.sources if column.name not in released]
+        alone = f" Read for them alone: {', '.join(unseen)}." if unseen else ""
+        say(f"Derived columns: {len(_derived(schema))}.{alone}")
     if schema.file.words():
         say(f"File format: {schema.file.sentence()}.")
 
@@ -150,7 +156,9 @@ def explain(
     chosen = _private_norm(data, schema, loss, row_norm_share, ledger) if data is not None else None
     norm = float(schema.squared_norm_bound) ** 0.5
     if as_json:
-        print_json({"row_norm_bound": norm, "columns": [asdict(cost) for cost in costs], "chosen": chosen})
+        costed = [asdict(cost) for cost in costs]
+        more = {"derived": _derived(schema)} if schema.sources else {}
+        print_json({"row_norm_bound": norm, "columns": costed, "chosen": chosen, **more})
         return
     plain = all(cost.squared_norm == 1 for cost in costs)
     parts = [
@@ -178,6 +186,10 @@ def explain(
         for c in costs
     ]
     say(table(headings, lines, left=2))
+    if derived := _derived(schema):
+        told = [[cut(c.name), c.bounds, derived[c.name]] for c in costs if c.name in derived]
+        say("\nDerived columns, whose bounds follow from those of the columns in them:\n")
+        say(table(["column", "bounds", "is"], told, left=3))
     say(
         "\nNoise in original units is proportional to the width of the bounds: half the width, half the noise."
     )
@@ -196,6 +208,11 @@ def explain(
         f"{chosen['noise']:.3g}."
     )
     say(f"The choice cost {chosen['price']}. The rest of the loss is {chosen['rest']}.")
+
+
+def _derived(schema: Schema) -> dict[str, str]:
+    """The expressions of derived columns, by name."""
+    return {column.name: column.expression for column in schema.columns if column.expression is not None}
 
 
 def _private_norm(

@@ -22,6 +22,7 @@ from privcov.releases.signing import PrivateKey, PublicKey
 from privcov.releases.sketch import Sketch, ridge_of
 from privcov.releases.triangle import Triangle, word_bytes
 from privcov.schema import MAX_DIMENSION, Categorical, Column, Feature, Level, Numeric, Schema
+from privcov.schema.expressions import LONGEST
 from privcov.schema.grid import ROW_BITS, Grid
 from privcov.schema.shape import BITS, MOST_SHAPED, Shape
 from privcov.text.grammar import INTEGER, double
@@ -89,6 +90,7 @@ def _body(
                 "missing": schema.missing,
                 "max_rows_per_person": schema.max_rows_per_person,
                 **({} if schema.shape is None else {"shape": _shape(schema.shape)}),
+                **({"sources": [_bounds(column) for column in schema.sources]} if schema.sources else {}),
             },
             "noise": _noise(certificate.law),
             "arithmetic": certificate.arithmetic,
@@ -306,11 +308,15 @@ def _bounds(column: Column) -> dict[str, Any]:
         own["missing"] = column.missing
     if column.fill is not None:
         own["fill"] = str(column.fill)
+    if column.expression is not None:
+        own["expression"] = column.expression
     if isinstance(column, Numeric):
         if column.centre is not None:
             own["centre"] = repr(column.centre)
         if column.scale is not None:
             own["scale"] = repr(column.scale)
+        if column.date:
+            own["kind"] = "date"
         return {"name": column.name, "lower": repr(column.lower), "upper": repr(column.upper), **own}
     word = "numbers" if column.numeric_levels else "levels"
     return {"name": column.name, word: [str(level) for level in column.levels], **own}
@@ -318,15 +324,27 @@ def _bounds(column: Column) -> dict[str, Any]:
 
 def _read_column(given: Mapping[str, Any]) -> Column:
     name, rule, fill = given["name"], given.get("missing"), given.get("fill")
+    text = FORM.text(given["expression"], most=LONGEST) if "expression" in given else None
     if "levels" not in given and "numbers" not in given:
         filled = None if fill is None else double(fill)
         scaling: dict[str, Any] = {w: double(given[w]) for w in ("centre", "scale") if w in given}
         lower, upper = double(given["lower"]), double(given["upper"])
-        return Numeric(name=name, lower=lower, upper=upper, missing=rule, fill=filled, **scaling)
+        if (date := "kind" in given) and given["kind"] != "date":
+            raise ValueError("kind")
+        return Numeric(
+            name=name,
+            lower=lower,
+            upper=upper,
+            missing=rule,
+            fill=filled,
+            expression=text,
+            date=date,
+            **scaling,
+        )
     levels: tuple[Level, ...] = tuple(given["levels"] if "levels" in given else map(_level, given["numbers"]))
     if fill is not None:
         fill = {str(level): level for level in levels}[fill]
-    return Categorical(name=name, levels=levels, missing=rule, fill=fill)
+    return Categorical(name=name, levels=levels, missing=rule, fill=fill, expression=text)
 
 
 def _level(text: str) -> int | float:
@@ -334,10 +352,11 @@ def _level(text: str) -> int | float:
 
 
 def _read_schema(promise: Mapping[str, Any]) -> Schema:
-    named = "shape" if isinstance(promise["bounds"], dict) and "shape" in promise["bounds"] else ""
-    bounds = FORM.fields(promise["bounds"], f"columns intercept missing max_rows_per_person {named}")
-    text = promise["row_norm_bound"]
-    if len(bounds["columns"]) > MAX_DIMENSION:
+    given = promise["bounds"]
+    named = [word for word in ("shape", "sources") if isinstance(given, dict) and word in given]
+    bounds = FORM.fields(given, f"columns intercept missing max_rows_per_person {' '.join(named)}")
+    text, sources = promise["row_norm_bound"], bounds.get("sources", [])
+    if max(len(bounds["columns"]), len(sources)) > MAX_DIMENSION:
         raise ValueError("columns")
     schema = Schema(
         columns=tuple(_read_column(column) for column in bounds["columns"]),
@@ -345,7 +364,8 @@ def _read_schema(promise: Mapping[str, Any]) -> Schema:
         row_norm_bound=None if text.startswith("sqrt") else exact(text),
         missing=bounds["missing"],
         max_rows_per_person=bounds["max_rows_per_person"],
-        shape=_read_shape(bounds["shape"]) if named else None,
+        shape=_read_shape(bounds["shape"]) if "shape" in named else None,
+        sources=tuple(_read_column(column) for column in sources),
     )
     if _norm_text(schema) != text:
         raise ValueError("row norm bound")

@@ -10,7 +10,8 @@ from functools import cached_property
 from typing import Any, Literal
 
 from privcov.errors import InputError, ParameterError
-from privcov.schema.dialect import meaning, number
+from privcov.schema.dialect import meaning, moment, number
+from privcov.schema.expressions import parse
 from privcov.schema.names import check_name
 from privcov.text.grammar import brief, printable
 
@@ -37,6 +38,8 @@ class _Declared:
     """What a missing cell counts as; None: what the table says, or a fill."""
     missing_values: tuple[Code, ...] | None = None
     """Values that are missing, beside what always is; None: those of the table, which a schema fills in."""
+    expression: str | None = None
+    """How a cell follows from other cells of its row (``schema/expressions.py``); None: it is read from the table."""
 
     @property
     def indicator(self) -> bool:
@@ -54,6 +57,9 @@ class _Declared:
 
     def _check_rules(self, fill: object) -> None:
         object.__setattr__(self, "name", check_name(self.name))
+        if self.expression is not None:
+            made = str(parse(str(self.expression), f"the derived column {self.name}"))
+            object.__setattr__(self, "expression", made)
         if self.missing_values is not None:
             codes = missing_codes(self.missing_values, f"column {self.name}")
             object.__setattr__(self, "missing_values", codes)
@@ -83,6 +89,8 @@ class Numeric(_Declared):
     """What a scaled zero stands for, in the column's own units; None: the middle of the bounds."""
     scale: float | None = None
     """What a scaled one stands for, in the column's own units; None: half the width of the bounds."""
+    date: bool = False
+    """Whether cells are dates: then bounds and fill are in seconds since the beginning of 1970."""
 
     def __post_init__(self) -> None:
         self._check_rules(self.fill)
@@ -129,6 +137,11 @@ class Numeric(_Declared):
                 f"column {self.name}: the fill {fill:g} is also one of its missing values.",
                 "Choose another fill, or remove that value from missing_values.",
             )
+
+    def _number_of(self, code: Code) -> float | None:
+        if not self.date:
+            return super()._number_of(code)
+        return moment(code) if isinstance(code, str) else None
 
     @property
     def width(self) -> int:

@@ -33,6 +33,7 @@ from privcov.schema.columns import (
     Numeric,
     missing_codes,
 )
+from privcov.schema.derived import Recipe
 from privcov.schema.dialect import RFC_4180, Dialect, number
 from privcov.schema.names import INTERCEPT
 from privcov.schema.shape import Shape
@@ -58,7 +59,8 @@ class Schema:
     Parameters
     ----------
     columns : tuple of Column
-        The declared columns, numeric with bounds or categorical with levels.
+        The columns of the release, numeric with bounds or categorical with levels; those with an ``expression`` are
+        derived, and stand behind the others.
     intercept : bool, default True
         Whether the matrix has a constant first column. It carries the count and the means.
     row_norm_bound : Fraction, float or str, optional
@@ -81,6 +83,9 @@ class Schema:
     shape : Shape, optional
         In a private frame: the linear map that numeric columns went through before rows were shortened and summed. No
         schema file has one.
+    sources : tuple of Column, default ()
+        The columns of the table as they were declared, where some columns are derived or some are read for derived
+        ones alone; empty where all are ``columns`` themselves.
 
     Raises
     ------
@@ -105,6 +110,9 @@ class Schema:
     ('midpoint', 'midpoint', False, ())
     >>> schema.person_words, schema.published() == schema
     ('Rows per person: at most 1.', True)
+    >>> more = pc.Schema.from_dict({"columns": {"age": {"lower": 0, "upper": 100}}, "derived": {"age2": "age^2"}})
+    >>> more.columns[1].upper, [column.name for column in more.read_columns], more.recipe is None
+    (10000.0, ['age'], False)
     """
 
     columns: tuple[Column, ...]
@@ -116,6 +124,7 @@ class Schema:
     ignore_extra: bool = False
     file: Dialect = RFC_4180
     shape: Shape | None = None
+    sources: tuple[Column, ...] = ()
 
     @property
     def person_words(self) -> str:
@@ -128,7 +137,9 @@ class Schema:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "missing_values", missing_codes(self.missing_values, "the schema"))
-        object.__setattr__(self, "columns", tuple(self._settled(column) for column in self.columns))
+        in_order = sorted(self.columns, key=lambda column: column.expression is not None)
+        object.__setattr__(self, "columns", tuple(self._settled(column) for column in in_order))
+        self._settle_sources()
         names = [column.name for column in self.columns]
         if self.shape is not None and self.shape.columns != len(self.numbers):
             raise ParameterError("E205", "a shape has one row for each numeric column.")
@@ -156,13 +167,58 @@ class Schema:
                 f"the released matrix would have {self.dimension} columns; at most {MAX_DIMENSION:,} are possible.",
             )
         if not self.file.plain_numbers:
-            for column in self.columns:
+            for column in self.read_columns:
                 self._check_marks(column)
         self._check_features()
+
+    def _settle_sources(self) -> None:
+        """Keep the columns of the table apart where they are not those of the release; check that they fit together."""
+        plain = tuple(column for column in self.columns if column.expression is None)
+        given = tuple(self._settled(column) for column in self.sources) or plain
+        same = [column.name for column in given] == [column.name for column in self.columns]
+        object.__setattr__(self, "sources", () if same else given)
+        kinds = {column.name: type(column) for column in given}
+        if len(kinds) < len(given) or any(column.expression is not None for column in given):
+            raise InputError("E176", "a column of the table is declared twice, or is derived.", "Rename it.")
+        for column in plain:
+            if kinds.get(column.name) is not type(column) or (isinstance(column, Numeric) and column.date):
+                raise InputError(
+                    "E178",
+                    f"column {column.name} is a date, or is not among the columns of the table.",
+                    "Dates are read for derived columns alone: feature = false.",
+                )
+        if self.recipe is None:
+            return
+        for column in self.columns:
+            if column.expression is None:
+                continue
+            found = self.recipe.ranges[column.name]
+            if column.name in kinds or (found.levels != getattr(column, "levels", ())):
+                raise InputError(
+                    "E176",
+                    f"the derived column {column.name} is another column, or has other levels.",
+                    "Rename it.",
+                )
+
+    @property
+    def read_columns(self) -> tuple[Column, ...]:
+        """The columns that a table must have, with the bounds that were declared."""
+        return self.sources or self.columns
+
+    @cached_property
+    def recipe(self) -> Recipe | None:
+        """How derived columns are made of the cells of a row; None where the table has the columns of the release."""
+        if not self.sources:
+            return None
+        derived = [
+            (column.name, column.expression) for column in self.columns if column.expression is not None
+        ]
+        return Recipe.of(self.sources, tuple(derived))
 
     def _settled(self, column: Column) -> Column:
         """The column with the missing values it has, its own or the table's, and a rule only where it is its own."""
         codes = self.missing_values if column.missing_values is None else column.missing_values
+        codes = () if column.expression is not None else codes
         kept = codes or (() if self.missing_values else None)
         rule = None if column.missing == self.missing else column.missing
         if (kept, rule) == (column.missing_values, column.missing):
@@ -321,10 +377,14 @@ class Schema:
         Schema
             The same columns and rules, without missing values and without a dialect.
         """
-        columns = self.columns
-        if any(column.missing_values for column in columns):
-            columns = tuple(replace(column, missing_values=None) for column in columns)
-        return replace(self, columns=columns, missing_values=(), ignore_extra=False, file=RFC_4180)
+        columns, sources = self.columns, self.sources
+        if any(column.missing_values is not None for column in (*columns, *sources)):
+            columns, sources = (
+                tuple(replace(column, missing_values=None) for column in some) for some in (columns, sources)
+            )
+        return replace(
+            self, columns=columns, sources=sources, missing_values=(), ignore_extra=False, file=RFC_4180
+        )
 
     @classmethod
     def from_dict(cls, given: Mapping[str, Any]) -> Schema:

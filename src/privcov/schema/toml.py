@@ -6,6 +6,7 @@ import math
 import re
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
+from datetime import date
 from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -13,8 +14,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from privcov.errors import InputError, ParameterError
 from privcov.privacy import decimal_text, exact
 from privcov.schema.columns import Categorical, Column, Level, Numeric
-from privcov.schema.dialect import Dialect
-from privcov.schema.names import toml_key, toml_text
+from privcov.schema.derived import derived_columns
+from privcov.schema.dialect import Dialect, moment, moment_text
+from privcov.schema.names import check_name, toml_key, toml_text
 from privcov.text import files
 from privcov.text.grammar import brief
 
@@ -67,7 +69,7 @@ def declarations(given: Mapping[str, Any]) -> dict[str, Any]:
         "max_rows_per_person",
         "ignore_extra",
     }
-    _only(given, {"columns", "planning", "file"} | own, "the schema")
+    _only(given, {"columns", "derived", "planning", "file"} | own, "the schema")
     columns = given.get("columns", {})
     if not isinstance(columns, Mapping):
         raise InputError("E122", "columns must be tables named [columns.NAME].")
@@ -75,8 +77,17 @@ def declarations(given: Mapping[str, Any]) -> dict[str, Any]:
     rest = {word: value for word, value in given.items() if word in own}
     if "missing_values" in rest:
         rest["missing_values"] = _floats(rest["missing_values"])
+    sources = tuple(_column(name, about) for name, about in columns.items())
+    hidden = {check_name(name) for name, about in columns.items() if about.get("feature") is False}
+    derived = given.get("derived", {})
+    rules = {
+        name: {word: _floats(value) for word, value in about.items()} if isinstance(about, Mapping) else about
+        for name, about in (derived.items() if isinstance(derived, Mapping) else ())
+    }
+    made = derived_columns(sources, rules if isinstance(derived, Mapping) else derived)
     return {
-        "columns": tuple(_column(name, about) for name, about in columns.items()),
+        "columns": (*(column for column in sources if column.name not in hidden), *made),
+        "sources": sources if hidden or made else (),
         "file": Dialect.from_dict(given.get("file", {})),
         **rest,
     }
@@ -95,21 +106,38 @@ def toml_of(schema: Schema) -> str:
         lines.append("ignore_extra = true")
     if words := schema.file.words():
         lines += ["", "[file]", *(f"{word} = {toml_value(mark)}" for word, mark in words.items())]
-    for column in schema.columns:
+    released = {column.name: column for column in schema.columns}
+    for source in schema.read_columns:
+        column = released.get(source.name, source)
         lines += ["", f"[columns.{toml_key(column.name)}]"]
-        if isinstance(column, Numeric):
+        if isinstance(column, Numeric) and column.date:
+            lines += [f'lower = "{moment_text(column.lower)}"', f'upper = "{moment_text(column.upper)}"']
+        elif isinstance(column, Numeric):
             lines += [f"lower = {toml_value(column.lower)}", f"upper = {toml_value(column.upper)}"]
             lines += [] if column.centre is None else [f"centre = {toml_value(column.centre)}"]
             lines += [] if column.scale is None else [f"scale = {toml_value(column.scale)}"]
         else:
             lines.append(f"levels = {_toml_list(column.levels)}")
+        lines += [] if column.name in released else ["feature = false"]
         if column.missing is not None:
             lines.append(f'missing = "{column.missing}"')
         if column.fill is not None:
-            lines.append(f"fill = {toml_value(column.fill)}")
+            dated = isinstance(column, Numeric) and column.date
+            lines.append(f"fill = {toml_value(moment_text(column.fill) if dated else column.fill)}")  # type: ignore[arg-type]
         if (column.missing_values or ()) != schema.missing_values:
             lines.append(f"missing_values = {_toml_list(column.missing_values or ())}")
+    derived = [column for column in schema.columns if column.expression is not None]
+    lines += ["", "[derived]"] if derived else []
+    lines += [f"{toml_key(column.name)} = {_derived(column)}" for column in derived]
     return "\n".join(lines) + "\n"
+
+
+def _derived(column: Column) -> str:
+    """What stands behind the name of a derived column: its expression, and what else is said of it."""
+    more = {word: getattr(column, word, None) for word in ("missing", "fill", "centre", "scale")}
+    said = [f"{word} = {toml_value(value)}" for word, value in more.items() if value is not None]
+    text = toml_text(column.expression or "")
+    return f"{{ {', '.join([f'expression = {text}', *said])} }}" if said else text
 
 
 def _column(name: str, about: object) -> Column:
@@ -117,7 +145,17 @@ def _column(name: str, about: object) -> Column:
     if not isinstance(about, Mapping):
         raise InputError("E122", f"{where}: expected lower and upper, or levels.")
     rules = {"missing", "fill", "missing_values"}
-    _only(about, {"lower", "upper", "levels", "centre", "scale"} | rules, where)
+    _only(about, {"lower", "upper", "levels", "centre", "scale", "feature"} | rules, where)
+    if not isinstance(about.get("feature", True), bool):
+        raise InputError("E178", f"{where}: feature must be true or false.")
+    if about.get("feature") is False and (extra := [w for w in ("missing", "centre", "scale") if w in about]):
+        raise InputError(
+            "E178",
+            f"{where} has {extra[0]}, but is no feature of the release.",
+            "Say it of the derived columns.",
+        )
+    if any(_is_date(about.get(word)) for word in ("lower", "upper")):
+        return _date_column(name, about, where)
     own = {word: _floats(value) for word, value in about.items() if word in rules}
     if "levels" in about and not {"lower", "upper", "centre", "scale"} & about.keys():
         levels = about["levels"]
@@ -128,6 +166,37 @@ def _column(name: str, about: object) -> Column:
         own |= {word: _floats(about[word]) for word in ("centre", "scale") if word in about}
         return Numeric(name=name, lower=about["lower"], upper=about["upper"], **own)
     raise InputError("E122", f"{where}: give lower and upper, or levels, and not both.")
+
+
+def _date_column(name: str, about: Mapping[str, Any], where: str) -> Column:
+    """A column of dates, which is read for derived columns alone."""
+    known = {"lower", "upper", "fill", "missing_values", "feature"}
+    _only(about, known, f"{where}, whose bounds are texts and which is therefore a column of dates,")
+    if about.get("feature") is not False:
+        raise InputError(
+            "E178",
+            f"{where} has bounds that are dates, and a date is no feature of the release.",
+            "Add feature = false, and derive numbers from it: year(a), days(a - b).",
+        )
+    ends = {
+        word: _moment(about[word], f"{where}: {word}") for word in ("lower", "upper", "fill") if word in about
+    }
+    if len(ends.keys() & {"lower", "upper"}) < 2:
+        raise InputError("E122", f"{where}: give lower and upper, or levels, and not both.")
+    codes = {"missing_values": _floats(about["missing_values"])} if "missing_values" in about else {}
+    return Numeric(name=name, date=True, **ends, **codes)  # type: ignore[arg-type]  # ends are three of its words
+
+
+def _is_date(given: object) -> bool:
+    return isinstance(given, date) or (isinstance(given, str) and moment(given) is not None)
+
+
+def _moment(given: object, where: str) -> float:
+    """A date of the file, as a text or as TOML writes dates, in seconds since the beginning of 1970."""
+    seconds = moment(given.isoformat() if isinstance(given, date) else str(given))
+    if seconds is None:
+        raise InputError("E178", f"{where} is no date: got {brief(given)}.", 'Write "2024-12-31".')
+    return seconds
 
 
 def _floats(given: Any) -> Any:

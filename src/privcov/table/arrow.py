@@ -45,7 +45,7 @@ class ArrowTable(Table):
 def check_columns(found: pa.Schema, schema: Schema, where: str) -> list[int]:
     """Where each declared column stands, once names and types agree with the schema."""
     places = check_names(found.names, schema, where)
-    for column, place in zip(schema.columns, places, strict=True):
+    for column, place in zip(schema.read_columns, places, strict=True):
         check_type(column, found.field(place).type, where)
     return places
 
@@ -67,11 +67,11 @@ def batch_blocks(
         part = batch.slice(start, step)
         yield [
             cells(column, part.column(place), dialect=dialect)
-            for column, place in zip(schema.columns, places, strict=True)
+            for column, place in zip(schema.read_columns, places, strict=True)
         ]
 
 
 def _all_doubles(found: pa.Schema, places: Sequence[int], schema: Schema) -> bool:
     """Whether a batch is a matrix: one call then makes a block of it, and threads wait for each other between calls."""
-    numeric = all(isinstance(column, Numeric) for column in schema.columns)
+    numeric = all(isinstance(column, Numeric) for column in schema.read_columns)
     return numeric and all(pa.types.is_float64(found.field(place).type) for place in places)

@@ -41,13 +41,24 @@ class Table(ABC):
         self._opened = False
 
     def blocks(self) -> Iterator[Block]:
-        """Every row once, in blocks of at most ``block_rows(schema)`` rows."""
+        """Every row once, in blocks of at most ``block_rows(schema)`` rows, with its derived cells."""
+        recipe = self.schema.recipe
+        if recipe is None:
+            yield from self.read_blocks()
+            return
+        places = {column.name: place for place, column in enumerate(self.schema.read_columns)}
+        plain = [places[column.name] for column in self.schema.columns if column.expression is None]
+        for block in self.read_blocks():
+            yield [*(block[place] for place in plain), *recipe.derived(block)]
+
+    def read_blocks(self) -> Iterator[Block]:
+        """The same with the columns of the table alone, as they are read."""
         if self._opened:
             raise InputError("E123", "this table was already read once.", "Open it again.")
         self._opened = True
         coded = [
             (place, column)
-            for place, column in enumerate(self.schema.columns)
+            for place, column in enumerate(self.schema.read_columns)
             if isinstance(column, Numeric) and column.missing_numbers
         ]
         read = self._blocks()
@@ -104,7 +115,7 @@ class Chain(Table):
     def _blocks(self) -> Iterator[Block]:
         read = 0
         for table in self._tables:
-            for block in table.blocks():
+            for block in table.read_blocks():
                 self.bytes_done = None if table.bytes_done is None else read + table.bytes_done
                 yield block
             read += table.bytes_done or 0
@@ -141,7 +152,7 @@ def _without_codes(block: Block, coded: Sequence[tuple[int, Numeric]], *, always
 
 def block_rows(schema: Schema) -> int:
     """How many rows make a block of some megabytes; enough of them that adding their product is worth it."""
-    return max(2_048, min(65_536, _CELLS_PER_BLOCK // len(schema.columns)))
+    return max(2_048, min(65_536, _CELLS_PER_BLOCK // max(len(schema.columns), len(schema.sources))))
 
 
 def check_names(names: Iterable[object], schema: Schema, where: str) -> list[int]:
@@ -151,7 +162,7 @@ def check_names(names: Iterable[object], schema: Schema, where: str) -> list[int
     Only declared names are repeated in a message: where a file has no header, the other "names" are a person's row.
     """
     found = [canonical(str(name)) for name in names]
-    declared = [column.name for column in schema.columns]
+    declared = [column.name for column in schema.read_columns]
     known = set(declared)
     extra = [name for name in found if name not in known]
     places = {name: place for place, name in enumerate(found)}

@@ -164,7 +164,7 @@ class LineReader:
 
     def __init__(self, schema: Schema, *, width: int, places: Sequence[int], dialect: Dialect) -> None:
         self._schema, self._width, self._places, self._dialect = schema, width, places, dialect
-        self._numeric = [isinstance(column, Numeric) for column in schema.columns]
+        self._numeric = [isinstance(column, Numeric) and not column.date for column in schema.read_columns]
 
     def blocks(self, lines: bytes) -> Iterator[Block]:
         """One row for each line of ``lines``, which end with a line end, in order."""
@@ -181,7 +181,7 @@ class LineReader:
         """Rows whose cells are all missing."""
         step = block_rows(self._schema)
         for start in range(0, rows, step):
-            yield [np.full(min(step, rows - start), np.nan)] * len(self._schema.columns)
+            yield [np.full(min(step, rows - start), np.nan)] * len(self._schema.read_columns)
 
     def _columns(self, lines: bytes) -> Iterator[Columns]:
         if self._dialect.constant:

@@ -43,7 +43,7 @@ class LazyTable(Table):
         try:
             for frame in self._frames():
                 for batch in frame.to_arrow().to_batches():
-                    yield from batch_blocks(batch, range(len(self.schema.columns)), self.schema)
+                    yield from batch_blocks(batch, range(len(self.schema.read_columns)), self.schema)
         except Exception:
             raise InternalError() from None  # the text of a foreign error may quote a value
 
@@ -104,7 +104,7 @@ class RelationTable(Table):
         self._relation = relation
 
     def _blocks(self) -> Iterator[Block]:
-        yield from ArrowTable(self._relation, self.schema).blocks()
+        yield from ArrowTable(self._relation, self.schema).read_blocks()
 
 
 def _row_groups(fragment: Any) -> Sequence[Any]:

@@ -91,7 +91,7 @@ def _open(path: Path, schema: Schema) -> Any:
     try:
         with pq.ParquetFile(os.fspath(path)) as file:
             names = [field.name for field in file.schema_arrow if is_text(field.type)]
-        wanted = {column.name for column in schema.columns}
+        wanted = {column.name for column in schema.read_columns}
         return pq.ParquetFile(
             os.fspath(path),
             read_dictionary=[name for name in names if canonical(name) in wanted],
