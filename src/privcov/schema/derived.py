@@ -37,7 +37,7 @@ from privcov.text.grammar import brief
 MOST_DERIVED = 500
 """Derived columns of a schema."""
 _MOST_CUTS = 64
-_STEP = 4_096
+_STEP = 8_192
 """Rows that are computed together: their cells stay in the processor's cache."""
 _ARGUMENTS = {
     "log": (1, 2), "exp": (1, 1), "sqrt": (1, 1), "abs": (1, 1), "min": (2, 16), "max": (2, 16), "days": (1, 1),

@@ -115,11 +115,9 @@ def spline(count: int, which: int, t: Floats, *cubes: Floats) -> Floats:
 def spline_most(count: int, which: int) -> float:
     """No value of a spline is larger: a multiple of 1/1024, 1 for the last."""
     # Between knots a spline rises by at most 3, so between these places by less than 2^-10.
-    places = [Fraction(place, 4096) for place in range(4097)]
-    most = max(
-        ((c3 * u + c2) * u + c1) * u + c0 for c0, c1, c2, c3 in _pieces(count)[which] for u in places[::4]
-    )
-    return min(1.0, math.ceil((most + Fraction(3, 2048)) * 1024) / 1024)
+    places = np.arange(4097) / 4096.0
+    most = max(float(_horner(places, tuple(map(float, piece))).max()) for piece in _pieces(count)[which])
+    return min(1.0, math.ceil((most + 2.0**-10) * 1024) / 1024)
 
 
 @cache
