@@ -18,6 +18,7 @@ from privcov.linalg.arrays import Floats
 from privcov.releases.release import Release
 from privcov.schema import Categorical, Column, Schema
 from privcov.schema.columns import Feature
+from privcov.schema.derived import Recipe
 from privcov.schema.dialect import meaning, moment, number
 from privcov.schema.names import canonical
 
@@ -122,20 +123,20 @@ def _with_derived(
     schema: Schema, features: Sequence[Feature], rows: Any, names: list[Any]
 ) -> tuple[Any, list[Any]]:
     """The new rows with the derived columns that a model needs and that they do not have."""
-    recipe, wanted = schema.recipe, {feature.column for feature in features} - {*names}
-    made = {column.name for column in schema.columns if column.expression is not None} & wanted
-    made -= {feature.column for feature in features if feature.name in names}
-    if recipe is None or not made:
+    wanted = {feature.column for feature in features if feature.name not in names} - {*names}
+    made = {c.name: c.expression for c in schema.columns if c.expression is not None and c.name in wanted}
+    if not made:
         return rows, names
+    recipe = Recipe.of(schema.sources, tuple(made.items()))
     sources = [schema.sources[place] for place in sorted(recipe.reads)]
     if absent := [column.name for column in sources if column.name not in names]:
         needed = [column.name for column in sources]
-        raise _bad_rows(f"the new rows have no column {absent[0]}, of which {min(made)} is made", needed)
+        raise _bad_rows(f"the new rows have no column {absent[0]}, from which columns are derived", needed)
     count = len(_objects(rows[sources[0].name]))
     cells = [np.full(count, np.nan) for _ in schema.sources]
     for place in recipe.reads:
         cells[place] = _cells(schema.sources[place], _objects(rows[schema.sources[place].name]))
-    found = dict(zip(recipe.ranges, recipe.derived(cells), strict=True))
+    found = dict(zip(made, recipe.derived(cells), strict=True))
     table = {name: rows[name] for name in names}
     for column in schema.columns:
         if column.name in made and isinstance(column, Categorical):
