@@ -90,7 +90,9 @@ def recipe_of(text: str) -> Recipe:
     try:
         return Recipe.of(SOURCES, (("d", text),))
     except InputError as reason:
-        assume(reason.code not in ("E173", "E175"))  # a comparison of conditions, a constant, or a huge number
+        assume(
+            reason.code not in ("E173", "E175")
+        )  # a comparison of conditions, a constant, or a huge number
         raise
 
 
@@ -102,7 +104,7 @@ def test_an_expression_is_what_the_slow_reference_says_bit_for_bit_and_within_it
     found = recipe.ranges["d"]
     for row, cell in zip(rows, made.tolist(), strict=True):
         expected = value(parse(text), clipped(row))
-        assert (math.isnan(cell) if expected is None else cell == expected), (text, row)
+        assert math.isnan(cell) if expected is None else cell == expected, (text, row)
         assert expected is None or found.lower <= cell <= found.upper, (text, row, found)
 
 
@@ -128,14 +130,24 @@ def test_no_true_value_leaves_the_interval_either(low, width, other, part, power
     )
     y = Fraction(other) * (1 + Fraction(part))
     assume(x <= Fraction(low + width))
-    texts = ("x + y", "x - y", "x * y", "x / y", "x * x * y", "abs(x)", "min(x, y)", "max(x, -y)", f"x^{power}")
+    texts = (
+        "x + y",
+        "x - y",
+        "x * y",
+        "x / y",
+        "x * x * y",
+        "abs(x)",
+        "min(x, y)",
+        "max(x, -y)",
+        f"x^{power}",
+    )
     true = (x + y, x - y, x * y, x / y, x * x * y, abs(x), min(x, y), max(x, -y), x**power)
     for text, exact in zip(texts, true, strict=True):
         try:
             found = Recipe.of(sources, (("d", text),)).ranges["d"]
-        except InputError as reason:
-            assert reason.code == "E175"
-            continue
+        except InputError:  # beyond 10^100
+            assume(abs(exact) < 10**90)
+            raise
         assert Fraction(found.lower) <= exact <= Fraction(found.upper), text
 
 
@@ -181,7 +193,12 @@ def rich_cells(rows: int) -> list[Any]:
             continue
         width = column.upper - column.lower
         drawn = RANDOM.uniform(column.lower - 0.1 * width, column.upper + 0.1 * width, rows)
-        ends = [column.lower, column.upper, np.nextafter(column.lower, np.inf), np.nextafter(column.upper, -np.inf)]
+        ends = [
+            column.lower,
+            column.upper,
+            np.nextafter(column.lower, np.inf),
+            np.nextafter(column.upper, -np.inf),
+        ]
         odd = RANDOM.choice([*ends, np.nan, np.inf, -np.inf, 1e308, 0.0, 1.0, column.lower + width / 2], rows)
         made.append(np.where(RANDOM.random(rows) < 0.3, odd, drawn))
     return made
@@ -198,7 +215,9 @@ def test_no_row_leaves_the_bounds_so_the_clip_that_follows_never_acts():
         if isinstance(column, Numeric):
             assert column.lower <= there.min(), column.name
             assert there.max() <= column.upper, column.name
-            if column.name[0] not in "swtq" and column.name != "p_4":  # whose bounds are near, and not reached
+            if (
+                column.name[0] not in "swtq" and column.name != "p_4"
+            ):  # whose bounds are near, and not reached
                 assert there.min() <= column.lower + 0.01 * (column.upper - column.lower), column.name
         else:
             assert set(there) == set(range(len(column.levels)))
@@ -219,7 +238,9 @@ def test_a_cell_has_the_same_bits_wherever_its_row_stands_and_whatever_stands_be
         whole = whole[:, : parts[0].shape[1] * (len(parts) - 1) + parts[-1].shape[1]]
     else:  # in another order, and at another place in memory
         order = RANDOM.permutation(rows)
-        parts = [recipe.derived([np.ascontiguousarray(column[order]) for column in given])[:, np.argsort(order)]]
+        parts = [
+            recipe.derived([np.ascontiguousarray(column[order]) for column in given])[:, np.argsort(order)]
+        ]
         strided = np.stack(given, axis=1)  # columns that are not contiguous
         assert bits(recipe.derived(strided.T)) == bits(whole)
     assert bits(np.concatenate(parts, axis=1)) == bits(whole)

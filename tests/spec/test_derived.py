@@ -67,7 +67,9 @@ def frame(rows: int = 300) -> pd.DataFrame:
             "income": random.lognormal(10, 2, rows).round(2),
             "sex": random.choice(["F", "M", "x"], rows),
             "admitted": [start + datetime.timedelta(days=int(day)) for day in days],
-            "discharged": [start + datetime.timedelta(days=int(d)) for d in days + random.integers(-3, 90, rows)],
+            "discharged": [
+                start + datetime.timedelta(days=int(d)) for d in days + random.integers(-3, 90, rows)
+            ],
         }
     )
     for place, name in enumerate(made.columns):
@@ -132,7 +134,14 @@ def test_bounds_and_levels_follow_from_the_columns_in_an_expression():
 )
 def test_what_expressions_mean(text, row, expected):
     schema = schema_with({"age2": "age^2", "d": text})
-    cells = {"age": 1.0, "educ": 1.0, "income": 1.0, "sex": "F", "admitted": "2021-01-01", "discharged": "2021-01-02"}
+    cells = {
+        "age": 1.0,
+        "educ": 1.0,
+        "income": 1.0,
+        "sex": "F",
+        "admitted": "2021-01-01",
+        "discharged": "2021-01-02",
+    }
     (block,) = open_table(pd.DataFrame([cells | row]), schema).blocks()
     (found,) = block[[column.name for column in schema.columns].index("d")]
     assert math.isnan(found) if expected is None else found == pytest.approx(expected, rel=1e-12)
@@ -191,7 +200,7 @@ def test_what_expressions_mean(text, row, expected):
         ({"d": "+".join(["age"] * 60)}, "E177", "joins more than"),
         ({"d": "age" + " " * 1000}, "E177", "1,003 characters"),
         ({f"d{n}": "age^2 + " + str(n) for n in range(501)}, "E177", "more than 500"),
-        ({f"d{n}": f"d{n - 1} * d{n - 1}" if n else "age / 100" for n in range(60)}, "E177", "written out|characters|joins"),
+        ({f"d{n}": f"d{n - 1} * d{n - 1}" if n else "age / 100" for n in range(60)}, "E177", "written out|joins"),
     ],
 )  # fmt: skip
 def test_what_cannot_be_a_derived_column_is_refused_with_its_reason(derived, code, words):
@@ -239,8 +248,13 @@ def test_bad_expressions_are_one_line_and_exit_2_and_nothing_is_paid(tmp_path, m
 
 
 def test_a_schema_with_derived_columns_is_written_and_read_back():
-    rules = {"senior": {"expression": "age>=65", "missing": "indicator"}, "wide": {"expression": "age2*2", "fill": 7}}
-    made = schema_with(DERIVED | rules | {"größe (cm)": "`Hours-per`*2"}, **{"Hours-per": {"lower": 0, "upper": 9}})
+    rules = {
+        "senior": {"expression": "age>=65", "missing": "indicator"},
+        "wide": {"expression": "age2*2", "fill": 7},
+    }
+    made = schema_with(
+        DERIVED | rules | {"größe (cm)": "`Hours-per`*2"}, **{"Hours-per": {"lower": 0, "upper": 9}}
+    )
     made = replace(made, missing_values=("NA", -9))
     text = made.to_toml()
     assert Schema.from_dict(tomllib.loads(text)) == made
@@ -257,12 +271,16 @@ def test_the_published_schema_has_the_expressions_and_old_releases_have_none(tmp
     release.save(path)
     back = pc.load(path)
     assert back.schema == SCHEMA.published()
-    assert {c.name: c.expression for c in back.schema.columns if c.expression}["women"] == "age * (sex == 'F')"
+    assert {c.name: c.expression for c in back.schema.columns if c.expression}[
+        "women"
+    ] == "age * (sex == 'F')"
     document = release.to_dict()
     bounds = document["certificate"]["bounds"]
     assert [one["name"] for one in bounds["sources"]] == list(COLUMNS)
     assert bounds["sources"][4]["kind"] == "date"
-    plain = pc.release(frame()[["age"]], schema=Schema.from_dict({"columns": {"age": COLUMNS["age"]}}), loss=LOSS)
+    plain = pc.release(
+        frame()[["age"]], schema=Schema.from_dict({"columns": {"age": COLUMNS["age"]}}), loss=LOSS
+    )
     assert "sources" not in plain.to_dict()["certificate"]["bounds"]
 
 
@@ -320,7 +338,7 @@ def sources(folder: Path) -> dict[str, Any]:
         "arrow": arrow,
         "zoned": pa.Table.from_pandas(dated, preserve_index=False).cast(
             pa.schema([
-                (name, pa.timestamp("ms", "UTC") if name in ("admitted", "discharged") else arrow.schema.field(name).type)
+                (name, pa.timestamp("ms", "UTC") if name.endswith("ed") else arrow.schema.field(name).type)
                 for name in arrow.column_names
             ])
         ),
@@ -349,7 +367,13 @@ def test_every_reader_gives_the_same_integers(tmp_path):
 def test_one_row_changes_its_own_cells_alone_from_the_file_to_the_sum(tmp_path):
     lines = frame(60).to_csv(index=False).splitlines()
     before = integers(_file(tmp_path / "one.csv", lines))
-    odd = ["1e308,1e308,-5,F,9999-12-31,0001-01-01", "nan,inf,0,,,", ",,,,,", '"', "65,1,2,M,2024-02-29,2024-02-30"]
+    odd = [
+        "1e308,1e308,-5,F,9999-12-31,0001-01-01",
+        "nan,inf,0,,,",
+        ",,,,,",
+        '"',
+        "65,1,2,M,2024-02-29,2024-02-30",
+    ]
     for place in (1, 30, 60):
         for line in odd:
             changed = [*lines[:place], line, *lines[place + 1 :]]
@@ -474,8 +498,10 @@ def test_an_array_and_a_typed_column_that_hold_no_dates_are_refused():
         open_table(np.zeros((3, 6)), Schema.from_dict({"columns": {**COLUMNS, "sex": {"levels": [0, 1]}}}))
     with pytest.raises(InputError, match="E110"):
         open_table(frame().assign(admitted=20_000.0), SCHEMA)
-    with pytest.raises(InputError, match="E110.*derive numbers from it"):
-        open_table(pa.table({"d": [datetime.date(2020, 1, 1)]}), Schema.from_dict({"columns": {"d": COLUMNS["age"]}}))
+    with pytest.raises(InputError, match=r"E110.*derive numbers from it"):
+        open_table(
+            pa.table({"d": [datetime.date(2020, 1, 1)]}), Schema.from_dict({"columns": {"d": COLUMNS["age"]}})
+        )
 
 
 def test_python_declares_derived_columns_too():

@@ -138,7 +138,7 @@ def _pieces(count: int) -> tuple[tuple[tuple[Fraction, ...], ...], ...]:
     """
     pieces = count - _DEGREE + 1
     knots = [0] * _DEGREE + list(range(pieces + 1)) + [pieces] * _DEGREE
-    table = [
+    table: list[list[tuple[Fraction, ...]]] = [
         [(Fraction(knots[i] == p and knots[i + 1] == p + 1),) for p in range(pieces)]
         for i in range(len(knots) - 1)
     ]

@@ -165,7 +165,10 @@ def derived(folder: str, rows: int, columns: int, row_norm_bound: float, rounds:
         plain, short = Path(folder, f"plain.{kind}"), Path(folder, f"short.{kind}")
         write(part, plain)
         write(part.select(part.column_names[: columns - 10]), short)
-        ways = {"plain": partial(summed, plain, every), "derived": partial(summed, short, few)}
+        ways: dict[str, Callable[[], object]] = {
+            "plain": partial(summed, plain, every),
+            "derived": partial(summed, short, few),
+        }
         found[kind] = least(ways, rounds)
     return found
 
