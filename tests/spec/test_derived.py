@@ -209,6 +209,13 @@ def test_what_cannot_be_a_derived_column_is_refused_with_its_reason(derived, cod
     assert caught.value.code == code
 
 
+def test_expressions_have_a_limit_together(monkeypatch):
+    monkeypatch.setattr("privcov.schema.derived.MOST_STEPS", 5)
+    schema_with({"one": "age * 1.25 + 1"})
+    with pytest.raises(InputError, match=r"E177.*more than 5 operations"):
+        schema_with({"one": "age * 1.25 + 1", "two": "age * 1.25 + 2"})
+
+
 @pytest.mark.parametrize(
     ("about", "code"),
     [
@@ -480,6 +487,22 @@ def test_a_private_frame_takes_a_derived_column_for_any_other(way):
     assert made.mean()[made.columns.index("log_income") - 1] == pytest.approx(true, abs=0.5)
 
 
+def test_a_derived_column_that_is_like_another_is_no_sign_of_a_misread_table():
+    from privcov.report.doubts import doubts
+
+    schema = schema_with(
+        {"age_p": "poly(age, 2)", "centred": "age - 50", "hundred": "age >= 99", "tiny": "(age / 100)^16"}
+    )
+    loss = pc.ZCDP(rho=10**6, neighbours="replace-one")
+    made = pc.release(
+        frame(2_000).assign(age=40.0 + np.arange(2_000) % 50),
+        schema=schema,
+        loss=loss,
+        randomness=rehearsal(3),
+    )
+    assert [doubt.kind for doubt in doubts(made) if set(doubt.columns) != {"sex"}] == []
+
+
 def test_schema_check_and_explain_say_what_is_derived(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     Path("people.toml").write_text(SCHEMA.to_toml())
@@ -491,6 +514,15 @@ def test_schema_check_and_explain_say_what_is_derived(tmp_path, monkeypatch, cap
     out = " ".join(capsys.readouterr().out.split())
     assert "log_income [0, 12.2061] log(income + 1)" in out
     assert "stay [-1826, 1857] days(discharged - admitted)" in out
+
+
+def test_the_page_refuses_a_schema_that_it_cannot_show(tmp_path):
+    from privcov.web.drafting import opened
+
+    path = tmp_path / "people.toml"
+    path.write_text(SCHEMA.to_toml())
+    with pytest.raises(InputError, match="E179"):
+        opened(path)
 
 
 def test_an_array_and_a_typed_column_that_hold_no_dates_are_refused():

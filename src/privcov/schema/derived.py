@@ -36,9 +36,13 @@ from privcov.text.grammar import brief
 
 MOST_DERIVED = 500
 """Derived columns of a schema."""
+MOST_STEPS = 10_000
+"""Operations of all of them; what several need counts once."""
 _MOST_CUTS = 64
 _STEP = 8_192
-"""Rows that are computed together: their cells stay in the processor's cache."""
+"""Rows that are computed together, at most: their cells stay in the processor's cache."""
+_CELLS = 2**22
+"""Cells that are held for them, at most, where there are many steps."""
 _ARGUMENTS = {
     "log": (1, 2), "exp": (1, 1), "sqrt": (1, 1), "abs": (1, 1), "min": (2, 16), "max": (2, 16), "days": (1, 1),
     "hours": (1, 1), "year": (1, 1), "month": (1, 1), "weekday": (1, 1), "hour": (1, 1),
@@ -81,10 +85,7 @@ class Recipe:
     @lru_cache(maxsize=64)
     def of(sources: tuple[Column, ...], expressions: tuple[tuple[str, str], ...]) -> Recipe:
         """The recipe for derived columns, each a name and a text; ``InputError`` (E170 to E177) where there is none."""
-        if len(expressions) > MOST_DERIVED:
-            raise InputError(
-                "E177", f"the schema has more than {MOST_DERIVED:,} derived columns.", "Leave some out."
-            )
+        _check_count(len(expressions))
         maker = _Maker(sources)
         results = {name: maker.add(name, parse(text, _where(name))) for name, text in expressions}
         ranges = {name: maker.ranges[place] for name, place in results.items()}
@@ -95,13 +96,14 @@ class Recipe:
         rows = len(cells[0])
         made = np.empty((len(self.results), rows))
         with np.errstate(all="ignore"):  # a warning would tell that a value is there
-            for start in range(0, rows, _STEP):
-                part = [column[start : start + _STEP] for column in cells]
+            together = max(64, min(_STEP, _CELLS // max(1, len(self.steps))))
+            for start in range(0, rows, together):
+                part = [column[start : start + together] for column in cells]
                 found: list[Floats] = []
                 for step in self.steps:
                     found.append(_computed(step, found, part))
                 for out, place in zip(made, self.results, strict=True):
-                    out[start : start + _STEP] = found[place]
+                    out[start : start + together] = found[place]
         return made
 
     @cached_property
@@ -127,10 +129,7 @@ def derived_columns(sources: Sequence[Column], given: object) -> list[Column]:
                 )
             taken.add(made)
             nodes[made], rules[made] = node, own
-            if len(nodes) > MOST_DERIVED:
-                raise InputError(
-                    "E177", f"the schema has more than {MOST_DERIVED:,} derived columns.", "Leave some out."
-                )
+            _check_count(len(nodes))
     whole: dict[str, Node] = {}
     for name in _ordered(nodes):
         whole[name] = written_out(nodes[name], whole, _where(name))
@@ -203,6 +202,13 @@ def _declared(name: str, about: object) -> tuple[str, Mapping[str, Any]]:
     return about["expression"], {word: about[word] for word in allowed if word in about}
 
 
+def _check_count(columns: int) -> None:
+    if columns > MOST_DERIVED:
+        raise InputError(
+            "E177", f"the schema has more than {MOST_DERIVED:,} derived columns.", "Leave some out."
+        )
+
+
 def _where(name: str) -> str:
     return f"the derived column {name}"
 
@@ -251,6 +257,12 @@ class _Maker:
 
     def _put(self, step: Step, found: Range) -> int:
         if step not in self._known:
+            if len(self.steps) == MOST_STEPS:
+                raise InputError(
+                    "E177",
+                    f"the derived columns take more than {MOST_STEPS:,} operations together.",
+                    "Leave some out, or write them in a simpler way.",
+                )
             self._known[step] = len(self.steps)
             self.steps.append(step)
             self.ranges.append(found)

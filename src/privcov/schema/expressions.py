@@ -32,6 +32,7 @@ import math
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import cached_property, lru_cache
 from typing import Literal, NamedTuple
 
 from privcov.errors import InputError
@@ -77,12 +78,18 @@ class Node:
         for part in self.parts:
             yield from part.columns()
 
-    @property
+    @cached_property
     def size(self) -> int:
         """The number of its parts, itself included."""
         return 1 + sum(part.size for part in self.parts)
 
+    @cached_property
+    def depth(self) -> int:
+        """How many parts lie within each other."""
+        return 1 + max((part.depth for part in self.parts), default=0)
 
+
+@lru_cache(maxsize=2_048)
 def parse(text: str, where: str = "this expression") -> Node:
     """The expression that a text is; ``InputError`` (E170, E177) where it is none. ``where`` names it in messages."""
     if len(text) > LONGEST:
@@ -155,10 +162,6 @@ def _written(node: Node) -> tuple[str, int]:
 def _within(node: Node, strength: int) -> str:
     text, own = _written(node)
     return text if own >= strength else f"({text})"
-
-
-def _depth(node: Node) -> int:
-    return 1 + max(map(_depth, node.parts), default=0)
 
 
 class _Token(NamedTuple):
@@ -238,7 +241,7 @@ class _Parser:
 
     def _deeper(self, node: Node) -> Node:
         """The node, unless a chain of operators has made it too deep for functions that call themselves."""
-        if _depth(node) > DEEPEST:
+        if node.depth > DEEPEST:
             raise InputError(
                 "E177",
                 f"{self._where} joins more than {DEEPEST} parts.",
