@@ -104,6 +104,17 @@ def test_bounds_and_levels_follow_from_the_columns_in_an_expression():
     assert "income" not in {feature.column for feature in SCHEMA.features}
 
 
+def test_what_columns_share_has_the_bounds_it_has_alone():
+    alone = {
+        name: schema_with({name: text}).columns[-1] for name, text in DERIVED.items() if name[3:5] != "_"
+    }
+    for order in (list(DERIVED), list(DERIVED)[::-1]):
+        together = {c.name: c for c in schema_with({name: DERIVED[name] for name in order}).columns}
+        assert all(together[name] == alone[name] for name in together if name in alone)
+    reversed_ = schema_with({"p": "poly(age, 3)", "s": "bs(educ, 5)", "l": "log(income + 1)"})
+    assert reversed_.columns[-1] == replace(alone["log_income"], name="l")
+
+
 @pytest.mark.parametrize(
     ("text", "row", "expected"),
     [
@@ -440,6 +451,8 @@ def test_formulas_find_the_derived_column_that_they_mean():
         ("stay ~ age:", "E230", "colon"),
         ("stay ~ age::educ", "E230", "colon"),
         ("age:educ ~ stay", "E230", "left side"),
+        ("stay ~ " + ":".join(["age"] * 5_000), "E230", "at most 16"),
+        ("stay ~ " + "log(" * 4_000, "E233", "operators"),
         ("poly(age, 2) ~ stay", "E230", "left side"),
         ("stay ~ age + I(age)", "E235", "twice"),
         ("stay ~ I(age", "E233", "operators"),

@@ -42,6 +42,7 @@ LONGEST_FORMULA = 20_000
 _TOKEN = re.compile(rf"\s*+(?:(?P<quoted>{QUOTED})|(?P<run>{RUN})|(?P<mark>\S))")
 _OPENS = re.compile(r"\s*+\(")
 _INSIDE = re.compile(rf"{QUOTED}|'[^']*+'|[^`'()]++|[()]")
+_MOST_FACTORS = 16
 _NO_NAME = re.compile(r"\W+")
 _EXAMPLE = 'Write a formula such as "income ~ age + educ".'
 
@@ -310,6 +311,8 @@ def _multiplied(tokens: list[_Token], text: str) -> list[_Token]:
         elif after:
             before = made.pop()
             factors = (*(before.factors or (before,)), token)
+            if len(factors) > _MOST_FACTORS:
+                raise _malformed(f"a product has at most {_MOST_FACTORS} columns", repr(text))
             shown = ":".join(quoted(f.text) + (f"[{f.levels}]" if f.kind == "level" else "") for f in factors)
             made.append(_Token("product", shown, factors=factors))
         else:

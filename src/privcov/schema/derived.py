@@ -471,7 +471,7 @@ class _Maker:
         found = self.ranges[place]
         middle, half = found.lower + (found.upper - found.lower) / 2, (found.upper - found.lower) / 2
         whole = Range("number", -1.0, 1.0)
-        chain = [self._put(Step("constant", (), (1.0,)), whole)]
+        chain = [self._made(Node("number", value=1.0))]
         chain.append(self._put(Step("unit", (place,), (middle, half, -1.0)), whole))
         for n in range(2, degree + 1):
             chain.append(self._put(Step("legendre", (chain[1], chain[n - 1], chain[n - 2]), (n,)), whole))
