@@ -270,7 +270,7 @@ def render(result: dict[str, Any]) -> str:
     if part := result.get("derived"):
         for kind, cpu in part.items():
             lines += [
-                f"{kind}: all columns in the file      {cpu['plain']:8.2f} CPU-s",
+                f"{kind + ', all columns in the file':<33} {cpu['plain']:8.2f} CPU-s",
                 f"  ten of them derived             {cpu['derived']:8.2f} CPU-s   "
                 f"{cpu['derived'] / cpu['plain']:.2f} × plain",
             ]
