@@ -40,8 +40,6 @@ from privcov.table.headers import dialect_of, header_of, line_end_of
 from privcov.table.sources import source_of
 from privcov.text.files import check_writable, whole
 
-_KINDS = {Numeric: pa.float64(), Identifier: pa.binary()}
-"""Of columns of a converted file, where they are not texts; bytes keep two ids apart that are no UTF-8."""
 PRIVATE = "PRIVATE: true counts of the data, for you only. Do not publish, mail or log them."
 
 
@@ -129,7 +127,7 @@ def _inspected(given: Path, schema: Schema) -> Reading:
     for batch, good in table.texts():
         report.records += len(good)
         report.wrong_width += int(np.count_nonzero(~good))
-        _tally(report, schema.columns, batch, good, dialect=schema.file)
+        _tally(report, schema.read_columns, batch, good, dialect=schema.file)
     strict = _strictly(given, schema)
     if strict is not None:
         report.blank = strict.blank
@@ -157,13 +155,11 @@ def convert(path: str | Path, output: str | Path, *, schema: Schema, force: bool
         raise InputError("E118", f"{given.name} is already a Parquet file.", "Release it as it is.")
     reader = StrictReader(given, schema)
     report = _report(given, schema)
-    kinds = pa.schema(
-        [(column.name, _KINDS.get(type(column), pa.string())) for column in read_columns(schema)]
-    )
+    kinds = pa.schema([(column.name, _stored(column)) for column in read_columns(schema)])
     with whole(target, force=force, mode=0o600) as made, pq.ParquetWriter(made, kinds) as file:
         for batch in reader.batches():
             good = ~np.asarray(batch.column(0).is_null().to_numpy(zero_copy_only=False))
-            _tally(report, schema.columns, batch, good, dialect=reader.dialect)
+            _tally(report, schema.read_columns, batch, good, dialect=reader.dialect)
             file.write_batch(_typed(batch, read_columns(schema), kinds, reader.dialect))
     report.records, report.wrong_width, report.blank = reader.records, reader.wrong_width, reader.blank
     return report
@@ -179,7 +175,7 @@ def _typed(
             made.append(identities(column, values, dialect=dialect).cast(pa.binary()))
             continue
         gone = absent(column, values, dialect=dialect)
-        if isinstance(column, Numeric):
+        if isinstance(column, Numeric) and not column.date:
             numbers = cells(column, values, dialect=dialect)
             made.append(pa.array(numbers, mask=gone | ~np.isfinite(numbers)))
         else:
@@ -219,12 +215,16 @@ def _tally(
 
 def _inspect_parquet(path: Path, schema: Schema) -> Reading:
     report = _report(path, schema)
-    names = [column.name for column in schema.columns]
+    names = [column.name for column in schema.read_columns]
     with pq.ParquetFile(os.fspath(path)) as file:
         for batch in file.iter_batches(columns=names):
             report.records += batch.num_rows
             _tally(
-                report, schema.columns, batch.select(names), np.ones(batch.num_rows, bool), dialect=RFC_4180
+                report,
+                schema.read_columns,
+                batch.select(names),
+                np.ones(batch.num_rows, bool),
+                dialect=RFC_4180,
             )
     return report
 
@@ -240,11 +240,12 @@ def _strictly(path: Path, schema: Schema) -> StrictReader | None:
 
 
 def _report(path: Path, schema: Schema) -> Reading:
-    columns = [
-        ColumnReading(name=column.name, kind="number" if isinstance(column, Numeric) else "levels")
-        for column in schema.columns
-    ]
+    columns = [ColumnReading(name=column.name, kind=_kind(column)) for column in schema.read_columns]
     return Reading(file=path.name, columns=columns)
+
+
+def _kind(column: Column) -> str:
+    return "levels" if isinstance(column, Categorical) else "date" if column.date else "number"
 
 
 LONGEST_RECORD = 2**26
@@ -336,3 +337,10 @@ class StrictReader:
             f"record {place + 1:,} of {self._source.path.name} {what}: the file is not RFC 4180.",
             "Correct it, or declare another quote in [file]. The record number is about a person: do not publish it.",
         )
+
+
+def _stored(column: Column | Identifier) -> pa.DataType:
+    """The type of a column of a converted file; bytes keep two ids apart that are no UTF-8."""
+    if isinstance(column, Identifier):
+        return pa.binary()
+    return pa.float64() if isinstance(column, Numeric) and not column.date else pa.string()

@@ -55,6 +55,7 @@ SCHEMAS = [
     {"row_norm_bound": 1.3},
     {"missing": "zero-row", "row_norm_bound": 2},
     {"intercept": False, "row_norm_bound": 0.9},
+    {"derived": {"l": "log(a + 1)", "p": "poly(b, 2)", "k": "cut(d, 0)", "ad": "a * d"}, "row_norm_bound": 2},
     {"framed": True, "row_norm_bound": 2.8},
     {"framed": True},
 ]

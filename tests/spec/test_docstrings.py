@@ -60,6 +60,9 @@ NOT_FOR_USERS = {
     "Uncertainty",  # the working of a table of coefficients, which ``Fit`` shows in original units
     "NoiseLaw",  # read by models and repair; a certificate tells its name and its scale
     "Rehearsal",  # made by ``rehearsal``, and only ever passed on
+    "Recipe",  # the working of derived columns, which readers follow
+    "Numeric",  # made by a schema of what its file declares
+    "Categorical",  # the same
 }
 ORDER = "in another order than the signature"
 HOMES_OF_ERRORS = (errors, builtins, sklearn.exceptions, np.linalg)

@@ -42,6 +42,23 @@ SCHEMA = Schema.from_dict(
     }
 )
 GRID = Grid.of(SCHEMA)
+DERIVED = Schema.from_dict(
+    {
+        "columns": {
+            "a": {"lower": 0, "upper": 10},
+            "s": {"levels": ["F", "M"]},
+            "b": {"lower": -1, "upper": 1, "feature": False},
+        },
+        "derived": {
+            "l": "log(a + 1)",
+            "ab": "a * (b + 2)",
+            "p": "poly(a, 3)",
+            "k": "cut(b, 0)",
+            "f": "b * (s == 'F')",
+        },
+    }
+)
+"""The same table with derived columns, and one that is read for them alone."""
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -100,6 +117,14 @@ class Job:
         assert len(here.certificate.rounds) > 1
         assert there.certificate.rounds == here.certificate.rounds
         assert there.upper == here.upper
+
+    def check_derived(self, data: Any, engine: Engine) -> None:
+        """Derived columns are the same bits as in one process."""
+        grid = Grid.of(DERIVED)
+        here = self.exact(sum_rows(open_table(self.frame, DERIVED), DERIVED, grid))
+        table = open_table(data, DERIVED)
+        engine.check(table)
+        assert self.exact(sum_rows(table, DERIVED, grid, engine=engine)) == here
 
     def check_law(self, made: Callable[[pd.DataFrame], Any], engine: Engine) -> None:
         """One row of a frame in a cluster touches one row: neighbours differ in the sum by that row's product alone."""

@@ -53,6 +53,12 @@ def test_a_dask_frame_is_summed_where_it_is(job: Any, client: Any) -> None:
         next(open_table(frame, _schema(job)).blocks())
 
 
+def test_derived_columns_are_the_same_bits_on_dask(job: Any, client: Any) -> None:
+    frames = pytest.importorskip("dask.dataframe")
+    job.check_derived(frames.from_pandas(job.frame, npartitions=5), Dask(client=client))
+    job.check_derived(job.csv, Dask(client=client))
+
+
 def test_one_row_of_a_dask_frame_touches_one_row(job: Any, client: Any) -> None:
     frames = pytest.importorskip("dask.dataframe")
     job.check_law(lambda frame: frames.from_pandas(frame, npartitions=5, sort=False), Dask(client=client))

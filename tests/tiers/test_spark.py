@@ -113,6 +113,13 @@ def test_a_framed_release_is_the_same_on_spark(job: Any, session: Any) -> None:
 
 
 @java
+def test_derived_columns_are_the_same_bits_on_spark(job: Any, session: Any) -> None:
+    frame = session.read.parquet(*map(str, sorted(job.folder.glob("*.parquet")))).repartition(5)
+    job.check_derived(frame, Spark(session=session))
+    job.check_derived(job.csv, Spark(session=session))
+
+
+@java
 def test_one_row_of_a_spark_frame_touches_one_row(job: Any, session: Any) -> None:
     def made(frame: Any) -> Any:
         path = str(job.folder / f"neighbour{len(list(job.folder.iterdir()))}.parquet")

@@ -41,7 +41,7 @@ def repeats(
     pipeline: Pipeline, mechanism: Mechanism, *, schema: Schema, loss: Loss, fresh: bool
 ) -> list[Repeats]:
     """Compare releases of one made-up table; ``fresh`` starts new interpreters too, for the registry's mechanisms."""
-    table = _table(len(schema.columns))
+    table = _table(len(schema.read_columns))
 
     def once() -> Any:
         return _noisy(pipeline(table, schema=schema, loss=GENEROUS * loss, mechanism=mechanism))
@@ -88,7 +88,7 @@ def _fresh(mechanism: Mechanism, loss: Loss, schema: Schema) -> str:
         "schema = pc.Schema.from_dict(schema)\n"
         "loss = getattr(pc, kind)(**{n: Fraction(a) for n, a in amounts.items()}, neighbours=relation)\n"
         "from privcov.audit.repeats import _table\n"
-        "table = _table(len(schema.columns))\n"
+        "table = _table(len(schema.read_columns))\n"
         "print(pc.release(table, schema=schema, loss=loss, mechanism=mechanism, **options).upper)\n"
     )
     facts = [

@@ -86,7 +86,7 @@ def replay(pipeline: Pipeline, *, schema: Schema, loss: Loss) -> Replay:
     """
     sensitivity = Sensitivity.of(Grid.of(schema), loss.neighbours)
     seen = 0
-    columns = len(schema.columns)
+    columns = len(schema.read_columns)
     for base in bases(columns):
         tables = [np.vstack([base, row]) for row in special_rows(columns)]
         runs = [_run(pipeline, table, schema, loss) for table in tables]

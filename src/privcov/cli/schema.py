@@ -92,11 +92,12 @@ def check(path: str, as_json: bool) -> None:
                 "persons": "enforced" if schema.enforced else "declared, not enforced",
                 "file": schema.file.words(),
                 "weight": schema.weight,
+                **({"derived": _derived(schema)} if schema.sources else {}),
             }
         )
         return
     say_line(
-        f"{path}: {len(schema.columns)} columns in the table, {schema.dimension} in the released matrix."
+        f"{path}: {len(schema.read_columns)} columns in the table, {schema.dimension} in the released matrix."
     )
     if schema.exhaustive:
         say(f"{schema.summed_dimension} columns are summed: exhaustive levels add up to the intercept.")
@@ -106,6 +107,11 @@ def check(path: str, as_json: bool) -> None:
     say(f"Missing cells: {schema.missing_words}. {schema.person_words}")
     if schema.weight is not None:
         say(schema.weight_words)
+    if schema.sources:
+        released = {column.name for column in schema.columns}
+        unseen = [column.name for column in schema.sources if column.name not in released]
+        alone = f" Read for them alone: {', '.join(unseen)}." if unseen else ""
+        say(f"Derived columns: {len(_derived(schema))}.{alone}")
     if schema.file.words():
         say(f"File format: {schema.file.sentence()}.")
 
@@ -163,6 +169,7 @@ def explain(
                 "columns": [asdict(cost) for cost in costs],
                 "saved": None if (saved := saving(schema)) is None else asdict(saved),
                 "chosen": chosen,
+                **({"derived": _derived(schema)} if schema.sources else {}),
             }
         )
         return
@@ -200,6 +207,10 @@ def explain(
         for c in costs
     ]
     say(table(headings, lines, left=2))
+    if derived := _derived(schema):
+        told = [[cut(c.name), c.bounds, derived[c.name]] for c in costs if c.name in derived]
+        say("\nDerived columns, whose bounds follow from those of the columns in them:\n")
+        say(table(["column", "bounds", "is"], told, left=3))
     say(
         "\nNoise in original units is proportional to the width of the bounds: half the width, half the noise."
     )
@@ -359,6 +370,11 @@ def _weight_saving(schema: Schema) -> str:
             f"{counts}, and not as 0.1: less noise on means, which are those of weights that are evened out."
         )
     return f"{counts}; with weight_power = 0.5 as 0.32: less noise on means, which are then those of other weights."
+
+
+def _derived(schema: Schema) -> dict[str, str]:
+    """The expressions of derived columns, by name."""
+    return {column.name: column.expression for column in schema.columns if column.expression is not None}
 
 
 def _private_norm(

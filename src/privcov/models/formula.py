@@ -2,12 +2,15 @@
 
 Terms are declared columns joined by ``+`` and taken away by ``-``; ``.`` stands for every column but the
 target; ``- 1`` or ``+ 0`` leaves the intercept out. Of a categorical column one may name levels (``levels.py``), and
-take one away, which then counts with the baseline. What a second-moment matrix cannot answer is refused with the
-reason: products of columns and functions of columns would need moments that were never released. ::
+take one away, which then counts with the baseline. A product or a function of columns is a term where the release has
+a derived column for it (``schema/derived.py``), whatever that column is called; else it is refused with the line that
+would declare one, because no second moment of the other columns answers it. ::
 
-    formula = (name | level) "~" [sign] term {sign term}
+    formula = (name | level | made) "~" [sign] term {sign term}
     sign    = "+" | "-"
-    term    = name | level | factor | "." | "0" | "1"
+    term    = name | level | factor | product | made | "." | "0" | "1"
+    product = (name | level) ":" (name | level) {":" (name | level)}
+    made    = "I(" expression ")" | function "(" … ")"        an expression of schema/expressions.py
     level   = name "[" text {"|" text} "]"                    several levels are one indicator
     factor  = "C(" name ["," "Treatment(" text ")"] ")"       the text is the baseline
     text    = a level, between double or single quotes where it has other marks
@@ -24,26 +27,35 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import reduce
 from typing import Literal, NamedTuple
 
 from privcov.errors import ParameterError
 from privcov.models.levels import CHOICE, FACTOR, Regressor, Term, levels_of, read_level, read_levels
 from privcov.schema import Categorical, Column, Schema
-from privcov.schema.names import LONGEST_NAME, QUOTED, RUN, canonical, quoted, unquoted
+from privcov.schema.derived import FUNCTIONS, basis_columns, written_out
+from privcov.schema.expressions import Node, parse, same
+from privcov.schema.names import LONGEST_NAME, QUOTED, RUN, canonical, quoted, toml_key, toml_text, unquoted
 
 LONGEST_FORMULA = 20_000
 """Characters of a formula."""
 _TOKEN = re.compile(rf"\s*+(?:(?P<quoted>{QUOTED})|(?P<run>{RUN})|(?P<mark>\S))")
+_OPENS = re.compile(r"\s*+\(")
+_INSIDE = re.compile(rf"{QUOTED}|'[^']*+'|[^`'()]++|[()]")
+_MOST_FACTORS = 16
+_NO_NAME = re.compile(r"\W+")
 _EXAMPLE = 'Write a formula such as "income ~ age + educ".'
 
 
 class _Token(NamedTuple):
     """A name or a mark. What was quoted is a name, whatever it looks like."""
 
-    kind: Literal["quoted", "word", "sign", "tilde", "level", "factor"]
+    kind: Literal["quoted", "word", "sign", "tilde", "level", "factor", "colon", "product", "made"]
     text: str
     levels: str = ""
     """Of a level, what is between the brackets; of a factor, its baseline."""
+    factors: tuple[_Token, ...] = ()
+    """Of a product, what is multiplied."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -85,7 +97,7 @@ class Formula:
                 f"a formula is a text of at most {LONGEST_FORMULA:,} characters", f"{len(text):,}"
             )
         columns = {column.name: column for column in schema.columns}
-        tokens = list(_tokens(text, columns))
+        tokens = _multiplied(list(_tokens(text, columns)), text)
         tildes = [place for place, token in enumerate(tokens) if token.kind == "tilde"]
         if len(tildes) != 1:
             raise _malformed("a formula has one ~ between target and terms", repr(text))
@@ -106,6 +118,9 @@ class Formula:
                 for name in known:
                     if name not in own:
                         terms.setdefault(name, Term(column=name))
+            elif token.kind in ("product", "made"):
+                for term in _derived_terms(token, columns, levels, schema):
+                    _put(terms, sign, term, target, levels)
             else:
                 _put(terms, sign, _term(token, columns, known, levels, schema), target, levels)
         if not terms and not intercept:
@@ -205,9 +220,14 @@ def _terms(schema: Schema) -> list[str]:
 
 
 def _target(left: list[_Token], schema: Schema, levels: Mapping[str, Mapping[str, int]], text: str) -> Term:
-    if len(left) != 1 or left[0].kind in ("sign", "factor"):
+    if len(left) != 1 or left[0].kind in ("sign", "factor", "product"):
         raise _malformed("the left side of ~ is one column", repr(text.partition("~")[0].strip()))
     word = left[0].text
+    if left[0].kind == "made":
+        found = _derived_terms(left[0], {column.name: column for column in schema.columns}, levels, schema)
+        if len(found) != 1:
+            raise _malformed("the left side of ~ is one column", repr(word))
+        word = found[0].column
     column = next((column for column in schema.columns if column.name == word), None)
     if column is None:
         raise _unknown(word, schema)
@@ -231,6 +251,10 @@ def _tokens(text: str, names: Collection[str]) -> Iterator[_Token]:
                 yield from _split(canonical(before), names, dashes)
             yield _Token("factor", unquoted(factor["name"]), factor["level"] or "")
             place = factor.end()
+        elif match["run"] is not None and (made := _call(match, text)) is not None:
+            before, function, inner, place = made
+            yield from _split(canonical(before), names, dashes)
+            yield _Token("made", inner if function == "I" else f"{function}({inner})")
         elif mark is None:
             read = [_Token("quoted", unquoted(match["quoted"]))] if match["quoted"] is not None else []
             read = read or list(_split(canonical(match["run"]), names, dashes))
@@ -243,20 +267,119 @@ def _tokens(text: str, names: Collection[str]) -> Iterator[_Token]:
             yield _Token("tilde", mark)
         elif mark == "`":
             raise _malformed("a backtick that opens a name is closed by another", repr(text))
-        elif mark in ":*^%":
+        elif mark == ":":
+            yield _Token("colon", mark)
+        elif mark in "*^%":
             raise ParameterError(
                 "E232",
-                f"interactions ({mark}) need products of columns, which a release does not hold.",
-                "Declare the product as a column of its own and release again; backticks go around a name that has "
-                "such a mark.",
+                f"interactions ({mark}) are not written so in a formula: a product of columns is a column of its own.",
+                "Write age:educ or I(age^2), and a + b + a:b for both columns and their product; backticks go around a "
+                "name that has such a mark.",
             )
         else:
             raise ParameterError(
                 "E233",
                 f"functions and other operators are not supported in a formula, got {mark!r}.",
-                "Declare the transformed value as a column of its own and release again; backticks go around a name "
-                "that has such a mark.",
+                "Write I(age / educ) where the schema of the release has such a column under [derived]; backticks go "
+                "around a name that has such a mark.",
             )
+
+
+def _call(match: re.Match[str], text: str) -> tuple[str, str, str, int] | None:
+    """``I(…)`` or a function at the end of a run: what is before it, its name, what is inside, and where it ends."""
+    before, function = re.fullmatch(r"(.*-)?(.*)", match["run"], re.DOTALL).groups("")  # type: ignore[union-attr]
+    if function not in FUNCTIONS | {"I"} or (opened := _OPENS.match(text, match.end())) is None:
+        return None
+    depth, place = 1, opened.end()
+    while depth and (part := _INSIDE.match(text, place)) is not None:
+        depth += {"(": 1, ")": -1}.get(part[0], 0)
+        place = part.end()
+    return None if depth else (before, function, text[opened.end() : place - 1], place)
+
+
+def _multiplied(tokens: list[_Token], text: str) -> list[_Token]:
+    """The tokens with those between colons as one."""
+    made: list[_Token] = []
+    after = False
+    for token in tokens:
+        names = token.kind in ("word", "quoted", "level", "product")
+        if token.kind == "colon":
+            if after or not made or made[-1].kind not in ("word", "quoted", "level", "product"):
+                raise _malformed("a colon stands between two columns, such as age:educ", repr(text))
+        elif after and not names:
+            raise _malformed("a colon stands between two columns, such as age:educ", repr(text))
+        elif after:
+            before = made.pop()
+            factors = (*(before.factors or (before,)), token)
+            if len(factors) > _MOST_FACTORS:
+                raise _malformed(f"a product has at most {_MOST_FACTORS} columns", repr(text))
+            shown = ":".join(quoted(f.text) + (f"[{f.levels}]" if f.kind == "level" else "") for f in factors)
+            made.append(_Token("product", shown, factors=factors))
+        else:
+            made.append(token)
+        after = token.kind == "colon"
+    if after:
+        raise _malformed("a colon stands between two columns, such as age:educ", repr(text))
+    return made
+
+
+def _derived_terms(
+    token: _Token,
+    columns: Mapping[str, Column],
+    levels: Mapping[str, Mapping[str, int]],
+    schema: Schema,
+) -> list[Term]:
+    """The columns of the release that are what a product or an expression says; refuses what it does not hold."""
+    if token.kind == "made":
+        wanted = basis_columns(parse(token.text, f"{token.text[:80]!r} in the formula"))
+    else:
+        wanted = [
+            reduce(
+                lambda a, b: Node("*", (a, b)), [_node(one, columns, levels, schema) for one in token.factors]
+            )
+        ]
+    made = {c.name: parse(c.expression) for c in schema.columns if c.expression is not None}
+    wanted = [written_out(node, made) for node in wanted]
+    declared = {column.name for column in schema.read_columns}
+    if strange := next((name for node in wanted for name in node.columns() if name not in declared), None):
+        raise _unknown(strange, schema)
+    known = {same(node): name for name, node in made.items()}
+    known |= {same(Node("column", value=name)): name for name in columns if name not in made}
+    if all(same(node) in known for node in wanted):
+        return [Term(column=known[same(node)]) for node in wanted]
+    text = str(wanted[0]) if len(wanted) == 1 else token.text
+    line = f"{toml_key(_NO_NAME.sub('_', text).strip('_')[:64])} = {toml_text(text)}"
+    what = (
+        f"interactions ({token.text[:80]}) need a column of their own, and this release has none for it"
+        if token.kind == "product"
+        else f"functions of columns need a column of their own, and this release has none for {text[:80]!r}"
+    )
+    raise ParameterError(
+        "E232" if token.kind == "product" else "E233",
+        f"{what}.",
+        f"Declare it under [derived] in the schema and release again: {line}",
+    )
+
+
+def _node(
+    token: _Token, columns: Mapping[str, Column], levels: Mapping[str, Mapping[str, int]], schema: Schema
+) -> Node:
+    """A factor of a product: a column of numbers, or the indicator of a level."""
+    if token.text not in columns:
+        raise _unknown(token.text, schema)
+    column, own = columns[token.text], Node("column", value=token.text)
+    if not isinstance(column, Categorical):
+        return own
+    chosen = read_levels(token.levels, column, levels[token.text]) if token.kind == "level" else ()
+    if len(chosen) != 1:
+        level = Term(column=token.text, chosen=(str(column.levels[0]),))
+        raise ParameterError(
+            "E232", f"interactions with {token.text} need one of its levels.", f"Name it, as in age:{level}."
+        )
+    numbers = {str(level): level for level in column.levels if not isinstance(level, str)}
+    if chosen[0] in numbers:
+        return Node("==", (own, Node("number", value=float(numbers[chosen[0]]))))
+    return Node("==", (own, Node("text", value=chosen[0])))
 
 
 def _factor(match: re.Match[str], text: str) -> re.Match[str] | None:

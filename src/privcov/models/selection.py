@@ -7,6 +7,7 @@ matrix (``sex[F]``). New rows come in original units, with the indicators 0 or 1
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import date
 from typing import Any
 
 import numpy as np
@@ -15,9 +16,10 @@ from numpy.typing import NDArray
 from privcov.errors import ParameterError
 from privcov.linalg.arrays import Floats
 from privcov.releases.release import Release
-from privcov.schema import Categorical, Schema
+from privcov.schema import Categorical, Column, Schema
 from privcov.schema.columns import Feature
-from privcov.schema.dialect import meaning
+from privcov.schema.derived import Recipe
+from privcov.schema.dialect import meaning, moment, number
 from privcov.schema.names import canonical
 
 NO_VARIANCE = 1e-5  # of a scaled column; repair itself leaves about a tenth of it to a constant one
@@ -77,13 +79,15 @@ def read_rows(release: Release, places: Sequence[int], rows: Any) -> Floats:
 
     ``rows`` is an array with the columns in that order, or anything with named columns (a mapping, a pandas
     or polars frame), where a categorical column is given as its values and becomes indicators, and a cell
-    without a value is missing where the model has an indicator for that, and else the column's fill or no level.
+    without a value is missing where the model has an indicator for that, and else the column's fill or no level. A
+    derived column that is not among them is computed from the columns that it is made of, where those are.
     Levels are compared as a release compares them: 1, 1.0 and "1" are one level. Any other value is refused, unless
     the schema says in ``otherwise`` which level it counts as.
     """
     features = [release.schema.features[place] for place in places]
     if hasattr(rows, "keys") or hasattr(rows, "columns"):
         names = list(rows.keys() if hasattr(rows, "keys") else rows.columns)
+        rows, names = _with_derived(release.schema, features, rows, names)
         indicated = {feature.name for feature in features if feature.kind == "missing"}
         made = []
         for feature in features:
@@ -114,6 +118,54 @@ def read_rows(release: Release, places: Sequence[int], rows: Any) -> Floats:
     if not np.isfinite(table).all():
         raise _bad_rows("new rows must be finite numbers", [f.name for f in features])
     return table
+
+
+def _with_derived(
+    schema: Schema, features: Sequence[Feature], rows: Any, names: list[Any]
+) -> tuple[Any, list[Any]]:
+    """The new rows with the derived columns that a model needs and that they do not have."""
+    wanted = {feature.column for feature in features if feature.name not in names} - {*names}
+    made = {c.name: c.expression for c in schema.columns if c.expression is not None and c.name in wanted}
+    if not made:
+        return rows, names
+    recipe = Recipe.of(schema.sources, tuple(made.items()))
+    sources = [schema.sources[place] for place in sorted(recipe.reads)]
+    if absent := [column.name for column in sources if column.name not in names]:
+        needed = [column.name for column in sources]
+        raise _bad_rows(f"the new rows have no column {absent[0]}, from which columns are derived", needed)
+    count = len(_objects(rows[sources[0].name]))
+    cells = [np.full(count, np.nan) for _ in schema.sources]
+    for place in recipe.reads:
+        cells[place] = _cells(schema.sources[place], _objects(rows[schema.sources[place].name]))
+    found = dict(zip(made, recipe.derived(cells), strict=True))
+    table = {name: rows[name] for name in names}
+    for column in schema.columns:
+        if column.name in made and isinstance(column, Categorical):
+            codes = found[column.name]
+            table[column.name] = [
+                None if code != code else column.levels[int(code)] for code in codes.tolist()
+            ]
+        elif column.name in made:
+            table[column.name] = found[column.name]
+    return table, list(table)
+
+
+def _cells(column: Column, cells: NDArray[np.object_]) -> Floats:
+    """New cells as a table's are read: numbers, seconds of dates, codes of levels; NaN where there is no value."""
+    if isinstance(column, Categorical):
+        as_numbers = column.numbers is not None
+        places = {key: place for place, key in enumerate(column.numbers or map(str, column.levels))}
+        found: list[Any] = [places.get(_key(cell, as_numbers), -1) for cell in cells]
+    elif column.date:
+        texts = [cell.isoformat() if isinstance(cell, date) else str(cell) for cell in cells]
+        found = [moment(text.strip()) for text in texts]
+    else:
+        found = [number(cell.strip()) if isinstance(cell, str) else cell for cell in cells]
+    try:
+        made = np.array([np.nan if cell is None else float(cell) for cell in found])
+    except (TypeError, ValueError):
+        raise _bad_rows("new rows must be numbers", [column.name]) from None
+    return np.where(_is_missing(cells), np.nan, made)
 
 
 def _is_level(schema: Schema, feature: Feature, cells: NDArray[np.object_]) -> NDArray[np.bool_]:

@@ -285,7 +285,7 @@ def check(
     return Prospect(
         mechanism=ready.decided.mechanism.name,
         loss=ready.decided.loss,
-        columns=len(schema.columns),
+        columns=len(schema.read_columns),
         dimension=schema.dimension,
         engine=ready.engine.name,
         price=price,

@@ -22,6 +22,7 @@ from privcov.releases.signing import PrivateKey, PublicKey
 from privcov.releases.sketch import Sketch, ridge_of
 from privcov.releases.triangle import Triangle, word_bytes
 from privcov.schema import MAX_DIMENSION, Categorical, Column, Feature, Level, Numeric, Schema
+from privcov.schema.expressions import LONGEST
 from privcov.schema.grid import ROW_BITS, Grid
 from privcov.schema.names import LONGEST_NAME
 from privcov.schema.shape import BITS, MOST_SHAPED, Shape
@@ -93,6 +94,7 @@ def _body(
                 **({} if schema.shape is None else {"shape": _shape(schema.shape)}),
                 **({} if schema.weight is None else {"weight": _weight(schema)}),
                 **({"persons": schema.per_person or "rows"} if schema.enforced else {}),
+                **({"sources": [_bounds(column) for column in schema.sources]} if schema.sources else {}),
             },
             "noise": _noise(certificate.law),
             "arithmetic": certificate.arithmetic,
@@ -311,11 +313,15 @@ def _bounds(column: Column) -> dict[str, Any]:
     if column.fill is not None:
         own["fill"] = str(column.fill)
     own |= {word: text for word in ("label", "unit") if (text := getattr(column, word))}
+    if column.expression is not None:
+        own["expression"] = column.expression
     if isinstance(column, Numeric):
         if column.centre is not None:
             own["centre"] = repr(column.centre)
         if column.scale is not None:
             own["scale"] = repr(column.scale)
+        if column.date:
+            own["kind"] = "date"
         return {"name": column.name, "lower": repr(column.lower), "upper": repr(column.upper), **own}
     if column.exhaustive:
         own["exhaustive"] = True
@@ -328,11 +334,24 @@ def _bounds(column: Column) -> dict[str, Any]:
 def _read_column(given: Mapping[str, Any]) -> Column:
     name, rule, fill = given["name"], given.get("missing"), given.get("fill")
     shown: dict[str, Any] = {word: given[word] for word in ("label", "unit") if word in given}
+    text = FORM.text(given["expression"], most=LONGEST) if "expression" in given else None
     if "levels" not in given and "numbers" not in given:
         filled = None if fill is None else double(fill)
         scaling: dict[str, Any] = {w: double(given[w]) for w in ("centre", "scale") if w in given}
         lower, upper = double(given["lower"]), double(given["upper"])
-        return Numeric(name=name, lower=lower, upper=upper, missing=rule, fill=filled, **scaling, **shown)
+        if (date := "kind" in given) and given["kind"] != "date":
+            raise ValueError("kind")
+        return Numeric(
+            name=name,
+            lower=lower,
+            upper=upper,
+            missing=rule,
+            fill=filled,
+            expression=text,
+            date=date,
+            **scaling,
+            **shown,
+        )
     levels: tuple[Level, ...] = tuple(given["levels"] if "levels" in given else map(_level, given["numbers"]))
     named: dict[str | None, Level | None] = {None: None, **{str(level): level for level in levels}}
     return Categorical(
@@ -342,6 +361,7 @@ def _read_column(given: Mapping[str, Any]) -> Column:
         fill=named[fill],
         exhaustive=given.get("exhaustive", False),
         otherwise=named[given.get("otherwise")],
+        expression=text,
         **shown,
     )
 
@@ -352,11 +372,13 @@ def _level(text: str) -> int | float:
 
 def _read_schema(promise: Mapping[str, Any]) -> Schema:
     given = promise["bounds"] if isinstance(promise["bounds"], dict) else {}
-    named = " ".join(word for word in ("shape", "weight", "persons") if word in given)
-    bounds = FORM.fields(promise["bounds"], f"columns intercept missing max_rows_per_person {named}")
+    named = [word for word in ("shape", "weight", "persons", "sources") if word in given]
+    bounds = FORM.fields(
+        promise["bounds"], f"columns intercept missing max_rows_per_person {' '.join(named)}"
+    )
     persons = bounds.get("persons")
-    text = promise["row_norm_bound"]
-    if len(bounds["columns"]) > MAX_DIMENSION:
+    text, sources = promise["row_norm_bound"], bounds.get("sources", [])
+    if max(len(bounds["columns"]), len(sources)) > MAX_DIMENSION:
         raise ValueError("columns")
     schema = Schema(
         columns=tuple(_read_column(column) for column in bounds["columns"]),
@@ -367,6 +389,7 @@ def _read_schema(promise: Mapping[str, Any]) -> Schema:
         shape=_read_shape(bounds["shape"]) if "shape" in given else None,
         per_person=None if persons == "rows" else persons,
         enforced="persons" in bounds,
+        sources=tuple(_read_column(column) for column in sources),
         **(_read_weight(bounds["weight"]) if "weight" in given else {}),
     )
     if _norm_text(schema) != text:

@@ -10,8 +10,9 @@ from privcov.releases.certificate import proof_address
 from privcov.releases.release import Release
 from privcov.report import rounds
 from privcov.report.doubts import ODDS, doubts
-from privcov.schema import Numeric
+from privcov.schema import Column, Numeric
 from privcov.schema.names import quoted
+from privcov.text.aligning import cut
 
 MISREAD = (
     f"A table that was read correctly gives such a warning in at most {100 * ODDS:.0f} % of releases. "
@@ -183,11 +184,16 @@ def _noise(release: Release) -> str:
     )
 
 
+def _defined(column: Column) -> str:
+    """The name of a column, and what it is where it is derived."""
+    return quoted(column.name) + ("" if column.expression is None else f" = {cut(column.expression, 60)}")
+
+
 def _bounds(release: Release) -> str:
     parts = [
-        f"{quoted(column.name)} in [{column.lower:g}, {column.upper:g}]"
+        f"{_defined(column)} in [{column.lower:g}, {column.upper:g}]"
         if isinstance(column, Numeric)
-        else f"{quoted(column.name)} with {len(column.levels)} {'exhaustive ' * column.exhaustive}levels"
+        else f"{_defined(column)} with {len(column.levels)} {'exhaustive ' * column.exhaustive}levels"
         for column in release.schema.columns
     ]
     shown = ", ".join(parts[:8]) + (f", and {len(parts) - 8} more columns" if len(parts) > 8 else "")

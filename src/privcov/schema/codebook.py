@@ -77,7 +77,8 @@ def schema_of(text: str, where: str) -> Schema:
 
 def codebook_of(schema: Schema) -> str:
     """The codebook that ``schema_of`` turns back into the columns of this schema."""
-    rows = [{"name": column.name, **column_words(column, ())} for column in declared(schema)]
+    read = [column for column in declared(schema) if column.expression is None]
+    rows = [{"name": column.name, **column_words(column, ())} for column in read]
     heads = [*_USUAL, *(word for word in _MORE if any(word in row for row in rows))]
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
@@ -92,9 +93,11 @@ def table_words(schema: Schema) -> list[str]:
     >>> table_words(Schema.from_dict({"columns": {"age": {"lower": 0, "upper": 100}}, "max_rows_per_person": 5}))
     ['max_rows_per_person']
     """
-    elsewhere = ("columns", "missing_values")  # a codebook has the missing values of every column
+    # A codebook has the missing values of every column, and that a bound is enforced follows from the person.
+    elsewhere = ("columns", "missing_values", "enforced")
     said = [field for field in fields(schema) if field.name not in elsewhere]
-    return [field.name for field in said if getattr(schema, field.name) != field.default]
+    found = [field.name for field in said if getattr(schema, field.name) != field.default]
+    return ["derived" if name == "sources" else name for name in found]
 
 
 def _lines(text: str, where: str) -> Iterator[tuple[int, dict[str, str]]]:

@@ -11,7 +11,8 @@ from functools import cached_property
 from typing import Any, Literal
 
 from privcov.errors import InputError, ParameterError
-from privcov.schema.dialect import meaning, number
+from privcov.schema.dialect import meaning, moment, number
+from privcov.schema.expressions import parse
 from privcov.schema.names import check_name
 from privcov.text.grammar import brief, printable
 
@@ -44,6 +45,8 @@ class _Declared:
     """What people call it, for tables and figures; a formula has the name."""
     unit: str = ""
     """What its numbers count, such as years; public words, like the label."""
+    expression: str | None = None
+    """How a cell follows from other cells of its row (``schema/expressions.py``); None: it is read from the table."""
 
     @property
     def title(self) -> str:
@@ -72,6 +75,9 @@ class _Declared:
         object.__setattr__(self, "name", check_name(self.name))
         for word, most in _SHOWN.items():
             _check_shown(getattr(self, word), most, f"{word} of column {self.name}")
+        if self.expression is not None:
+            made = str(parse(str(self.expression), f"the derived column {self.name}"))
+            object.__setattr__(self, "expression", made)
         if self.missing_values is not None:
             codes = missing_codes(self.missing_values, f"column {self.name}")
             object.__setattr__(self, "missing_values", codes)
@@ -101,6 +107,8 @@ class Numeric(_Declared):
     """What a scaled zero stands for, in the column's own units; None: the middle of the bounds."""
     scale: float | None = None
     """What a scaled one stands for, in the column's own units; None: half the width of the bounds."""
+    date: bool = False
+    """Whether cells are dates: then bounds and fill are in seconds since the beginning of 1970."""
 
     def __post_init__(self) -> None:
         self._check_rules(self.fill)
@@ -147,6 +155,11 @@ class Numeric(_Declared):
                 f"column {self.name}: the fill {fill:g} is also one of its missing values.",
                 "Choose another fill, or remove that value from missing_values.",
             )
+
+    def _number_of(self, code: Code) -> float | None:
+        if not self.date:
+            return super()._number_of(code)
+        return moment(code) if isinstance(code, str) else None
 
     @property
     def width(self) -> int:

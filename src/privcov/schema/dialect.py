@@ -18,6 +18,13 @@ is a number beyond the range of a double.
 [1234.5, 1234.5, None, None]
 >>> [meaning(text) for text in ("01", "1.0", "TRUE", "no")]
 [1.0, 1.0, 1.0, None]
+
+What text is a date: ``2024-12-31``, or with a time behind ``T`` or a blank: ``18:30``, ``18:30:05``, ``18:30:05.25``,
+and then ``Z`` or an offset such as ``+02:00``. It is the number of seconds since the beginning of 1970; without an
+offset, by the clock of the text. Anything else is no date, and so is a day that no calendar has.
+
+>>> [moment(text) for text in ("1970-01-02", "1970-01-01T02:00+02:00", "2023-02-29", "1/2/2023")]
+[86400.0, 0.0, None, None]
 """
 
 from __future__ import annotations
@@ -25,6 +32,7 @@ from __future__ import annotations
 import math
 import re
 from dataclasses import dataclass, fields
+from datetime import date
 from functools import cache
 from typing import Any
 
@@ -178,6 +186,46 @@ def number(text: str, dialect: Dialect = RFC_4180) -> float | None:
 def meaning(text: str) -> float | None:
     """The number that a level stands for: itself, or 1 and 0 for the words true and false."""
     return WORDS.get(text.lower(), number(text))
+
+
+_MOMENT = re.compile(
+    r"([0-9]{4})-([0-9]{2})-([0-9]{2})"
+    r"(?:[T ]([0-9]{2}):([0-9]{2})(?::([0-9]{2})(?:\.([0-9]{1,9}))?)?(?:Z|([+-])([0-9]{2}):([0-9]{2}))?)?"
+)
+_EPOCH = date(1970, 1, 1).toordinal()
+
+
+def moment(text: str) -> float | None:
+    """The seconds since the beginning of 1970 that a trimmed text is; None where it is no date."""
+    match = _MOMENT.fullmatch(text)
+    if match is None:
+        return None
+    year, month, day, hour, minute, second = (int(part or 0) for part in match.groups()[:6])
+    fraction, sign, hours, minutes = match.groups()[6:]
+    off = 60 * int(hours or 0) + int(minutes or 0)
+    if hour > 23 or max(minute, second, int(minutes or 0)) > 59 or int(hours or 0) > 23:
+        return None
+    try:
+        days = date(year, month, day).toordinal() - _EPOCH
+    except ValueError:
+        return None
+    seconds = ((days * 24 + hour) * 60 + minute - (-off if sign == "-" else off)) * 60 + second
+    return float(seconds) + (int(fraction) / 10 ** len(fraction) if fraction else 0.0)
+
+
+def moment_text(seconds: float) -> str:
+    """A date as a schema writes it: without a time where it is the beginning of a day.
+
+    >>> moment_text(86400.0), moment_text(86399.5)
+    ('1970-01-02', '1970-01-01T23:59:59.5')
+    """
+    days, rest = divmod(seconds, 86_400.0)
+    day = date.fromordinal(int(days) + _EPOCH).isoformat()
+    if not rest:
+        return day
+    whole, fraction = divmod(rest, 1.0)
+    clock = f"{int(whole) // 3600:02d}:{int(whole) // 60 % 60:02d}:{int(whole) % 60:02d}"
+    return f"{day}T{clock}" + (f"{fraction:.9f}".rstrip("0")[1:] if fraction else "")
 
 
 def _escaped(mark: str, dialect: Dialect) -> str:

@@ -35,6 +35,7 @@ from privcov.schema.columns import (
     Numeric,
     missing_codes,
 )
+from privcov.schema.derived import Recipe
 from privcov.schema.dialect import RFC_4180, Dialect, number
 from privcov.schema.names import INTERCEPT, canonical, check_name, listed, quoted
 from privcov.schema.shape import Shape
@@ -91,7 +92,8 @@ class Schema:
     Parameters
     ----------
     columns : tuple of Column
-        The declared columns, numeric with bounds or categorical with levels.
+        The columns of the release, numeric with bounds or categorical with levels; those with an ``expression`` are
+        derived, and stand behind the others.
     intercept : bool, default True
         Whether the matrix has a constant first column. It carries the count and the means.
     row_norm_bound : Fraction, float or str, optional
@@ -124,6 +126,9 @@ class Schema:
     shape : Shape, optional
         In a private frame: the linear map that numeric columns went through before rows were shortened and summed. No
         schema file has one.
+    sources : tuple of Column, default ()
+        The columns of the table as they were declared, where some columns are derived or some are read for derived
+        ones alone; empty where all are ``columns`` themselves.
     person : str, optional
         The column that says whose row a row is: texts or whole numbers. It is never a feature, and is not published.
     per_person : {"mean", "sum"}, optional
@@ -165,6 +170,9 @@ class Schema:
     >>> visits = pc.Schema.from_dict({"columns": cost, "person": "id", "per_person": "sum"})
     >>> visits.person_words, visits.by_rows().person, visits.published().person, visits.published().enforced
     ("Rows per person: 1, enforced: the sum of the person's rows.", None, None, True)
+    >>> more = pc.Schema.from_dict({"columns": {"age": {"lower": 0, "upper": 100}}, "derived": {"age2": "age^2"}})
+    >>> more.columns[1].upper, [column.name for column in more.read_columns], more.recipe is None
+    (10000.0, ['age'], False)
     """
 
     columns: tuple[Column, ...]
@@ -180,6 +188,7 @@ class Schema:
     weight_power: Fraction = _ONE
     file: Dialect = RFC_4180
     shape: Shape | None = None
+    sources: tuple[Column, ...] = ()
     person: str | None = None
     per_person: PerPerson | None = None
     enforced: bool = False
@@ -210,11 +219,17 @@ class Schema:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "missing_values", missing_codes(self.missing_values, "the schema"))
+        in_order: tuple[Column, ...] = tuple(
+            sorted(self.columns, key=lambda column: column.expression is not None)
+        )
         if weighed := checked_weight(self.weight, self.largest_weight, self.weight_power):
             for word, value in zip(("weight", "largest_weight", "weight_power"), weighed, strict=True):
                 object.__setattr__(self, word, value)
-            object.__setattr__(self, "columns", with_weight(self.columns, weighed[0], weighed[1]))
-        object.__setattr__(self, "columns", tuple(self._settled(column) for column in self.columns))
+            in_order = with_weight(in_order, weighed[0], weighed[1])
+            if self.sources:
+                object.__setattr__(self, "sources", with_weight(self.sources, weighed[0], weighed[1]))
+        object.__setattr__(self, "columns", tuple(self._settled(column) for column in in_order))
+        self._settle_sources()
         names = [column.name for column in self.columns]
         if self.shape is not None and self.shape.columns != len(self.numbers):
             raise ParameterError("E205", "a shape has one row for each numeric column.")
@@ -244,7 +259,7 @@ class Schema:
                 f"the released matrix would have {self.dimension} columns; at most {MAX_DIMENSION:,} are possible.",
             )
         if not self.file.plain_numbers:
-            for column in self.columns:
+            for column in self.read_columns:
                 self._check_marks(column)
         self._check_exhaustive()
         self._check_features()
@@ -332,9 +347,54 @@ class Schema:
                 "Leave one of the two out.",
             )
 
+    def _settle_sources(self) -> None:
+        """Keep the columns of the table apart where they are not those of the release; check that they fit together."""
+        plain = tuple(column for column in self.columns if column.expression is None)
+        given = tuple(self._settled(column) for column in self.sources) or plain
+        same = [column.name for column in given] == [column.name for column in self.columns]
+        object.__setattr__(self, "sources", () if same else given)
+        kinds = {column.name: type(column) for column in given}
+        if len(kinds) < len(given) or any(column.expression is not None for column in given):
+            raise InputError("E176", "a column of the table is declared twice, or is derived.", "Rename it.")
+        for column in plain:
+            if kinds.get(column.name) is not type(column) or (isinstance(column, Numeric) and column.date):
+                raise InputError(
+                    "E178",
+                    f"column {column.name} is a date, or is not among the columns of the table.",
+                    "Dates are read for derived columns alone: feature = false.",
+                )
+        if self.recipe is None:
+            return
+        for column in self.columns:
+            if column.expression is None:
+                continue
+            found = self.recipe.ranges[column.name]
+            if column.name in kinds or (found.levels != getattr(column, "levels", ())):
+                raise InputError(
+                    "E176",
+                    f"the derived column {column.name} is another column, or has other levels.",
+                    "Rename it.",
+                )
+
+    @property
+    def read_columns(self) -> tuple[Column, ...]:
+        """The columns that a table must have, with the bounds that were declared."""
+        return self.sources or self.columns
+
+    @cached_property
+    def recipe(self) -> Recipe | None:
+        """How derived columns are made of the cells of a row; None where the table has the columns of the release."""
+        if not self.sources:
+            return None
+        derived = [
+            (column.name, column.expression) for column in self.columns if column.expression is not None
+        ]
+        return Recipe.of(self.sources, tuple(derived))
+
     def _settled(self, column: Column) -> Column:
         """The column with the missing values it has, its own or the table's, and a rule only where it is its own."""
         codes = self.missing_values if column.missing_values is None else column.missing_values
+        codes = () if column.expression is not None else codes
         kept = codes or (() if self.missing_values else None)
         rule = None if column.missing == self.missing else column.missing
         if (kept, rule) == (column.missing_values, column.missing):
@@ -557,12 +617,15 @@ class Schema:
             The same columns and rules, without missing values, without a dialect and without the name of an id
             column; that persons were told apart stays.
         """
-        columns = self.columns
-        if any(column.missing_values for column in columns):
-            columns = tuple(replace(column, missing_values=None) for column in columns)
+        columns, sources = self.columns, self.sources
+        if any(column.missing_values is not None for column in (*columns, *sources)):
+            columns, sources = (
+                tuple(replace(column, missing_values=None) for column in some) for some in (columns, sources)
+            )
         return replace(
             self,
             columns=columns,
+            sources=sources,
             missing_values=(),
             ignore_extra=False,
             left_out=(),
@@ -605,8 +668,23 @@ class Schema:
                 "E191", "no column is left to be released.", "Keep at least one of the schema's columns."
             )
         columns = tuple(column for column in declared(self) if column.name in kept)
-        others = [column.name for column in declared(self) if column.name not in kept]
-        return replace(self, columns=columns, left_out=(*self.left_out, *others), shape=None)
+        sources = self._read_for(columns)
+        read = {column.name for column in (*columns, *sources)}
+        others = [column.name for column in self.read_columns if column.name not in {*read, self.weight}]
+        return replace(self, columns=columns, sources=sources, left_out=(*self.left_out, *others), shape=None)
+
+    def _read_for(self, columns: tuple[Column, ...]) -> tuple[Column, ...]:
+        """The columns of the table that some of the columns are made of; none where they are themselves."""
+        expressions = tuple((c.name, c.expression) for c in columns if c.expression is not None)
+        if not expressions:
+            return ()
+        needed = Recipe.of(self.sources, expressions).reads
+        kept = {column.name for column in columns}
+        return tuple(
+            column if column.name in kept else _unreleased(column)
+            for place, column in enumerate(self.sources)
+            if column.name in kept or place in needed
+        )
 
     def without(self, names: Sequence[str]) -> Schema:
         """Return the schema without some of the columns: ``subset`` of all others.
@@ -691,8 +769,16 @@ class Schema:
                     f"the schemas declare column {quoted(column.name)} in two ways.",
                     "Write the same in both, or leave it out of one.",
                 )
-        unread = dict.fromkeys(name for name in (*self.left_out, *other.left_out) if name not in mine)
-        return replace(self, columns=tuple(mine.values()), left_out=tuple(unread))
+        sources = {column.name: column for column in (*self.read_columns, *other.read_columns)}
+        unread = dict.fromkeys(
+            name for name in (*self.left_out, *other.left_out) if name not in {**mine, **sources}
+        )
+        return replace(
+            self,
+            columns=tuple(mine.values()),
+            sources=tuple(sources.values()) if self.sources or other.sources else (),
+            left_out=tuple(unread),
+        )
 
     @classmethod
     def from_dict(cls, given: Mapping[str, Any]) -> Schema:
@@ -772,6 +858,12 @@ class Schema:
         upper = 100
         """
         return toml_of(self)
+
+
+def _unreleased(column: Column) -> Column:
+    """A column that is read for derived ones alone: what is said of its feature goes."""
+    column = replace(column, missing=None)
+    return replace(column, centre=None, scale=None) if isinstance(column, Numeric) else column
 
 
 def _names_left_out(given: object, declared: Sequence[str]) -> tuple[str, ...]:

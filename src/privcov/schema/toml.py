@@ -6,6 +6,7 @@ import math
 import re
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
+from datetime import date
 from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -13,9 +14,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from privcov.errors import InputError, ParameterError
 from privcov.privacy import decimal_text, exact
 from privcov.schema.columns import Categorical, Column, Level, Numeric
-from privcov.schema.dialect import Dialect
-from privcov.schema.names import canonical, quoted, toml_key, toml_text
-from privcov.schema.weights import declared
+from privcov.schema.derived import derived_columns
+from privcov.schema.dialect import Dialect, moment, moment_text
+from privcov.schema.names import canonical, check_name, quoted, toml_key, toml_text
 from privcov.text import files
 from privcov.text.grammar import brief
 
@@ -74,7 +75,7 @@ def declarations(given: Mapping[str, Any]) -> dict[str, Any]:
         "person",
         "per_person",
     }
-    _only(given, {"columns", "planning", "file"} | own, "the schema")
+    _only(given, {"columns", "derived", "planning", "file"} | own, "the schema")
     columns = given.get("columns", {})
     if not isinstance(columns, Mapping):
         raise InputError("E122", "columns must be tables named [columns.NAME].")
@@ -89,15 +90,23 @@ def declarations(given: Mapping[str, Any]) -> dict[str, Any]:
     for word in ("missing_values", "largest_weight"):
         if word in rest:
             rest[word] = _floats(rest[word])
-    made = tuple(_column(name, about) for name, about in columns.items())
-    if isinstance(rest.get("weight"), str) and canonical(rest["weight"]) in {one.name for one in made}:
+    sources = tuple(_column(name, about) for name, about in columns.items())
+    hidden = {check_name(name) for name, about in columns.items() if about.get("feature") is False}
+    derived = given.get("derived", {})
+    rules = {
+        name: {word: _floats(value) for word, value in about.items()} if isinstance(about, Mapping) else about
+        for name, about in (derived.items() if isinstance(derived, Mapping) else ())
+    }
+    derived_ones = derived_columns(sources, rules if isinstance(derived, Mapping) else derived)
+    if isinstance(rest.get("weight"), str) and canonical(rest["weight"]) in {one.name for one in sources}:
         raise InputError(
             "E197",
             f"column {quoted(canonical(rest['weight']))} is the weight and also a column of its own.",
             "Take its [columns.NAME] table away: the weight is in the release as what a row counts.",
         )
     return {
-        "columns": made,
+        "columns": (*(column for column in sources if column.name not in hidden), *derived_ones),
+        "sources": sources if hidden or derived_ones else (),
         "file": Dialect.from_dict(given.get("file", {})),
         **rest,
     }
@@ -130,10 +139,18 @@ def toml_of(schema: Schema) -> str:
             lines.append(f"weight_power = {toml_value(schema.weight_power)}")
     if words := schema.file.words():
         lines += ["", "[file]", *(f"{word} = {toml_value(mark)}" for word, mark in words.items())]
-    for column in declared(schema):
-        lines += ["", f"[columns.{toml_key(column.name)}]"]
-        for word, value in column_words(column, schema.missing_values).items():
+    released = {column.name: column for column in schema.columns}
+    for source in schema.read_columns:
+        if source.name == schema.weight:
+            continue
+        said = column_words(released.get(source.name, source), schema.missing_values)
+        said |= {} if source.name in released else {"feature": False}
+        lines += ["", f"[columns.{toml_key(source.name)}]"]
+        for word, value in said.items():
             lines.append(f"{word} = {_toml_list(value) if isinstance(value, tuple) else toml_value(value)}")
+    derived = [column for column in schema.columns if column.expression is not None]
+    lines += ["", "[derived]"] if derived else []
+    lines += [f"{toml_key(column.name)} = {_derived(column)}" for column in derived]
     return "\n".join(lines) + "\n"
 
 
@@ -149,10 +166,21 @@ def column_words(column: Column, usual: tuple[Level, ...]) -> dict[str, Level | 
             "otherwise": column.otherwise,
         }
     said |= {"missing": column.missing, "fill": column.fill}
+    if isinstance(column, Numeric) and column.date:
+        dated = {word: said[word] for word in ("lower", "upper", "fill")}
+        said |= {word: moment_text(value) for word, value in dated.items() if isinstance(value, float)}
     if (column.missing_values or ()) != usual:
         said["missing_values"] = column.missing_values or ()
     said |= {"label": column.label or None, "unit": column.unit or None}
     return {word: value for word, value in said.items() if value is not None}
+
+
+def _derived(column: Column) -> str:
+    """What stands behind the name of a derived column: its expression, and what else is said of it."""
+    more = {word: getattr(column, word, None) for word in ("missing", "fill", "centre", "scale")}
+    said = [f"{word} = {toml_value(value)}" for word, value in more.items() if value is not None]
+    text = toml_text(column.expression or "")
+    return f"{{ {', '.join([f'expression = {text}', *said])} }}" if said else text
 
 
 def _column(name: str, about: object) -> Column:
@@ -161,7 +189,17 @@ def _column(name: str, about: object) -> Column:
         raise InputError("E122", f"{where}: expected lower and upper, or levels.")
     rules = {"missing", "fill", "missing_values", "label", "unit"}
     coded = {"exhaustive", "otherwise"}
-    _only(about, {"lower", "upper", "levels", "centre", "scale"} | coded | rules, where)
+    _only(about, {"lower", "upper", "levels", "centre", "scale", "feature"} | coded | rules, where)
+    if not isinstance(about.get("feature", True), bool):
+        raise InputError("E178", f"{where}: feature must be true or false.")
+    if about.get("feature") is False and (extra := [w for w in ("missing", "centre", "scale") if w in about]):
+        raise InputError(
+            "E178",
+            f"{where} has {extra[0]}, but is no feature of the release.",
+            "Say it of the derived columns.",
+        )
+    if any(_is_date(about.get(word)) for word in ("lower", "upper")):
+        return _date_column(name, about, where)
     own = {word: _floats(value) for word, value in about.items() if word in rules}
     if "levels" in about and not {"lower", "upper", "centre", "scale"} & about.keys():
         levels = about["levels"]
@@ -177,6 +215,37 @@ def _column(name: str, about: object) -> Column:
         own |= {word: _floats(about[word]) for word in ("centre", "scale") if word in about}
         return Numeric(name=name, lower=about["lower"], upper=about["upper"], **own)
     raise InputError("E122", f"{where}: give lower and upper, or levels, and not both.")
+
+
+def _date_column(name: str, about: Mapping[str, Any], where: str) -> Column:
+    """A column of dates, which is read for derived columns alone."""
+    known = {"lower", "upper", "fill", "missing_values", "feature"}
+    _only(about, known, f"{where}, whose bounds are texts and which is therefore a column of dates,")
+    if about.get("feature") is not False:
+        raise InputError(
+            "E178",
+            f"{where} has bounds that are dates, and a date is no feature of the release.",
+            "Add feature = false, and derive numbers from it: year(a), days(a - b).",
+        )
+    ends = {
+        word: _moment(about[word], f"{where}: {word}") for word in ("lower", "upper", "fill") if word in about
+    }
+    if len(ends.keys() & {"lower", "upper"}) < 2:
+        raise InputError("E122", f"{where}: give lower and upper, or levels, and not both.")
+    codes = {"missing_values": _floats(about["missing_values"])} if "missing_values" in about else {}
+    return Numeric(name=name, date=True, **ends, **codes)  # type: ignore[arg-type]  # ends are three of its words
+
+
+def _is_date(given: object) -> bool:
+    return isinstance(given, date) or (isinstance(given, str) and moment(given) is not None)
+
+
+def _moment(given: object, where: str) -> float:
+    """A date of the file, as a text or as TOML writes dates, in seconds since the beginning of 1970."""
+    seconds = moment(given.isoformat() if isinstance(given, date) else str(given))
+    if seconds is None:
+        raise InputError("E178", f"{where} is no date: got {brief(given)}.", 'Write "2024-12-31".')
+    return seconds
 
 
 def _floats(given: Any) -> Any:

@@ -337,7 +337,7 @@ class Weighing:
     def of(cls, schema: Schema, one: float) -> Weighing:
         assert schema.largest_weight is not None
         names = [column.name for column in schema.columns]
-        features = [feature.column for feature in schema.features]
+        features = [feature.column for feature in schema.summed]
         return cls(
             place=names.index(str(schema.weight)),
             feature=features.index(str(schema.weight)),

@@ -25,6 +25,8 @@ _CELLS_PER_BLOCK = 2**20
 class Table(ABC):
     """Rows that fit a schema. ``blocks`` may be walked once; ``rows`` is then the number of records."""
 
+    coded: ClassVar[bool] = True
+    """Whether cells may be numbers that mean "missing"."""
     home: ClassVar[str | None] = None
     """The cluster that holds the rows, if one does: they are summed there and never come here."""
 
@@ -41,14 +43,28 @@ class Table(ABC):
         self._opened = False
 
     def blocks(self) -> Iterator[Block]:
-        """Every row once, in blocks of at most ``block_rows(schema)`` rows."""
+        """Every row once, in blocks of at most ``block_rows(schema)`` rows, with its derived cells."""
+        recipe = self.schema.recipe
+        if recipe is None:
+            yield from self.read_blocks()
+            return
+        places = {column.name: place for place, column in enumerate(self.schema.read_columns)}
+        for block in self.read_blocks():
+            derived = iter(recipe.derived(block))
+            yield [
+                block[places[column.name]] if column.expression is None else next(derived)
+                for column in self.schema.columns
+            ]
+
+    def read_blocks(self) -> Iterator[Block]:
+        """The same with the columns of the table alone, as they are read."""
         if self._opened:
             raise InputError("E123", "this table was already read once.", "Open it again.")
         self._opened = True
         coded = [
             (place, column)
-            for place, column in enumerate(self.schema.columns)
-            if isinstance(column, Numeric) and column.missing_numbers
+            for place, column in enumerate(self.schema.read_columns)
+            if isinstance(column, Numeric) and column.missing_numbers and self.coded
         ]
         read = self._blocks()
         while True:
@@ -104,7 +120,7 @@ class Chain(Table):
     def _blocks(self) -> Iterator[Block]:
         read = 0
         for table in self._tables:
-            for block in table.blocks():
+            for block in table.read_blocks():
                 self.bytes_done = None if table.bytes_done is None else read + table.bytes_done
                 yield block
             read += table.bytes_done or 0
@@ -142,13 +158,13 @@ def _without_codes(block: Block, coded: Sequence[tuple[int, Numeric]], *, always
 def read_columns(schema: Schema) -> tuple[Column | Identifier, ...]:
     """What is read of a table: the declared columns, and behind them the one that tells persons apart, if any."""
     if schema.person is None:
-        return schema.columns
-    return (*schema.columns, Identifier(name=schema.person, missing_values=schema.missing_values))
+        return schema.read_columns
+    return (*schema.read_columns, Identifier(name=schema.person, missing_values=schema.missing_values))
 
 
 def block_rows(schema: Schema) -> int:
     """How many rows make a block of some megabytes; enough of them that adding their product is worth it."""
-    return max(2_048, min(65_536, _CELLS_PER_BLOCK // len(schema.columns)))
+    return max(2_048, min(65_536, _CELLS_PER_BLOCK // max(len(schema.columns), len(schema.sources))))
 
 
 def check_names(names: Iterable[object], schema: Schema, where: str) -> list[int]:

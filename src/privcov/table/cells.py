@@ -13,6 +13,10 @@ cell that is no number is missing.
 level, and all zeros. An integer has its decimal digits as text. Columns of floats and Booleans have no text that every
 program would write, and are refused. So is a column of integers where a level begins with a zero: it has lost its own.
 
+*Columns of dates.* A date is the text that ``schema/dialect.py`` says, or a value of one of Arrow's types for dates and
+times; it is read as seconds since the beginning of 1970. Everything else is missing. Times of a column with a time zone
+are those of UTC, as Arrow stores them.
+
 *Missing values* that a schema declares are compared as texts, and as numbers where they are numbers: -999 is also
 -999.0 and -9.99e2. In a numeric column every reader's numbers pass ``apply_missing_codes`` once (``Table.blocks``).
 
@@ -35,6 +39,7 @@ from privcov.linalg.arrays import Floats
 from privcov.schema import Categorical, Column, Numeric
 from privcov.schema.columns import Identifier
 from privcov.schema.dialect import RFC_4180, WORDS, Dialect, encoded, pattern
+from privcov.table.moments import is_moment, moments
 
 UNKNOWN = -1.0
 """The code of a categorical cell whose level the schema does not list."""
@@ -65,11 +70,19 @@ def check_type(column: Column | Identifier, kind: pa.DataType, where: str) -> No
             f"{where}: the person's id, {column.name}, has the type {kind}; ids are texts or whole numbers.",
             "Store it as text, or as integers that may be null (Int64 in pandas).",
         )
+    if isinstance(column, Numeric) and column.date:
+        if not (is_moment(kind) or types.is_null(kind) or is_text(kind)):
+            raise InputError(
+                "E110",
+                f"{where}: column {column.name} has the type {kind}, but its bounds in the schema are dates.",
+                "Store dates, or texts such as 2024-12-31.",
+            )
+        return
     if not (number or types.is_null(kind) or is_text(kind)):
         raise InputError(
             "E110",
             f"{where}: column {column.name} has the type {kind}, which is neither number nor text.",
-            "Turn it into a number, such as days since a date you choose.",
+            "Give it dates as bounds, with feature = false, and derive numbers from it: days(a - b), year(a).",
         )
     if number and isinstance(column, Categorical) and not _can_match(column, kind):
         raise InputError(
@@ -104,7 +117,7 @@ def cells(column: Column | Identifier, values: pa.Array, *, dialect: Dialect = R
         return _by_dictionary(column, values, dialect)
     if isinstance(column, Categorical) and column.numbers is None:
         return _text_codes(column, values, dialect)
-    numbers = _numbers(values, dialect)
+    numbers = _meant(column, values, dialect)
     if isinstance(column, Numeric):
         return numbers
     if is_text(values.type) and (dialect.constant or np.isnan(numbers).any()):
@@ -172,7 +185,7 @@ def absent(column: Column, values: pa.Array, *, dialect: Dialect = RFC_4180) -> 
     if pa.types.is_null(values.type):
         return np.ones(len(values), dtype=bool)
     gone = _plain(values.is_null())
-    numbers = _numbers(values, dialect)
+    numbers = _meant(column, values, dialect)
     if is_text(values.type):
         trimmed = _trimmed(values)
         gone = gone | _plain(pc.equal(pc.binary_length(trimmed), 0).fill_null(True))
@@ -198,6 +211,12 @@ def _by_dictionary(column: Column, values: pa.DictionaryArray, dialect: Dialect)
     if places.null_count:
         found[_plain(places.is_null())] = np.nan
     return found
+
+
+def _meant(column: Column, values: pa.Array, dialect: Dialect) -> Floats:
+    if isinstance(column, Numeric) and column.date:
+        return moments(_trimmed(values) if is_text(values.type) else values, always=dialect.constant)
+    return _numbers(values, dialect)
 
 
 def _numbers(values: pa.Array, dialect: Dialect = RFC_4180) -> Floats:

@@ -164,7 +164,7 @@ class LineReader:
 
     def __init__(self, schema: Schema, *, width: int, places: Sequence[int], dialect: Dialect) -> None:
         self._schema, self._width, self._places, self._dialect = schema, width, places, dialect
-        self._numeric = [isinstance(column, Numeric) for column in read_columns(schema)]
+        self._numeric = [isinstance(column, Numeric) and not column.date for column in read_columns(schema)]
 
     def blocks(self, lines: bytes) -> Iterator[Block]:
         """One row for each line of ``lines``, which end with a line end, in order."""

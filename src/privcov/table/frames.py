@@ -12,6 +12,7 @@ from __future__ import annotations
 import math
 import numbers
 from collections.abc import Iterable, Iterator, Sequence
+from datetime import date
 from typing import Any
 
 import numpy as np
@@ -86,7 +87,7 @@ def _cells(column: Column | Identifier, series: Any) -> Floats:
         return np.asarray(meaning[series.cat.codes.to_numpy()])  # code -1, missing, is the last
     if _holds_objects(series.dtype):
         return object_cells(column, series)
-    if isinstance(series.dtype, np.dtype):
+    if isinstance(series.dtype, np.dtype) and not (isinstance(column, Numeric) and column.date):
         # Levels compared as texts have the digits of integers: a float would add a point.
         kind = series.dtype.newbyteorder("=") if _as_texts(column) else np.dtype(np.float64)
         return cells(column, pa.array(series.to_numpy().astype(kind, copy=False)))
@@ -113,6 +114,8 @@ def _id_text(value: object) -> bytes | None:
 
 def object_cells(column: Column, values: Iterable[object]) -> Floats:
     """Cells of arbitrary Python objects, one at a time."""
+    if isinstance(column, Numeric) and column.date:
+        return cells(column, pa.array([_as_moment(value) for value in values], pa.large_binary()))
     texts: list[bytes | None] = []
     found: list[float] = []
     as_texts = _as_texts(column)
@@ -143,6 +146,14 @@ def _as_bytes(value: object) -> bytes | None:
     if isinstance(value, str):
         return value.encode("utf-8", "surrogatepass")
     return bytes(value) if isinstance(value, bytes) else None
+
+
+def _as_moment(value: object) -> bytes | None:
+    """A date or a text as bytes."""
+    try:
+        return value.isoformat().encode() if isinstance(value, date) else _as_bytes(value)
+    except Exception:  # a class of someone's own
+        return None
 
 
 def _as_float(value: object) -> float:
@@ -187,17 +198,17 @@ class ArrayTable(Table):
     def _blocks(self) -> Iterator[Block]:
         step = block_rows(self.schema)
         plain = self._array.dtype == np.float64 and not isinstance(self._array, np.ma.MaskedArray)
-        as_it_is = plain and all(isinstance(column, Numeric) for column in self.schema.columns)
+        as_it_is = plain and all(isinstance(column, Numeric) for column in self.schema.read_columns)
         for start in range(0, len(self._array), step):
             part = self._array[start : start + step]
             yield (
                 part.T
                 if as_it_is
-                else [self._cells(part, place) for place in range(len(self.schema.columns))]
+                else [self._cells(part, place) for place in range(len(self.schema.read_columns))]
             )
 
     def _cells(self, part: NDArray[Any], place: int) -> Floats:
-        column, values = self.schema.columns[place], part[:, place]
+        column, values = self.schema.read_columns[place], part[:, place]
         if isinstance(values, np.ma.MaskedArray):
             numbers = values.data.astype(np.float64)
             numbers[np.ma.getmaskarray(values)] = np.nan
@@ -207,7 +218,7 @@ class ArrayTable(Table):
 
 
 def _check(array: NDArray[Any], schema: Schema) -> None:
-    expected = len(schema.columns)
+    expected = len(schema.read_columns)
     if array.dtype.kind not in "fiub":
         raise InputError(
             "E110",
@@ -221,16 +232,22 @@ def _check(array: NDArray[Any], schema: Schema) -> None:
             f"Give one row per person and {expected} columns.",
         )
     if array.shape[1] != expected:
-        names = ", ".join(column.name for column in schema.columns[:20])
+        names = ", ".join(column.name for column in schema.read_columns[:20])
         raise InputError(
             "E102",
             f"the array has {array.shape[1]} columns; the schema expects {expected}: {names}.",
             "Put the columns of the array in the order of the schema.",
         )
-    for column in schema.columns:
+    for column in schema.read_columns:
         if isinstance(column, Categorical) and column.numbers is None:
             raise InputError(
                 "E110",
                 f"the array holds numbers, but the levels of {column.name} are texts.",
                 "Write the levels as numbers in the schema, or give a data frame.",
+            )
+        if isinstance(column, Numeric) and column.date:
+            raise InputError(
+                "E110",
+                f"the array holds numbers, but {column.name} is a column of dates.",
+                "Give a data frame.",
             )

@@ -104,7 +104,7 @@ class RelationTable(Table):
         self._relation = relation
 
     def _blocks(self) -> Iterator[Block]:
-        yield from ArrowTable(self._relation, self.schema).blocks()
+        yield from ArrowTable(self._relation, self.schema).read_blocks()
 
 
 def _row_groups(fragment: Any) -> Sequence[Any]:

@@ -91,7 +91,7 @@ def _open(path: Path, schema: Schema) -> Any:
     try:
         with pq.ParquetFile(os.fspath(path)) as file:
             names = [field.name for field in file.schema_arrow if is_text(field.type)]
-        wanted = {column.name for column in schema.columns}  # an id is seldom repeated
+        wanted = {column.name for column in schema.read_columns}  # an id is seldom repeated
         return pq.ParquetFile(
             os.fspath(path),
             read_dictionary=[name for name in names if canonical(name) in wanted],

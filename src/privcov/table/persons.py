@@ -122,7 +122,12 @@ def _mixed(words: Words) -> Words:
 
 
 class PersonTable(Table):
-    """The rows of another table, gathered by person. All of it is read before the first row is handed out."""
+    """The rows of another table, gathered by person. All of it is read before the first row is handed out.
+
+    What is gathered are the cells of the table; derived columns are computed of what is kept or made.
+    """
+
+    coded = False  # the reader took them out, and the mean of a person may be such a number
 
     def __init__(self, table: Table, schema: Schema) -> None:
         super().__init__(schema)
@@ -141,7 +146,7 @@ class PersonTable(Table):
     def _blocks(self) -> Iterator[Block]:
         step = block_rows(self.schema)
         with Waiting() as waiting:
-            for block in self._table.blocks():
+            for block in self._table.read_blocks():
                 waiting.add(Rows.of(block))
                 self.bytes_done = self._table.bytes_done
             for part in waiting.parts():
@@ -186,9 +191,10 @@ class Made:
 
     def __init__(self, schema: Schema) -> None:
         self._mean = schema.per_person == "mean"
-        self._numeric = [i for i, column in enumerate(schema.columns) if isinstance(column, Numeric)]
-        self._levels = [i for i in range(len(schema.columns)) if i not in set(self._numeric)]
-        bounds = [(c.lower, c.upper) for c in schema.columns if isinstance(c, Numeric)]
+        columns = schema.read_columns
+        self._numeric = [i for i, column in enumerate(columns) if isinstance(column, Numeric)]
+        self._levels = [i for i in range(len(columns)) if i not in set(self._numeric)]
+        bounds = [(c.lower, c.upper) for c in columns if isinstance(c, Numeric)]
         reach = [(u / 2 - a / 2) if self._mean else max(abs(a), abs(u)) for a, u in bounds]
         middle = [(u / 2 + a / 2) if self._mean else 0.0 for a, u in bounds]
         unit = [math.ldexp(1.0, max(math.frexp(most)[1] - _BITS, -1074)) for most in reach]

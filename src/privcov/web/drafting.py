@@ -63,6 +63,12 @@ def blank(path: Path) -> dict[str, Any]:
 def opened(path: Path) -> dict[str, Any]:
     """A schema file as a draft."""
     schema = Schema.read(path)
+    if schema.sources:
+        raise InputError(
+            "E179",
+            "this schema has derived columns, or columns that are read for them alone, which the page cannot edit.",
+            "Release it on the command line: privcov release.",
+        )
     guesses = tomllib.loads(path.read_bytes().decode("utf-8-sig")).get("planning", {})
     PublicMoments.guessed(schema, guesses)  # a file that the planner would refuse is refused here
     guessed = {canonical(name): guess for name, guess in guesses.get("columns", {}).items()}

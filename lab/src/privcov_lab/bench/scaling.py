@@ -1,4 +1,4 @@
-"""The parts of ``bench gram`` beyond one Parquet file: CSV, workers, engines, many columns, and growth with rows."""
+"""The parts of ``bench gram`` beyond one Parquet file: CSV, workers, engines, many columns, derived ones, growth."""
 
 from __future__ import annotations
 
@@ -6,7 +6,9 @@ import math
 import os
 import statistics
 import time
+import tomllib
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +17,7 @@ import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet as pq
 
+from privcov.schema import Schema
 from privcov.schema.grid import Grid
 from privcov.summing.engines import Dask, Engine, Spark
 from privcov.summing.sum import sum_rows
@@ -138,6 +141,38 @@ def growth(folder: str, columns: int, row_norm_bound: float, rounds: int, larges
     return {"cpu_seconds": cpu, "exponent": float(slope)}
 
 
+_DERIVED = {
+    "log": "log(x0 + 5)",
+    "square": "x1^2",
+    "product": "x0 * x1",
+    "large": "x2 >= 1",
+    "poly": "poly(x3, 2)",
+    "spline": "bs(x4, 4)",
+}
+"""Ten columns."""
+
+
+def derived(folder: str, rows: int, columns: int, row_norm_bound: float, rounds: int, **_: Any) -> Any:
+    """As many columns of which ten are derived, beside as many that are all in the file."""
+    path, found = Path(folder, "numbers.parquet"), {}
+    every = schema_of(columns, row_norm_bound)
+    few = Schema.from_dict(
+        {**tomllib.loads(schema_of(columns - 10, row_norm_bound).to_toml()), "derived": _DERIVED}
+    )
+    write_parquet(path, rows, columns)
+    part = pq.read_table(path).slice(0, rows)
+    for kind, write in {"parquet": pq.write_table, "csv": pa.csv.write_csv}.items():
+        plain, short = Path(folder, f"plain.{kind}"), Path(folder, f"short.{kind}")
+        write(part, plain)
+        write(part.select(part.column_names[: columns - 10]), short)
+        ways: dict[str, Callable[[], object]] = {
+            "plain": partial(summed, plain, every),
+            "derived": partial(summed, short, few),
+        }
+        found[kind] = least(ways, rounds)
+    return found
+
+
 def _cpu(work: Callable[[], object]) -> float:
     start = time.process_time()
     work()
@@ -178,6 +213,7 @@ def _spark() -> tuple[Engine, Callable[[], object]]:
 
 
 PARTS: dict[str, Callable[..., Any]] = {
+    "derived": derived,
     "csv": csv,
     "workers": workers,
     "engines": engines,
@@ -231,6 +267,13 @@ def render(result: dict[str, Any]) -> str:
             f"  exact integer Gram matrix       {cpu['exact']:8.2f} CPU-s   "
             f"{cpu['dgemm'] / cpu['exact']:.2f} of the speed of bare products",
         ]
+    if part := result.get("derived"):
+        for kind, cpu in part.items():
+            lines += [
+                f"{kind + ', all columns in the file':<33} {cpu['plain']:8.2f} CPU-s",
+                f"  ten of them derived             {cpu['derived']:8.2f} CPU-s   "
+                f"{cpu['derived'] / cpu['plain']:.2f} × plain",
+            ]
     if part := result.get("growth"):
         lines += ["Growth"]
         lines += [

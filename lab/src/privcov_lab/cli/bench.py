@@ -45,7 +45,7 @@ def noise(quick: bool, as_json: bool) -> None:
 )
 @click.option(
     "--part", "parts", multiple=True, default=("parquet",), show_default=True,
-    type=click.Choice(["parquet", "memory", "csv", "workers", "engines", "wide", "growth", "all"]),
+    type=click.Choice(["parquet", "memory", "csv", "workers", "engines", "wide", "growth", "derived", "all"]),
     help="What to measure; may be repeated.",
 )  # fmt: skip
 @click.option(

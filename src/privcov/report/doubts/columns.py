@@ -164,7 +164,7 @@ class AtBound(OneByOne[tuple[int, int]]):
     kind = "at bound"
 
     def subjects(self, seen: Evidence) -> Sequence[tuple[int, int]]:
-        return [(place, side) for place in seen.numeric for side in (-1, 1)] if seen.schema.intercept else []
+        return [(place, side) for place in _read(seen) for side in (-1, 1)] if seen.schema.intercept else []
 
     def answer(self, seen: Evidence, subject: tuple[int, int], odds: float) -> Doubt | None:
         place, side = subject
@@ -204,7 +204,7 @@ class Constant(OneByOne[int]):
 
     def subjects(self, seen: Evidence) -> Sequence[int]:
         asked = seen.schema.row_norm_bound is None or seen.spread is not None
-        return seen.numeric if seen.schema.intercept and asked else []
+        return _read(seen) if seen.schema.intercept and asked else []
 
     def answer(self, seen: Evidence, subject: int, odds: float) -> Doubt | None:
         mean, error = seen.share(seen.total(subject))
@@ -328,7 +328,7 @@ class OneLevel(OneByOne[int]):
     kind = "one level"
 
     def subjects(self, seen: Evidence) -> Sequence[int]:
-        return [place for places in seen.levels.values() for place in places]
+        return _read_levels(seen)
 
     def answer(self, seen: Evidence, subject: int, odds: float) -> Doubt | None:
         having, feature = seen.having(subject), seen.features[subject]
@@ -388,6 +388,16 @@ class Same(Question):
                     )
 
 
+def _read(seen: Evidence) -> list[int]:
+    """Where the numeric columns are that are read, not derived."""
+    return [place for place in seen.numeric if seen.features[place].column not in seen.derived]
+
+
+def _read_levels(seen: Evidence) -> list[int]:
+    """Where the levels are of columns that are read."""
+    return [place for name, places in seen.levels.items() if name not in seen.derived for place in places]
+
+
 def _pairs(seen: Evidence) -> list[tuple[Places, Places]]:
     """Pairs of numeric columns, and pairs of levels of different columns; the levels of one exclude each other."""
     if not seen.schema.intercept:
@@ -395,7 +405,7 @@ def _pairs(seen: Evidence) -> list[tuple[Places, Places]]:
     numbers = {name: at for at, name in enumerate(dict.fromkeys(f.column for f in seen.features))}
     column = np.array([numbers[feature.column] for feature in seen.features])
     made = []
-    for places in (seen.numeric, [place for group in seen.levels.values() for place in group]):
+    for places in (_read(seen), _read_levels(seen)):
         first, second = (np.array(places, dtype=np.intp)[side] for side in np.triu_indices(len(places), 1))
         apart = column[first] != column[second]
         made.append((first[apart], second[apart]))

@@ -108,6 +108,11 @@ class Evidence:
         return found
 
     @cached_property
+    def derived(self) -> frozenset[str]:
+        """The derived columns: whether they vary or are alike says more of expressions than of how a file was read."""
+        return frozenset(column.name for column in self.schema.columns if column.expression is not None)
+
+    @cached_property
     def kept(self) -> tuple[float, float]:
         """The least share of a square that clipping to the row norm leaves: of a numeric cell, and of a level.
 

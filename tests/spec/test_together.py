@@ -1,0 +1,150 @@
+"""Persons, weights, derived columns, exhaustive levels, dates and labels in one schema: they fit together."""
+
+from __future__ import annotations
+
+import tomllib
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import privcov as pc
+from privcov.noise.randomness import rehearsal
+from privcov.schema.codebook import codebook_of, schema_of
+from privcov.schema.grid import Grid
+from privcov.summing.bounding import Bounding
+from privcov.summing.sum import sum_rows
+from privcov.table import open_table
+
+SCHEMA = """
+person = "id"
+max_rows_per_person = 2
+weight = "w"
+largest_weight = 10
+missing_values = [-9]
+
+[columns.age]
+lower = 18
+upper = 90
+label = "Age at interview"
+unit = "years"
+missing = "zero-row"
+
+[columns.income]
+lower = 0
+upper = 1000
+missing = "indicator"
+
+[columns.sex]
+levels = ["F", "M"]
+exhaustive = true
+otherwise = "M"
+
+[columns.admitted]
+lower = "2020-01-01"
+upper = "2024-12-31"
+feature = false
+
+[derived]
+age2 = "age^2"
+log_income = "log(income + 1)"
+year = "year(admitted)"
+"""
+LOSS = pc.ApproxDP(epsilon=3, delta="1e-6", neighbours="add-remove")
+
+
+@pytest.fixture(scope="module")
+def schema() -> pc.Schema:
+    return pc.Schema.from_dict(tomllib.loads(SCHEMA))
+
+
+@pytest.fixture(scope="module")
+def table() -> pd.DataFrame:
+    draw, rows = np.random.default_rng(0), 600
+    days = draw.integers(0, 1800, rows).astype("timedelta64[D]")
+    return pd.DataFrame(
+        {
+            "id": draw.integers(0, 250, rows).astype(str),
+            "age": np.where(draw.random(rows) < 0.05, -9, draw.uniform(10, 99, rows).round(1)),
+            "income": np.where(draw.random(rows) < 0.1, np.nan, draw.lognormal(5, 1, rows).round(2)),
+            "sex": draw.choice(["F", "M", "x"], rows),
+            "admitted": np.datetime_as_string(np.datetime64("2020-01-01") + days),
+            "w": draw.uniform(-1, 12, rows).round(3),
+        }
+    )
+
+
+def gram(data, schema):
+    grid = Grid.of(schema)
+    return sum_rows(open_table(data, schema), schema, grid).reveal_to_mechanism()
+
+
+def test_a_file_says_it_all_and_reads_back(schema):
+    assert pc.Schema.from_dict(tomllib.loads(schema.to_toml())) == schema
+    part = schema.subset(["age2", "sex"])
+    assert [column.name for column in part.read_columns] == ["age", "sex", "w"]
+    assert part.left_out == ("income", "admitted")
+    assert pc.Schema.from_dict(tomllib.loads(part.to_toml())) == part
+    rest = schema.subset(["age", "income", "log_income"])
+    assert {c.name for c in part.merged(rest).read_columns} >= {"age", "sex", "income"}
+    columns = schema_of(codebook_of(schema), "codebook").columns
+    assert [column.name for column in columns] == ["age", "income", "sex"]
+
+
+def test_every_reader_sums_the_same_integers(schema, table, tmp_path):
+    table.to_csv(tmp_path / "t.csv", index=False)
+    table.to_parquet(tmp_path / "t.parquet", index=False)
+    frame = gram(table, schema)
+    for name in ("t.csv", "t.parquet"):
+        assert (gram(tmp_path / name, schema) == frame).all()
+    shuffled = table.sample(frac=1, random_state=1)
+    assert (gram(shuffled, schema) == frame).all()
+
+
+def test_no_row_is_longer_than_the_bound_and_one_person_moves_two_rows(schema, table):
+    grid = Grid.of(schema)
+    bounding = Bounding.of(schema, grid)
+    rows = np.concatenate([bounding.rows(block) for block in open_table(table, schema).blocks()])
+    squared = (rows**2).sum(axis=1)
+    assert squared.max() <= grid.squared_norm_bound
+    assert squared.max() > 0.5 * grid.squared_norm_bound
+    assert len(rows) < len(table)
+    whose = table["id"].value_counts().index[0]  # somebody who has more rows than count
+    others = table[table["id"] != whose]
+    left = np.concatenate([bounding.rows(block) for block in open_table(others, schema).blocks()])
+    assert len(rows) - len(left) == 2
+    kept = {row.tobytes() for row in rows}
+    assert all(row.tobytes() in kept for row in left)
+
+
+def test_models_read_the_release_and_its_file(schema, table, tmp_path):
+    made = pc.release(table, schema=schema, loss=LOSS)
+    made.save(tmp_path / "r.json")
+    read = pc.load(tmp_path / "r.json")
+    assert read.schema == made.schema
+    assert read.schema.person is None
+    assert read.schema.enforced
+    assert "id" not in (tmp_path / "r.json").read_text().split('"')
+    correlation = read.correlation(repair="none")
+    first, second = read.columns.index("sex[F]") - 1, read.columns.index("sex[M]") - 1
+    others = [place for place in range(len(correlation)) if place not in (first, second)]
+    assert np.allclose(correlation[first, others], -correlation[second, others])
+    assert set(pc.ols(read, "log_income ~ age + sex").params) == {"(Intercept)", "age", "sex[M]"}
+    assert pc.ols(read, "I(age^2) ~ age").params
+
+
+def test_the_release_is_near_the_slow_way(schema, table):
+    """Weights, derived cells and levels by pandas, of one row each, so that none is dropped; noise of a huge loss."""
+    loss = pc.ZCDP(rho=10**9, neighbours="add-remove")
+    once = table.drop_duplicates("id")
+    made = pc.release(once, schema=schema, loss=loss, randomness=rehearsal(1))
+    kept = once[once["age"] != -9]
+    share = np.clip(kept["w"], 0, 10) / 10
+    age = kept["age"].clip(18, 90)
+    assert made.count() == pytest.approx(share.sum(), rel=1e-3)
+    means = dict(zip(made.columns[1:], made.mean(), strict=True))
+    assert means["age"] == pytest.approx(np.average(age, weights=share), rel=1e-3)
+    assert means["age2"] == pytest.approx(np.average(age**2, weights=share), rel=1e-3)
+    assert means["sex[F]"] == pytest.approx(np.average(kept["sex"] == "F", weights=share), abs=1e-3)
+    year = kept["admitted"].str[:4].astype(int)
+    assert means["year"] == pytest.approx(np.average(year, weights=share), rel=1e-6)
