@@ -38,7 +38,8 @@ def hidden_levels(release: Release, formula: Formula, law: NoiseLaw) -> tuple[in
         shown = [p for p in places if counts[p] > limit and raw[p, p] > limit / 2]
         hidden += [p for p in places if p not in shown]
         # The baseline's count is a difference, which carries the noise of every level that is taken away.
-        rest = (raw[0, 0] if release.rows is None else release.rows) - sum(counts.values())
+        rows = release.counted_rows
+        rest = (raw[0, 0] if rows is None else rows) - sum(counts.values())
         if shown and not rest > limit * np.sqrt(len(places)):
             hidden.append(max(shown, key=lambda place: counts[place]))
     return tuple(sorted(hidden))

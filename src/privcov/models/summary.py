@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from privcov.errors import ParameterError
+from privcov.models.assumptions import assumptions, target
 from privcov.models.inference import Pieces
 from privcov.models.ols import Fit
 from privcov.text.aligning import cut, line, widths
@@ -22,7 +23,21 @@ _METHODS = {
     "none": "none, because the noise of this mechanism has no known distribution",
 }
 _CODES = "Signif. codes: 0 '***' 0.001 '**' 0.01 '*' 0.05 '.' 0.1 ' ' 1"
+TWO = (
+    "Population: where the coefficient of those that the rows were drawn from lies. This table: what these very rows "
+    "would have said without noise."
+)
 REHEARSAL = "REHEARSAL: repeatable noise, protects nobody; not for publication"
+
+
+def population(level: float) -> str:
+    """The heading of intervals for those that the rows were drawn from."""
+    return f"{100 * level:g} % population"
+
+
+def this_table(level: float) -> str:
+    """The heading of intervals for what the table itself would have said without noise."""
+    return f"{100 * level:g} % this table"
 
 
 def as_text(fit: Fit, level: float = 0.95) -> str:
@@ -37,9 +52,9 @@ def as_text(fit: Fit, level: float = 0.95) -> str:
         lines += [_refusal(fit)]
     else:
         statistic = "score root" if fit.method == "score" else "t value"
-        heads = ["", "Estimate", "Std. Error", statistic, "Pr(>|t|)", "", f"{100 * level:g} % interval"]
+        heads = ["", "Estimate", "Std. Error", statistic, "Pr(>|t|)", "", population(level)]
         parts = [] if fit.naive else ["sampling", "privacy"]
-        heads += parts
+        heads += [] if fit.naive else [this_table(level), *parts]
         cells = [
             [
                 cut(row["name"]),
@@ -49,6 +64,7 @@ def as_text(fit: Fit, level: float = 0.95) -> str:
                 _probability(row["p_value"]),
                 row["code"],
                 _spans(row["set"]),
+                *([] if fit.naive else [_spans(row["table_set"])]),
                 *(_short(row[f"{part}_std_error"]) for part in parts),
             ]
             for row in rows
@@ -68,6 +84,9 @@ def as_values(fit: Fit, level: float = 0.95) -> dict[str, Any]:
         "rows": fit.moments.rows,
         "rows_public": fit.moments.rows_public,
         "target": target(fit),
+        "assumptions": assumptions(fit),
+        "errors": fit.errors,
+        "rows_per_person": fit.moments.per_person,
         "merged": list(fit.merged),
         "coefficients": [{word: _plain(value) for word, value in row.items()} for row in _rows(fit, level)],
         "guarantee": str(fit.release.certificate.loss),
@@ -82,8 +101,13 @@ def as_values(fit: Fit, level: float = 0.95) -> dict[str, Any]:
         "residual_std_error": _finite(fit.residual_std_error),
         "residual_std_error_interval": [_finite(end) for end in fit.residual_std_error_interval(level)],
         "residual_freedom": fit.moments.freedom,
+        "test_freedom": fit.uncertainty.freedom,
         "r_squared": _finite(fit.rsquared),
         "r_squared_interval": list(fit.rsquared_interval(level)),
+        "table_residual_std_error_interval": [
+            _finite(end) for end in fit.table.residual_std_error_interval(level)
+        ],
+        "table_r_squared_interval": list(fit.table.rsquared_interval(level)),
         "f_test": None
         if test is None
         else {
@@ -100,7 +124,13 @@ def as_latex(fit: Fit, level: float = 0.95) -> str:
     refused = fit.method == "none"
     heads = ["", "Estimate"]
     if not refused:
-        heads += ["Std. Error", "$t$", r"$\Pr(>|t|)$", rf"{100 * level:g}\,\% interval", "privacy share"]
+        heads += [
+            "Std. Error",
+            "$t$",
+            r"$\Pr(>|t|)$",
+            *(latex_text(words(level)) for words in (population, this_table)),
+            "privacy share",
+        ]
     body = []
     for row in _rows(fit, level):
         cells = [latex_text(row["name"]), _short(row["estimate"])]
@@ -110,7 +140,8 @@ def as_latex(fit: Fit, level: float = 0.95) -> str:
                 f"{row['t_value']:.2f}",
                 latex_text(_probability(row["p_value"])),
             ]
-            cells += [_spans(row["set"]).replace("∞", r"$\infty$").replace("∪", r"$\cup$")]
+            for pieces in (row["set"], row["table_set"]):
+                cells += [_spans(pieces).replace("∞", r"$\infty$").replace("∪", r"$\cup$")]
             cells += [rf"{100 * row['privacy_share']:.0f}\,\%"]
         body.append(" & ".join(cells) + r" \\")
     notes = [*_labels(fit), f"{fit.formula}", *_closing(fit)]
@@ -141,6 +172,7 @@ def _rows(fit: Fit, level: float) -> list[dict[str, Any]]:
         return [{"name": name, "estimate": value} for name, value in fit.params.items()]
     sets, errors, shares = fit.conf_set(level), fit.bse, fit.privacy_share
     values, probabilities = fit.tvalues, fit.pvalues
+    tables, widening = fit.table.conf_set(level), fit.widening
     return [
         {
             "name": name,
@@ -152,9 +184,13 @@ def _rows(fit: Fit, level: float) -> list[dict[str, Any]]:
             "lower": sets[name][0][0],
             "upper": sets[name][-1][1],
             "set": sets[name],
+            "table_lower": tables[name][0][0],
+            "table_upper": tables[name][-1][1],
+            "table_set": tables[name],
             "privacy_share": shares[name],
             "sampling_std_error": errors[name] * math.sqrt(1 - min(shares[name], 1.0)),
             "privacy_std_error": errors[name] * math.sqrt(shares[name]),
+            "widening": widening[name],
         }
         for name, estimate in fit.params.items()
     ]
@@ -208,13 +244,15 @@ def _split(fit: Fit) -> list[str]:
 def _overall(fit: Fit, level: float) -> list[str]:
     moments = fit.moments
     low, high = fit.rsquared_interval(level)
+    ends, spread = fit.table.rsquared_interval(level), fit.table.residual_std_error_interval(level)
+    here = ("", "") if fit.naive else (_here(*map(_short, spread)), _here(*(f"{end:.4g}" for end in ends)))
     error, (least, most) = fit.residual_std_error, fit.residual_std_error_interval(level)
     found = "is within the noise" if math.isnan(error) else _short(error)
     lines = [
-        f"Residual standard error {found}, {100 * level:g} % interval [{_short(least)}, {_short(most)}], on "
+        f"Residual standard error {found}, {100 * level:g} % interval [{_short(least)}, {_short(most)}]{here[0]}, on "
         f"{moments.freedom:,.0f} degrees of freedom",
         f"R-squared {'is within the noise' if math.isnan(fit.rsquared) else _short(fit.rsquared)}, "
-        f"{100 * level:g} % interval [{low:.4g}, {high:.4g}]",
+        f"{100 * level:g} % interval [{low:.4g}, {high:.4g}]{here[1]}",
     ]
     if (test := fit.f_test) is not None:
         lines.append(
@@ -222,6 +260,10 @@ def _overall(fit: Fit, level: float) -> list[str]:
             f"{test.denominator_freedom:,.0f} degrees of freedom, p-value {_probability(test.p_value)}"
         )
     return lines
+
+
+def _here(low: str, high: str) -> str:
+    return f" (this table [{low}, {high}])"
 
 
 def _closing(fit: Fit) -> list[str]:
@@ -232,21 +274,13 @@ def _closing(fit: Fit) -> list[str]:
         else f"About {moments.rows:,.0f} rows (a noisy count; the standard errors include its noise)."
     )
     return [
-        *([f"Target: {target(fit)}."] if certificate.rounds else []),
+        *([] if fit.naive or fit.method == "none" else [TWO]),
+        *assumptions(fit),
         *merged(fit),
         f"Intervals: {_METHODS[fit.method]}.",
         rows,
         f"Promise: {certificate.loss}, by {certificate.mechanism}. This costs no further privacy.",
     ]
-
-
-def target(fit: Fit) -> str:
-    """What estimates are of and intervals cover: a regression on the rows that the release is of."""
-    if fit.release.certificate.rounds:
-        return (
-            "the regression on the rows as the private frame shortened them; no interval counts what was cut"
-        )
-    return "the regression on the rows, clipped to their declared bounds"
 
 
 def merged(fit: Fit) -> list[str]:

@@ -18,8 +18,8 @@ FeatureKind = Literal["intercept", "numeric", "level", "missing"]
 Level = str | int | float
 Code = str | int | float
 """A value that means "missing" in a table, such as ``"NA"`` or -999."""
-ColumnRule = Literal["midpoint", "zero-row", "indicator"]
-RULES: tuple[ColumnRule, ...] = ("midpoint", "zero-row", "indicator")
+ColumnRule = Literal["midpoint", "zero-row", "indicator", "none"]
+RULES: tuple[ColumnRule, ...] = ("midpoint", "zero-row", "indicator", "none")
 
 _PADDED = re.compile(r"[+-]?0[0-9]")
 _LARGEST_LEVEL = 10**100

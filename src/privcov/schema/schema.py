@@ -19,7 +19,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from privcov.errors import InputError, ParameterError
 from privcov.privacy import exact
@@ -43,7 +43,7 @@ __all__ = ["Categorical", "Column", "Feature", "Level", "MissingRule", "Numeric"
 
 MAX_DIMENSION = 20_000
 """What a release of 200 million entries has; some mechanisms stop earlier (``Mechanism.most_columns``)."""
-MissingRule = Literal["midpoint", "zero-row"]
+MissingRule = Literal["midpoint", "zero-row", "none"]
 
 _ONE = Fraction(1)
 
@@ -140,8 +140,10 @@ class Schema:
             bound = _norm_bound(self.row_norm_bound)
             no_row_exceeds_it = bound**2 >= self.largest_squared_norm
             object.__setattr__(self, "row_norm_bound", None if no_row_exceeds_it else bound)
-        if self.missing not in ("midpoint", "zero-row"):
-            raise InputError("E122", f"missing must be 'midpoint' or 'zero-row', got {brief(self.missing)}.")
+        if self.missing not in get_args(MissingRule):
+            raise InputError(
+                "E122", f"missing must be 'midpoint', 'zero-row' or 'none', got {brief(self.missing)}."
+            )
         for word in ("intercept", "ignore_extra"):
             if not isinstance(getattr(self, word), bool):
                 raise InputError("E122", f"{word} must be true or false, got {brief(getattr(self, word))}.")
