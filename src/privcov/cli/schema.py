@@ -99,6 +99,8 @@ def check(path: str, as_json: bool) -> None:
         f"Row norm at most {norm:.4g} in scaled units; values are rounded to multiples of 2^-{grid.exponent}."
     )
     say(f"Missing cells: {schema.missing_words}. {schema.person_words}")
+    if schema.missing_advice:
+        say(schema.missing_advice)
     if schema.file.words():
         say(f"File format: {schema.file.sentence()}.")
 
@@ -184,6 +186,8 @@ def explain(
     say(
         "But values outside the bounds are clipped; that biases the release, and no interval accounts for it."
     )
+    if schema.missing_advice:
+        say(schema.missing_advice)
     if chosen is None:
         say(
             "A share of the budget can choose a row-norm bound that fits the data: --data FILE, or release "

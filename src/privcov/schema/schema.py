@@ -65,9 +65,10 @@ class Schema:
         The most that the norm of a scaled row may be, in scaled units; longer rows are shortened to it. By
         default the largest norm a row can have: the root of the number of declared columns, the intercept
         included.
-    missing : {"midpoint", "zero-row"}, default "midpoint"
+    missing : {"midpoint", "zero-row", "none"}, default "midpoint"
         What a missing cell counts as, in columns without a rule of their own: the middle of the bounds (no
-        level, in a categorical column), or a row of zeros.
+        level, in a categorical column), or a row of zeros, which leaves slopes of complete rows right. "none" declares
+        that no cell is missing; one that is counts as the middle.
     missing_values : tuple of str, int or float, default ()
         Values that mean "missing", in columns without a list of their own. What is no number or level is
         missing too.
@@ -103,6 +104,8 @@ class Schema:
     ((1,), 1.732)
     >>> schema.rule(schema.columns[0]), schema.missing_words, schema.empties_rows, schema.number_indicators
     ('midpoint', 'midpoint', False, ())
+    >>> schema.missing_advice[:55]
+    'A missing number counts as the middle of its bounds, wh'
     >>> schema.person_words, schema.published() == schema
     ('Rows per person: at most 1.', True)
     """
@@ -245,7 +248,7 @@ class Schema:
 
         Returns
         -------
-        {"midpoint", "zero-row", "indicator", "fill"}
+        {"midpoint", "zero-row", "indicator", "none", "fill"}
             The column's own rule, or that of the table.
         """
         return "fill" if column.fill is not None else column.missing or self.missing
@@ -265,6 +268,18 @@ class Schema:
         ]
         more = f", and {len(own) - 8} more" if len(own) > 8 else ""
         return self.missing + (f" ({', '.join(own[:8])}{more})" if own else "")
+
+    @property
+    def missing_advice(self) -> str:
+        """What to write instead where missing numbers would count as the middle of their bounds; empty elsewhere."""
+        if not any(
+            isinstance(column, Numeric) and self.rule(column) == "midpoint" for column in self.columns
+        ):
+            return ""
+        return (
+            "A missing number counts as the middle of its bounds, which pulls slopes towards zero: write "
+            'missing = "zero-row" to leave such rows out, or "none" if no cell is missing.'
+        )
 
     @property
     def dimension(self) -> int:

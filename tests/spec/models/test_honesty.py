@@ -16,6 +16,8 @@ from privcov.errors import ParameterError
 from privcov.models.assumptions import assumptions
 from privcov.noise.laws import GaussianEnsemble
 from privcov.noise.randomness import rehearsal
+from privcov.schema.template import template
+from privcov.steward import inspect
 from privcov_lab.bench import honesty
 
 PAIR = {"x": {"lower": -1, "upper": 1}, "y": {"lower": -1, "upper": 1}}
@@ -240,6 +242,44 @@ def test_a_table_declared_without_missing_cells_has_no_such_line(make):
     columns = {"x": x, "y": 0.2 * x + source.normal(0, 0.1, 300)}
     declared = pc.Schema.from_dict({"columns": PAIR, "missing": "none"})
     assert not any("issing" in line for line in assumptions(pc.ols(make(declared, columns), "y ~ x")))
+
+
+def test_a_schema_without_the_word_means_what_it_always_did_and_says_what_that_does():
+    """Old schema files and release files: the rule is theirs. Only a new template leaves rows out."""
+    old = pc.Schema.from_dict({"columns": PAIR})
+    assert old.missing == "midpoint"
+    assert 'missing = "midpoint"' in old.to_toml()
+    assert 'write missing = "zero-row"' in old.missing_advice
+    assert 'missing = "zero-row"' in template({"x": "numeric"})
+    for rule in ("zero-row", "none"):
+        made = pc.Schema.from_dict({"columns": PAIR, "missing": rule})
+        assert made.missing_advice == ""
+        assert f'missing = "{rule}"' in made.to_toml()
+
+
+def test_none_is_a_declaration_and_changes_no_bit_of_a_release():
+    rows = np.array([[0.5, np.nan], [0.25, -0.5], [np.nan, 1.0]] * 20)
+    loss = pc.PureDP(epsilon=1, neighbours="replace-one")
+    made = [
+        pc.release(
+            rows,
+            schema=pc.Schema.from_dict({"columns": PAIR, "missing": rule}),
+            loss=loss,
+            arithmetic="idealized",
+            randomness=rehearsal(1),
+        )
+        for rule in ("midpoint", "none")
+    ]
+    assert made[0].upper == made[1].upper
+    assert made[1].schema.missing == "none"
+
+
+def test_inspect_tells_the_keeper_that_missing_numbers_count_as_a_middle(tmp_path):
+    (tmp_path / "a.csv").write_text("x,y\n0.5,\nNA,0.25\n0.1,0.2\n")
+    for rule, said in (("midpoint", True), ("zero-row", False)):
+        schema = pc.Schema.from_dict({"columns": PAIR, "missing": rule})
+        seen = inspect(tmp_path / "a.csv", schema=schema)
+        assert ("Numbers that count as a middle: 2. A missing number" in seen.render()) == said
 
 
 def test_rows_that_lack_a_cell_do_not_turn_signs_around():

@@ -165,11 +165,16 @@ def _clustered(source: np.random.Generator, rows: int, each: int = 10) -> Drawn:
     return _linear(x, _SLOPES, shared + source.normal(0, 0.1 * math.sqrt(0.1), persons * each))
 
 
-def _missing(source: np.random.Generator, rows: int) -> Drawn:
-    """One cell in ten of x1 is missing at random; x1 lies off the middle of its bounds, and goes with x2."""
+def _complete(source: np.random.Generator, rows: int) -> Drawn:
+    """The same with every cell: what a rule costs that is not needed."""
     x = _uniform(source, rows, list(_SLOPES))
     x["x1"] = 0.5 + 0.2 * x["x1"] + 0.1 * x["x2"]
-    made = _linear(x, _SLOPES, source.normal(0, 0.1, rows))
+    return _linear(x, _SLOPES, source.normal(0, 0.1, rows))
+
+
+def _missing(source: np.random.Generator, rows: int) -> Drawn:
+    """One cell in ten of x1 is missing at random; x1 lies off the middle of its bounds, and goes with x2."""
+    made = _complete(source, rows)
     return made | {"x1": np.where(source.uniform(0, 1, rows) < 0.1, np.nan, made["x1"])}
 
 
@@ -268,6 +273,8 @@ DESIGNS: dict[str, Design] = {
         says="columns that go with it take over part of its effect",
         normal=False,
     ),
+    "nothing missing, none": Design(**_LACKING | {"draw": _complete}, words={"missing": "none"}),
+    "nothing missing, zero-row": Design(**_LACKING | {"draw": _complete}, words={"missing": "zero-row"}),
     "clipped": Design(
         **{**_BASE, "truth": None},
         draw=_clipped,
@@ -323,6 +330,7 @@ CELLS: tuple[Cell, ...] = (
         for rule in ("midpoint", "zero-row", "indicator")
         for rows in (5_000, 50_000)
     ),
+    *((f"nothing missing, {rule}", 50_000, "pure") for rule in ("none", "zero-row")),
     ("clipped", 50_000, "pure"),
     *(
         (name, rows, "pure")
@@ -598,10 +606,22 @@ class _Asked:
             "table": here,
             "table_error": _error(self.table_held),
             "width": width,
+            "coefficients": self._coefficients(),
             "size": _mean(self.significant),
             **found,
             "as_said": self._verdict(held, error, here, width, found),
         }
+
+    def _coefficients(self) -> dict[str, dict[str, float]]:
+        """Of every coefficient: what is true, the middle of its estimates and of the widths of its intervals."""
+        found = {}
+        for name, value in self.truth.items():
+            estimates = [one[name] for one in self.estimates if name in one]
+            widths = [one[name] for one in self.widths if name in one]
+            if estimates and widths and np.isfinite(np.median(widths)):
+                middles = {"estimate": float(np.median(estimates)), "width": float(np.median(widths))}
+                found[name] = {"truth": value, **middles}
+        return found
 
     def _width(self) -> float | None:
         ratios = []
