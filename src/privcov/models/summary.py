@@ -30,14 +30,17 @@ TWO = (
 REHEARSAL = "REHEARSAL: repeatable noise, protects nobody; not for publication"
 
 
-def population(level: float) -> str:
-    """The heading of intervals for those that the rows were drawn from."""
-    return f"{100 * level:g} % population"
+def headings(values: dict[str, Any]) -> dict[str, str]:
+    """What the intervals of a fit are about, by the name of their sets in its rows; some fits have one kind only.
 
-
-def this_table(level: float) -> str:
-    """The heading of intervals for what the table itself would have said without noise."""
-    return f"{100 * level:g} % this table"
+    >>> headings({"level": 0.95, "about": "population", "method": "wald"})
+    {'set': '95 % population', 'table_set': '95 % this table'}
+    """
+    level = f"{100 * values['level']:g} %"
+    if values["about"] == "table":
+        return {"set": f"{level} this table"}
+    both = {"set": f"{level} population", "table_set": f"{level} this table"}
+    return {"set": both["set"]} if values["method"] == "naive" else both
 
 
 def as_text(fit: Fit, level: float = 0.95) -> str:
@@ -52,9 +55,10 @@ def as_text(fit: Fit, level: float = 0.95) -> str:
         lines += [_refusal(fit)]
     else:
         statistic = "score root" if fit.method == "score" else "t value"
-        heads = ["", "Estimate", "Std. Error", statistic, "Pr(>|t|)", "", population(level)]
+        heads = ["", "Estimate", "Std. Error", statistic, "Pr(>|t|)", ""]
         parts = [] if fit.naive else ["sampling", "privacy"]
-        heads += [] if fit.naive else [this_table(level), *parts]
+        intervals = _headings(fit, level)
+        heads += [*intervals.values(), *parts]
         cells = [
             [
                 cut(row["name"]),
@@ -63,8 +67,7 @@ def as_text(fit: Fit, level: float = 0.95) -> str:
                 f"{row['t_value']:.2f}",
                 _probability(row["p_value"]),
                 row["code"],
-                _spans(row["set"]),
-                *([] if fit.naive else [_spans(row["table_set"])]),
+                *(_spans(row[pieces]) for pieces in intervals),
                 *(_short(row[f"{part}_std_error"]) for part in parts),
             ]
             for row in rows
@@ -86,6 +89,7 @@ def as_values(fit: Fit, level: float = 0.95) -> dict[str, Any]:
         "target": target(fit),
         "assumptions": assumptions(fit),
         "errors": fit.errors,
+        "about": fit.about,
         "rows_per_person": fit.moments.per_person,
         "merged": list(fit.merged),
         "coefficients": [{word: _plain(value) for word, value in row.items()} for row in _rows(fit, level)],
@@ -101,7 +105,7 @@ def as_values(fit: Fit, level: float = 0.95) -> dict[str, Any]:
         "residual_std_error": _finite(fit.residual_std_error),
         "residual_std_error_interval": [_finite(end) for end in fit.residual_std_error_interval(level)],
         "residual_freedom": fit.moments.freedom,
-        "test_freedom": fit.uncertainty.freedom,
+        "test_freedom": _finite(fit.uncertainty.freedom),
         "r_squared": _finite(fit.rsquared),
         "r_squared_interval": list(fit.rsquared_interval(level)),
         "table_residual_std_error_interval": [
@@ -113,7 +117,7 @@ def as_values(fit: Fit, level: float = 0.95) -> dict[str, Any]:
         else {
             "statistic": _finite(test.statistic),
             "numerator_freedom": test.numerator_freedom,
-            "denominator_freedom": test.denominator_freedom,
+            "denominator_freedom": _finite(test.denominator_freedom),
             "p_value": test.p_value,
         },
     }
@@ -128,7 +132,7 @@ def as_latex(fit: Fit, level: float = 0.95) -> str:
             "Std. Error",
             "$t$",
             r"$\Pr(>|t|)$",
-            *(latex_text(words(level)) for words in (population, this_table)),
+            *map(latex_text, _headings(fit, level).values()),
             "privacy share",
         ]
     body = []
@@ -140,8 +144,8 @@ def as_latex(fit: Fit, level: float = 0.95) -> str:
                 f"{row['t_value']:.2f}",
                 latex_text(_probability(row["p_value"])),
             ]
-            for pieces in (row["set"], row["table_set"]):
-                cells += [_spans(pieces).replace("∞", r"$\infty$").replace("∪", r"$\cup$")]
+            for pieces in _headings(fit, level):
+                cells += [_spans(row[pieces]).replace("∞", r"$\infty$").replace("∪", r"$\cup$")]
             cells += [rf"{100 * row['privacy_share']:.0f}\,\%"]
         body.append(" & ".join(cells) + r" \\")
     notes = [*_labels(fit), f"{fit.formula}", *_closing(fit)]
@@ -165,6 +169,10 @@ def as_frame(fit: Fit, level: float = 0.95) -> pandas.DataFrame:
     if fit.rehearsal:
         frame.index.name = REHEARSAL
     return frame
+
+
+def _headings(fit: Fit, level: float) -> dict[str, str]:
+    return headings({"level": level, "about": fit.about, "method": fit.method})
 
 
 def _rows(fit: Fit, level: float) -> list[dict[str, Any]]:
@@ -245,7 +253,11 @@ def _overall(fit: Fit, level: float) -> list[str]:
     moments = fit.moments
     low, high = fit.rsquared_interval(level)
     ends, spread = fit.table.rsquared_interval(level), fit.table.residual_std_error_interval(level)
-    here = ("", "") if fit.naive else (_here(*map(_short, spread)), _here(*(f"{end:.4g}" for end in ends)))
+    here = (
+        ("", "")
+        if len(_headings(fit, level)) == 1
+        else (_here(*map(_short, spread)), _here(*(f"{end:.4g}" for end in ends)))
+    )
     error, (least, most) = fit.residual_std_error, fit.residual_std_error_interval(level)
     found = "is within the noise" if math.isnan(error) else _short(error)
     lines = [
@@ -274,7 +286,7 @@ def _closing(fit: Fit) -> list[str]:
         else f"About {moments.rows:,.0f} rows (a noisy count; the standard errors include its noise)."
     )
     return [
-        *([] if fit.naive or fit.method == "none" else [TWO]),
+        *([] if fit.naive or fit.method == "none" or fit.about == "table" else [TWO]),
         *assumptions(fit),
         *merged(fit),
         f"Intervals: {_METHODS[fit.method]}.",

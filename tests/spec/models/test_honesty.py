@@ -5,7 +5,9 @@ Designs are those of ``privcov bench honesty``, which measures all of them on ma
 
 from __future__ import annotations
 
+import json
 import re
+from html import escape
 
 import numpy as np
 import pytest
@@ -16,6 +18,7 @@ from privcov.errors import ParameterError
 from privcov.models.assumptions import assumptions
 from privcov.noise.laws import GaussianEnsemble
 from privcov.noise.randomness import rehearsal
+from privcov.report.page.models import model
 from privcov.schema.template import template
 from privcov.steward import inspect
 from privcov_lab.bench import honesty
@@ -134,6 +137,14 @@ def test_both_intervals_are_in_every_table():
     assert frame.loc["x1", "Table Low"] == row["table_lower"]
     assert r"90 \% this table" in fit.to_latex(0.9)
     assert "90 % this table" not in pc.ols(fit.release, "y ~ x1", naive=True).summary(0.9)
+    alone = fit.table
+    assert "90 % this table" in alone.summary(0.9)
+    assert "90 % population" not in alone.summary(0.9) + alone.to_latex(0.9)
+    json.dumps(alone.to_dict(), allow_nan=False)
+    page = model(fit, level=0.9).body
+    assert "90 % population" in page
+    assert "90 % this table" in page
+    assert all(escape(line) in page for line in values["assumptions"])
 
 
 @pytest.mark.long

@@ -14,7 +14,7 @@ import numpy as np
 from privcov.errors import ParameterError
 from privcov.models.ols import Fit
 from privcov.models.pca import PCAFit, pca
-from privcov.models.summary import TWO, merged, population, this_table
+from privcov.models.summary import TWO, headings, merged
 from privcov.releases.release import Release
 from privcov.report.drawing import Estimate, Markup, coefficients, heat_map, join, spectrum, tag
 from privcov.report.page.elements import (
@@ -89,22 +89,21 @@ def coefficient_table(values: dict[str, Any]) -> Markup:
         return table(
             ["", "estimate"], [[row["name"], number(row["estimate"])] for row in values["coefficients"]]
         )
-    naive, level = values["method"] == "naive", values["level"]
-    heads = ["", "estimate", "std. error", population(level), this_table(level), "p-value", "privacy"]
-    heads = [head for head in heads if not naive or head != this_table(level)]
+    intervals = headings(values)
+    heads = ["", "estimate", "std. error", *intervals.values(), "p-value", "privacy"]
     rows = [
         [
             row["name"],
             number(row["estimate"]),
             number(row["std_error"], 3),
-            *(_spans(row[pieces]) for pieces in (["set"] if naive else ["set", "table_set"])),
+            *(_spans(row[pieces]) for pieces in intervals),
             _probability(row["p_value"]),
             share(row["privacy_share"]),
         ]
         for row in values["coefficients"]
     ]
     said = f"Intervals: {_METHODS[values['method']]}. Privacy: the share of the squared standard error that is noise."
-    said += "" if naive else f" {TWO}"
+    said += f" {TWO}" if len(intervals) > 1 else ""
     return table(heads, rows, caption=said)
 
 
