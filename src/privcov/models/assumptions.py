@@ -108,9 +108,10 @@ def _other_values(fit: Fit) -> list[str]:
         rest = _counted(fit) - sum(_raw(fit, 0, place) for place in levels.values())
         if rest > CLEAR * math.sqrt(len(levels) * law.sums_variance + law.diagonal_variance):
             share = _share(fit, rest, out_of=_counted(fit), entries=len(levels))
+            lacking = "" if schema.empties_rows else ", missing cells among them"
             lines.append(
-                f"None of the levels of {cut(name)}: {share} of the rows, missing cells among them; they count with "
-                "its baseline, whose contrasts they blur."
+                f"None of the levels of {cut(name)}: {share} of the rows{lacking}; they count with its baseline, whose "
+                "contrasts they blur."
             )
     return lines
 
