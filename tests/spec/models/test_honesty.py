@@ -48,7 +48,7 @@ def clustered(make, seed, most, each=10, persons=100):
 
 
 def test_rows_of_one_person_are_not_taken_for_so_many_people(make):
-    """60 tables: with coverage 0.95 at least 50 hold but for 2e-4; taken for independent 28 of 60 did."""
+    """60 tables: with coverage 0.95 at least 50 hold but for 2e-4; taken for independent 22 of 60 did."""
     held = {most: 0 for most in (1, 10)}
     for seed in range(60):
         for most in held:
@@ -149,17 +149,16 @@ def test_both_intervals_are_in_every_table():
 
 @pytest.mark.long
 def test_errors_of_unequal_variance_are_covered_where_asked():
-    """40 tables: the slope that errors grow with is held at least 33 times by the conservative interval.
+    """40 tables from fixed seeds: the slope that errors grow with was held 37 times, and 32 times for equal variances.
 
-    At coverage 0.95 fewer happen 1e-3 of the time; the bound covers more. For equal variances it is held too seldom:
-    30 of 40, in a design where least squares without noise holds it in three of four tables.
+    At coverage 0.95 fewer than 33 happen 1e-3 of the time.
     """
     held = {"equal": 0, "conservative": 0}
     for seed in range(40):
         made = released("heteroscedastic", 50_000, seed, loss="zcdp").release
         for errors in held:
             held[errors] += pc.ols(made, honesty._FORMULA, errors=errors).accepts("x1", 0.4)
-    assert held["conservative"] >= 36, held
+    assert held["conservative"] >= 33, held
     assert held["conservative"] > held["equal"], held
 
 
@@ -304,7 +303,7 @@ def test_rows_that_lack_a_cell_do_not_turn_signs_around():
         first, second = view.pairs
         clear = view.clear[first, second]
         wrong += bool((clear & (np.sign(view.correlation) != np.sign(true))[first, second]).any())
-    assert wrong <= 1  # a twentieth of releases may, and one in ten did once in 200 runs of this test
+    assert wrong <= 2  # a twentieth of releases may: three of ten happen 1 % of the time; the seeds are fixed
 
 
 @pytest.mark.long
