@@ -56,6 +56,8 @@ class ColumnReading:
     """Empty cells and declared missing values."""
     undeclared: int = 0
     """Cells that are no level of a categorical column."""
+    rule: str = ""
+    """What a missing cell counts as."""
 
 
 @dataclass(kw_only=True)
@@ -75,6 +77,14 @@ class Reading:
     """Records by RFC 4180, where lines that are not blank are another number; None where that is the same or cannot
     be told."""
     columns: list[ColumnReading] = field(default_factory=list)
+    advice: str = ""
+    """What to write in the schema if numbers are missing, where they would count as the middle of their bounds."""
+
+    @property
+    def middling(self) -> int:
+        """Numbers that are missing or unreadable and so count as the middle of their bounds."""
+        mine = [column for column in self.columns if column.kind == "number" and column.rule == "midpoint"]
+        return sum(column.missing + column.unreadable for column in mine)
 
     def to_dict(self) -> dict[str, Any]:
         return {"private": PRIVATE, **asdict(self)}
@@ -105,7 +115,10 @@ class Reading:
             for column in self.columns
         ]
         headings = ["column", "declared", "read", "unreadable", "missing", "undeclared level"]
-        return "\n".join([*lines, "", table(headings, rows, left=2)])
+        said = (
+            ["", f"Numbers that count as a middle: {self.middling:,}. {self.advice}"] if self.middling else []
+        )
+        return "\n".join([*lines, "", table(headings, rows, left=2), *said])
 
 
 def inspect(path: str | Path, *, schema: Schema) -> Reading:
@@ -240,8 +253,11 @@ def _strictly(path: Path, schema: Schema) -> StrictReader | None:
 
 
 def _report(path: Path, schema: Schema) -> Reading:
-    columns = [ColumnReading(name=column.name, kind=_kind(column)) for column in schema.read_columns]
-    return Reading(file=path.name, columns=columns)
+    columns = [
+        ColumnReading(name=column.name, kind=_kind(column), rule=schema.rule(column))
+        for column in schema.read_columns
+    ]
+    return Reading(file=path.name, columns=columns, advice=schema.missing_advice)
 
 
 def _kind(column: Column) -> str:

@@ -8,7 +8,7 @@ import pytest
 
 import privcov as pc
 from privcov.cli import main
-from privcov_lab.bench import inference
+from privcov_lab.bench import honesty, inference
 
 
 @pytest.fixture
@@ -105,6 +105,32 @@ def test_a_mechanism_without_a_law_gives_estimates_and_names_the_release_to_ask_
     assert "symmetric-wishart or gaussian" in out
     assert "Std. Error" not in out
     assert "refused" in json.loads(run(capsys, "ols", str(path), "income ~ age", "--json")[1])
+
+
+def test_ols_takes_errors_of_any_variance(home, capsys):
+    equal, wide = (
+        json.loads(ols(capsys, "income ~ age", "--errors", errors, "--json")[1])
+        for errors in ("equal", "conservative")
+    )
+    assert wide["errors"] == "conservative"
+    assert wide["coefficients"][1]["sampling_std_error"] == pytest.approx(
+        equal["coefficients"][1]["sampling_std_error"] * equal["coefficients"][1]["widening"]
+    )
+    code, _, err = ols(capsys, "income ~ age", "--errors", "conservative", "--method", "bootstrap")
+    assert code == 2
+    assert "E287" in err
+
+
+def test_bench_honesty_judges_its_cells(capsys, monkeypatch):
+    true_run = honesty.run
+    monkeypatch.setattr(honesty, "run", lambda **words: true_run(**{**words, "tables": 20}))
+    code, out, _ = run(capsys, "bench", "honesty", "--quick", "--design", "missing, midpoint")
+    assert code == 0
+    for words in ("population", "table", "width", "it says so", "0 of 1 cells are not as said"):
+        assert words in out
+    code, _, err = run(capsys, "bench", "honesty", "--design", "nothing")
+    assert code == 2
+    assert "there is no design 'nothing'" in err
 
 
 def test_bench_inference_prints_coverage_beside_the_naive_table(capsys, monkeypatch):

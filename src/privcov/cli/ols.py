@@ -21,18 +21,26 @@ METHODS = ["auto", "wald", "score", "bootstrap"]
     help="How intervals are made; auto takes wald where the noise is small, else score.",
 )
 @click.option(
+    "--errors",
+    type=click.Choice(["equal", "conservative"]),
+    default="equal",
+    show_default=True,
+    help="What errors are taken to be: of one variance, or of any that the bounds allow, which is wider.",
+)
+@click.option(
     "--level", default=0.95, show_default=True, help="Confidence level of the intervals, from 0.5 to below 1."
 )
 @click.option("--latex", is_flag=True, help="Print a LaTeX table.")
 @json_option
 def command(
-    path: str, formula: str, naive: bool, method: str, level: float, latex: bool, as_json: bool
+    path: str, formula: str, naive: bool, method: str, errors: str, level: float, latex: bool, as_json: bool
 ) -> None:
     """Fit least squares from a release, with standard errors that include the noise.
 
     PATH is the release file, FORMULA the model; coefficients are in original units.
     Standard errors and intervals count the noise of the release beside sampling; the table says how much of
-    each is which. Terms are columns joined by +; "- 1" leaves the intercept out; "." is every other column.
+    each is which, has a second interval for what this very table would have said without noise, and says below what
+    all of it assumes. Terms are columns joined by +; "- 1" leaves the intercept out; "." is every other column.
     Of a categorical column one can name a level, sex[F], also as the target; count several as one, area[s|w]; take one
     away, area - area[w]; and choose the baseline, C(area, Treatment("s")).
     A name with spaces or marks goes between backticks, and the formula then between single quotes of the shell.
@@ -44,7 +52,7 @@ def command(
 
     if as_json and latex:
         raise click.UsageError("--json and --latex exclude each other.", click.get_current_context())
-    fit = ols(load(path), formula, method=method, naive=naive)  # type: ignore[arg-type]
+    fit = ols(load(path), formula, method=method, naive=naive, errors=errors)  # type: ignore[arg-type]
     if as_json:
         print_json(fit.to_dict(level))
     else:

@@ -105,6 +105,8 @@ def check(path: str, as_json: bool) -> None:
         f"Row norm at most {norm:.4g} in scaled units; values are rounded to multiples of 2^-{grid.exponent}."
     )
     say(f"Missing cells: {schema.missing_words}. {schema.person_words}")
+    if schema.missing_advice:
+        say(schema.missing_advice)
     if schema.weight is not None:
         say(schema.weight_words)
     if schema.sources:
@@ -217,6 +219,8 @@ def explain(
     say(
         "But values outside the bounds are clipped; that biases the release, and no interval accounts for it."
     )
+    if schema.missing_advice:
+        say(schema.missing_advice)
     if chosen is None:
         if schema.weight is not None:
             return

@@ -12,13 +12,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
-from scipy.special import fdtrc, stdtr
 
 from privcov.errors import ParameterError
 from privcov.linalg.arrays import Floats
 from privcov.models import selection
 from privcov.models.goodness import FTest, total_squares
-from privcov.models.inference import Bootstrap, Uncertainty, score_set
+from privcov.models.inference import Bootstrap, Uncertainty, joint_tail, score_set, two_sided
 from privcov.models.moments import Moments
 from privcov.models.profile import Height, lowest
 from privcov.releases.release import Release
@@ -138,6 +137,9 @@ class Contrasts:
     @abstractmethod
     def _place(self, name: str) -> int: ...
 
+    @abstractmethod
+    def _uncertainty_of(self, functionals: Floats) -> Uncertainty: ...
+
     def cov_params(self) -> Floats:
         """Return the covariance of the coefficients, sampling and privacy together.
 
@@ -179,20 +181,21 @@ class Contrasts:
         weights, critical = self._weights(contrast), self._critical(level)
         functional, shift = weights @ self.moments.slope, float(weights @ self.moments.shift)
         estimate = float(weights @ self._estimates)
-        error = float(np.sqrt(max(float(functional @ self._known.total @ functional), 0.0)))
+        known = self._uncertainty_of(functional)
+        error = float(np.sqrt(max(float(functional @ known.total @ functional), 0.0)))
         away = estimate - value
         with np.errstate(divide="ignore", invalid="ignore"):
             statistic = float(np.float64(away) / error)
-        p_value = float(2 * stdtr(self.moments.freedom, -abs(statistic)))
+        p_value = float(two_sided(statistic, known.freedom))
         half = float(np.sqrt(critical)) * error
         ends = estimate - half, estimate + half
         if self._bootstrap is not None:
             low, high = self._bootstrap.interval(functional, level)
             ends, p_value = (estimate + low, estimate + high), self._bootstrap.tail(functional, away)
         elif self.method == "score":
-            profile = self.uncertainty.profile(functional)
+            profile = known.profile(functional)
             statistic = float(np.sign(away) * np.sqrt(max(profile(value - shift), 0.0)))
-            p_value = float(2 * stdtr(self.moments.freedom, -abs(statistic)))
+            p_value = float(two_sided(statistic, known.freedom))
             pieces = score_set(
                 profile, centre=estimate - shift, step=error, critical=critical, null=value - shift
             )
@@ -229,7 +232,7 @@ class Contrasts:
             There is no such coefficient (E231), the combinations cannot be used (E239), or the law of the noise is not
             published (E238).
         """
-        known, moments = self._known, self.moments
+        _, moments = self._known, self.moments
         given = [contrasts] if isinstance(contrasts, str | Mapping) else list(contrasts)
         weights = np.array([self._weights(contrast) for contrast in given]).reshape(len(given), moments.size)
         count = int(np.linalg.matrix_rank(weights)) if len(given) else 0
@@ -238,22 +241,23 @@ class Contrasts:
                 "E239", "the combinations to test depend on each other, or there are none.", "Leave some out."
             )
         rows = weights @ moments.slope
+        known = self._uncertainty_of(rows)
         wanted = np.broadcast_to(np.asarray(values, dtype=np.float64), count) - weights @ moments.shift
         if self.method == "score":
             size = _lowest_at(known, rows, wanted)
-            p_value = float(fdtrc(count, moments.freedom, size / count))
+            p_value = joint_tail(size / count, count, known.freedom)
         else:
             away = rows @ known.swept.coefficients - wanted
             covariance = rows @ known.total @ rows.T
             precision = np.asarray(np.linalg.pinv(covariance, hermitian=True), dtype=np.float64)
             size = float(away @ precision @ away) if covariance.any() else float("inf")
-            p_value = float(fdtrc(count, moments.freedom, size / count))
+            p_value = joint_tail(size / count, count, known.freedom)
             if self._bootstrap is not None:
                 p_value = self._bootstrap.tail_squared(rows.T @ precision @ rows, slice(None), size)
         return FTest(
             statistic=size / count,
             numerator_freedom=count,
-            denominator_freedom=moments.freedom,
+            denominator_freedom=known.freedom,
             p_value=p_value,
         )
 
@@ -435,7 +439,8 @@ class Contrasts:
         Returns
         -------
         pandas.DataFrame
-            One row per coefficient: coef, std err, t, P>|t|, Conf. Int. Low, Conf. Int. Upp.
+            One row per coefficient: coef, std err, t, P>|t|, Conf. Int. Low, Conf. Int. Upp., which are about the
+            population; then Table Low and Table Upp., about what this very table would have said without noise.
 
         Raises
         ------
@@ -453,6 +458,8 @@ class Contrasts:
             "p_value": "P>|t|",
             "lower": "Conf. Int. Low",
             "upper": "Conf. Int. Upp.",
+            "table_lower": "Table Low",
+            "table_upper": "Table Upp.",
         }
         return frame[list(words)].rename(columns=words)
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
-from scipy.special import fdtrc, gammainc, gammaincinv
+from scipy.special import gammainc, gammaincinv
 
 from privcov.linalg.arrays import Floats
-from privcov.models.inference import Bootstrap, Uncertainty
+from privcov.models.inference import Bootstrap, Uncertainty, joint_tail
 from privcov.models.moments import Moments
 from privcov.models.profile import Height, lowest
 
@@ -79,13 +79,15 @@ def r_squared_interval(uncertainty: Uncertainty, level: float) -> tuple[float, f
     """
     if uncertainty.drowned:
         return 0.0, 1.0
-    test = _Explained.of(uncertainty)
+    # Sampling that counts for more than 1 is a bound: an end has the mean excess that puts it further out.
+    low, high = _Explained.of(uncertainty), _Explained.of(uncertainty, weight=min(uncertainty.weight, 1.0))
+    high = replace(low, absorbed=high.absorbed)
     low_tail, high_tail = 0.5 - level / 2, 0.5 + level / 2
-    least = max(test.seen, test.quantile(0.0, _ONE_DEVIATION))
-    most = min(test.seen, test.quantile(1.0, 1 - _ONE_DEVIATION))
+    least = max(high.seen, high.quantile(0.0, _ONE_DEVIATION))
+    most = min(low.seen, low.quantile(1.0, 1 - _ONE_DEVIATION))
     return (
-        _first(lambda rho: test.below(rho, most) - high_tail, _GRID),
-        _first(lambda rho: low_tail - test.below(rho, least), _GRID[::-1]),
+        _first(lambda rho: low.below(rho, most) - high_tail, _GRID),
+        _first(lambda rho: low_tail - high.below(rho, least), _GRID[::-1]),
     )
 
 
@@ -96,6 +98,7 @@ class _Explained:
     seen: float
     total: float
     rows: float
+    """Over what sampling counts for."""
     absorbed: float
     square: float
     cube: float
@@ -103,13 +106,14 @@ class _Explained:
     """The variance of the noise's part, in powers of √ρ: of ρ, of ρ√ρ and of ρ²."""
 
     @classmethod
-    def of(cls, uncertainty: Uncertainty) -> _Explained:
-        moments = uncertainty.moments
+    def of(cls, uncertainty: Uncertainty, *, weight: float | None = None) -> _Explained:
+        known = uncertainty if weight is None else replace(uncertainty, weight=weight)
+        moments = known.moments
         slopes = slice(int(moments.intercept), moments.size)
         design = moments.design[slopes, slopes]
         if moments.intercept:
             design = design - np.outer(moments.design[0, 1:], moments.design[0, 1:]) / moments.design[0, 0]
-        product = design @ (uncertainty.sampling + uncertainty.privacy)[slopes, slopes]
+        product = design @ known.total[slopes, slopes]
         total, tau = max(total_squares(moments), 0.0), spread_direction(moments)
         change = uncertainty.direction - tau
         length = float(change @ moments.matrix @ change)
@@ -126,7 +130,7 @@ class _Explained:
         return cls(
             seen=total_squares(moments) - uncertainty.swept.residual,
             total=total_squares(moments),
-            rows=moments.rows,
+            rows=moments.rows / known.weight if known.weight else np.inf,
             absorbed=float(np.trace(product)),
             square=2 * float((product * product.T).sum()),
             cube=8 * float(np.trace(product @ product @ product)),
@@ -188,8 +192,9 @@ def residual_variance_interval(uncertainty: Uncertainty, critical: float) -> tup
     moments, zeta = uncertainty.moments, uncertainty.direction
     noise = 0.0 if moments.noise is None else moments.noise.forms(zeta, zeta, zeta, zeta)
     freedom, residual = moments.freedom, uncertainty.residual_squares
-    # (residual − f v)² ≤ critical (noise + 2 f v²), a quadratic in v; where 2·critical ≥ f it has no upper end.
-    lead = freedom**2 - 2 * critical * freedom
+    # (residual − f v)² ≤ critical (noise + 2 w f v²), a quadratic in v with w what sampling counts for; where
+    # 2·critical·w ≥ f it has no upper end.
+    lead = freedom**2 - 2 * critical * uncertainty.weight * freedom
     under = (residual * freedom) ** 2 - lead * (residual**2 - critical * noise)
     if not lead > 0:
         return 0.0, float("inf")
@@ -198,8 +203,8 @@ def residual_variance_interval(uncertainty: Uncertainty, critical: float) -> tup
     return max(ends[0], 0.0), max(ends[1], 0.0)
 
 
-def f_test(uncertainty: Uncertainty, *, method: str, bootstrap: Bootstrap | None = None) -> FTest | None:
-    """Are all slopes zero? None for a model without slopes.
+def f_test(uncertainty: Uncertainty, *, method: str, bootstrap: Bootstrap | None = None) -> FTest:
+    """The test that all slopes are zero, of a model that has some.
 
     Wald: the quadratic form of the slopes in their covariance, which is the textbook F where there is no
     noise. Score: Q at slopes zero, minimised over the intercept. Bootstrap: the Wald form, its p-value counted.
@@ -207,26 +212,24 @@ def f_test(uncertainty: Uncertainty, *, method: str, bootstrap: Bootstrap | None
     moments = uncertainty.moments
     slopes = slice(int(moments.intercept), moments.size)
     count = moments.size - int(moments.intercept)
-    if count == 0:
-        return None
     if method == "score":
         statistic = _score_at_no_slopes(uncertainty) / count
-        p_value = float(fdtrc(count, moments.freedom, statistic))
+        p_value = joint_tail(statistic, count, uncertainty.freedom)
     else:
         estimate = uncertainty.swept.coefficients[slopes]
-        covariance = (uncertainty.sampling + uncertainty.privacy)[slopes, slopes]
+        covariance = uncertainty.total[slopes, slopes]
         precision = np.asarray(np.linalg.pinv(covariance, hermitian=True), dtype=np.float64)
         size = float(estimate @ precision @ estimate) if covariance.any() else float("inf")
         statistic = size / count
         p_value = (
-            float(fdtrc(count, moments.freedom, statistic))
+            joint_tail(statistic, count, uncertainty.freedom)
             if bootstrap is None
             else bootstrap.tail_squared(precision, slopes, size)
         )
     return FTest(
         statistic=statistic,
         numerator_freedom=count,
-        denominator_freedom=moments.freedom,
+        denominator_freedom=uncertainty.freedom,
         p_value=p_value,
     )
 

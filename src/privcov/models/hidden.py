@@ -49,7 +49,7 @@ def hidden_levels(release: Release, formula: Formula, law: NoiseLaw) -> tuple[in
             seen = sum(counts[p] for p in baseline) > max(limits[p] for p in baseline)
         else:
             # The baseline's count is a difference, which carries the noise of every level that is taken away.
-            rows = release.rows if release.schema.weight is None else None
+            rows = release.counted_rows
             rest = (raw[0, 0] if rows is None else rows) - sum(counts[p] for p in places)
             seen = rest > max(limits.values()) * np.sqrt(len(places))
         if not seen:

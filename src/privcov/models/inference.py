@@ -22,7 +22,7 @@ from functools import cached_property
 
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve, solve_triangular
-from scipy.special import stdtrit
+from scipy.special import chdtrc, fdtrc, ndtr, ndtri, stdtr, stdtrit
 
 from privcov.errors import ParameterError
 from privcov.linalg.arrays import Floats
@@ -39,6 +39,30 @@ class Uncertainty:
 
     moments: Moments
     swept: Swept
+    weight: float = 1.0
+    """What sampling counts for: 1 for independent rows whose errors have one variance, the number of rows that one
+    person may have where they are not independent, more where errors have any variance; 0 asks about the table itself,
+    where only the noise is random."""
+
+    @property
+    def freedom(self) -> float:
+        """Degrees of freedom of tests: persons less coefficients, or infinite where sampling does not count."""
+        moments = self.moments
+        return max(moments.rows / moments.per_person - moments.size, 1.0) if self.weight else np.inf
+
+    def leverage(self, functionals: Floats) -> float:
+        """By what errors of any variance may multiply the sampling variance of some combinations of coefficients.
+
+        For one of them, with u = cᵀM⁻¹x, the variance is Σ u²v for errors of variance v: at most v_max Σ u², and at
+        most u_max² Σ v. A bounded target limits v, and bounded rows limit u; both over what errors of one variance
+        give. For several at once u² is a quadratic form of x. See docs/proofs/intervals.md.
+        """
+        moments, variance = self.moments, self.residual_variance
+        pulls = self.swept.inverse @ np.atleast_2d(functionals).T
+        inner = np.linalg.pinv(pulls.T @ self.positive_design @ pulls, hermitian=True)
+        by_rows = moments.freedom * float(moments.limits @ np.abs(pulls @ inner @ pulls.T) @ moments.limits)
+        by_target = moments.target_limit**2 / variance if variance > 0 else np.inf
+        return max(1.0, float(min(by_rows, by_target)))
 
     @property
     def residual_variance(self) -> float:
@@ -112,7 +136,8 @@ class Uncertainty:
     def sampling(self) -> Floats:
         """The part of the covariance that a release without noise would have too."""
         inverse = self.swept.inverse
-        return np.asarray(self.residual_variance * (inverse @ self.positive_design @ inverse))
+        spread = self.weight * self.residual_variance
+        return np.asarray(spread * (inverse @ self.positive_design @ inverse))
 
     @cached_property
     def privacy(self) -> Floats:
@@ -125,8 +150,8 @@ class Uncertainty:
         matrix, k, noise = self.moments.matrix, self.moments.size, self.moments.noise
         score = matrix[:k] @ direction
         square = max(float(direction @ matrix @ direction), 0.0)
-        freedom = self.moments.freedom + (k - 1)
-        covariance = self.score_noise(direction) + square / freedom * self.positive_design
+        share = self.weight / (self.moments.freedom + (k - 1))
+        covariance = self.score_noise(direction) + square * share * self.positive_design
         # Both parts are positive semi-definite, so their sum is; a ridge of 1e-13 of the mean variance lifts it
         # above rounding, and 1e-300 above zero where there is no noise at all. So Cholesky never fails.
         covariance[np.diag_indices(k)] += 1e-13 * np.trace(covariance) / k + 1e-300
@@ -139,8 +164,8 @@ class Uncertainty:
                 noise.times(np.append(weights, 0.0)),
                 noise.bend(direction, np.append(weights, 0.0))[:k],
             )
-        if square > 0:
-            pushed = self.positive_design @ weights / freedom
+        if square > 0 and share > 0:
+            pushed = self.positive_design @ weights * share
             form = form + float(weights @ pushed) * matrix
             bent = bent + 2 * np.outer(pushed, matrix @ direction)
         # dQ = 2wᵀdr − wᵀdS w, and dw = S⁻¹(dr − dS w), so the second derivatives below are exact too.
@@ -262,8 +287,21 @@ def _beyond(profile: Callable[[float], float], centre: float, inverse: float) ->
 
 
 def critical_value(level: float, freedom: float) -> float:
-    """The two-sided Student quantile, squared: χ²₁ with the degrees of freedom of the residuals."""
-    return float(stdtrit(freedom, 0.5 + level / 2)) ** 2
+    """The two-sided Student quantile, squared; the normal one for infinite freedom."""
+    return float(ndtri(0.5 + level / 2) if np.isinf(freedom) else stdtrit(freedom, 0.5 + level / 2)) ** 2
+
+
+def two_sided(statistics: Floats | float, freedom: float) -> Floats:
+    """The p-values that ``critical_value`` belongs to."""
+    distances = -np.abs(statistics)
+    return np.asarray(2 * (ndtr(distances) if np.isinf(freedom) else stdtr(freedom, distances)))
+
+
+def joint_tail(statistic: float, count: int, freedom: float) -> float:
+    """The chance of an F statistic as large; χ² over its degrees where the other freedom is infinite."""
+    if np.isinf(freedom):
+        return float(chdtrc(count, count * statistic))
+    return float(fdtrc(count, freedom, statistic))
 
 
 _TOLERANCE = 1e-10  # of a column's own sum of squares: what rounding can leave of a pivot that should be zero
@@ -344,10 +382,11 @@ class Bootstrap:
         along = [np.outer(axis, axis) for axis in np.pad(vectors.T, ((0, 0), (0, 1)))]
         values = np.maximum(values, np.sqrt([noise.inner(square, square) for square in along]))
         design = (vectors * values) @ vectors.T
-        root = (vectors * np.sqrt(values)) @ vectors.T * np.sqrt(uncertainty.residual_variance)
+        spread = np.sqrt(uncertainty.weight * uncertainty.residual_variance)
+        root = (vectors * np.sqrt(values)) @ vectors.T * spread
         if moments.spread is not None:
             values, vectors = np.linalg.eigh(uncertainty.positive_design)
-            root = (vectors * np.sqrt(np.maximum(values, 0) * uncertainty.residual_variance)) @ vectors.T
+            root = (vectors * np.sqrt(np.maximum(values, 0))) @ vectors.T * spread
         centre = design @ uncertainty.swept.coefficients
         draws = max(_FEWEST_DRAWS, min(_MOST_DRAWS, _WORK // law.dimension**2))
         shown = noise.variances > 0

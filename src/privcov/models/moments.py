@@ -134,6 +134,12 @@ class Moments:
     """Original coefficients are ``slope`` @ working coefficients + ``shift``."""
     shift: Floats
     target_width: float
+    limits: Floats
+    """The most that each working regressor can be in size, by the declared bounds."""
+    target_limit: float
+    """The largest standard deviation that a bounded target can have, in working units."""
+    per_person: int = 1
+    """The most rows that one person has."""
     spread: Floats | None = None
     """Of weighted rows: Σu²zzᵀ of the regressors, by which sampling moves Σu z(y − zᵀb); None: as the design."""
 
@@ -183,6 +189,8 @@ class Moments:
         slope, shift = _back(middles, widths, intercept=formula.intercept)
         law = release.law
         names = [column.name for column in columns[:-1]]
+        reaches = [min(features[place].reach, schema.longest_row) for place in chosen]
+        target = features[columns[-1].places[0]]
         return cls(
             names=tuple([INTERCEPT, *names] if formula.intercept else names),
             matrix=mixing @ raw @ mixing.T,
@@ -193,6 +201,9 @@ class Moments:
             slope=slope,
             shift=shift,
             target_width=float(widths[-1]),
+            limits=(np.abs(mixing) @ ([1.0, *reaches] if schema.intercept else reaches))[:-1],
+            target_limit=(target.upper - target.lower) / 2 / target.unit,
+            per_person=schema.max_rows_per_person,
             spread=spread,
         )
 

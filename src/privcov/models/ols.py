@@ -10,7 +10,6 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
-from scipy.special import stdtr
 
 from privcov.errors import ParameterError
 from privcov.linalg.arrays import Floats
@@ -28,6 +27,7 @@ from privcov.models.inference import (
     is_lost,
     score_set,
     sweep,
+    two_sided,
 )
 from privcov.models.moments import Moments
 from privcov.releases.release import Release
@@ -37,16 +37,21 @@ if TYPE_CHECKING:
     import pandas
 
 Method = Literal["auto", "wald", "score", "bootstrap"]
+Errors = Literal["equal", "conservative"]
 
 
-def ols(release: Release, formula: str, *, method: Method = "auto", naive: bool = False) -> Fit:
+def ols(
+    release: Release, formula: str, *, method: Method = "auto", naive: bool = False, errors: Errors = "equal"
+) -> Fit:
     """Fit least squares of a formula on the columns of a release.
 
     A level of a categorical column whose count is within three standard deviations of the noise counts with the
     baseline, and is named in ``merged``: no release could tell its coefficient.
 
     Intervals hold the non-random truth at their level, to first order, for the law of the noise on the
-    certificate. Assumes homoscedastic errors and values within the declared bounds. See
+    certificate. The truth is that of the population of the columns within their declared bounds; ``Fit.table`` has
+    intervals for what this very table would have said without noise. Errors have one variance, unless
+    ``errors="conservative"``. Rows of one person may depend on each other, which counts by the most it can do. See
     docs/explain/regression.md.
 
     Parameters
@@ -60,6 +65,9 @@ def ols(release: Release, formula: str, *, method: Method = "auto", naive: bool 
         inversion where it is not.
     naive : bool, default False
         Whether to ignore the noise, as published tables have done. The intervals are then too short.
+    errors : {"equal", "conservative"}, default "equal"
+        What is assumed of errors: one variance, or nothing but what the bounds allow. "conservative" intervals hold
+        for errors of any variance, and are wider: ``Fit.widening`` says by how much.
 
     Returns
     -------
@@ -70,7 +78,7 @@ def ols(release: Release, formula: str, *, method: Method = "auto", naive: bool 
     ------
     ParameterError
         The formula or the method cannot be used, there is no intercept that the model needs, or there are too few rows
-        (E23x).
+        (E23x); what is assumed of errors is not one of the two, or has no bootstrap (E287).
 
     Examples
     --------
@@ -89,6 +97,14 @@ def ols(release: Release, formula: str, *, method: Method = "auto", naive: bool 
         raise ParameterError(
             "E239", "naive ignores the noise, so it takes no method.", "Leave one of the two out."
         )
+    if errors not in get_args(Errors):
+        raise ParameterError("E287", f"errors must be one of {', '.join(get_args(Errors))}, got {errors!r}.")
+    if errors == "conservative" and method == "bootstrap":
+        raise ParameterError(
+            "E287",
+            "the bootstrap redraws errors of one variance, so it has no conservative intervals.",
+            "Take method auto, wald or score.",
+        )
     parsed = Formula.parse(formula, release.schema)
     law = release.law
     hidden = () if naive or law is None else hidden_levels(release, parsed, law)
@@ -105,6 +121,7 @@ def ols(release: Release, formula: str, *, method: Method = "auto", naive: bool 
         asked=method,
         naive=naive,
         merged=merged,
+        errors=errors,
     )
 
 
@@ -130,6 +147,11 @@ class Fit(Contrasts, Shown):
         Whether the noise of the release is ignored.
     merged : tuple of str
         Levels that count with the baseline, because the noise hides how many rows have them. They have no coefficient.
+    errors : {"equal", "conservative"}
+        What is assumed of errors: one variance, or only what the bounds allow.
+    about : {"population", "table"}
+        What intervals and tests are about: the people that the rows were drawn from, or these very rows. ``table`` is
+        the same fit about the table.
 
     Examples
     --------
@@ -160,8 +182,10 @@ class Fit(Contrasts, Shown):
     (array([10.]), array([ True]))
     >>> fit.adjusted_pvalues()["dose"] < 0.001, fit.simultaneous_conf_int()["dose"][1] > fit.conf_int()["dose"][1]
     (True, True)
-    >>> list(fit.summary_frame())
+    >>> list(fit.summary_frame())[:6]
     ['coef', 'std err', 't', 'P>|t|', 'Conf. Int. Low', 'Conf. Int. Upp.']
+    >>> fit.table.bse["dose"] <= fit.bse["dose"], fit.widening["dose"] >= 1
+    (True, True)
     """
 
     release: Release
@@ -171,6 +195,8 @@ class Fit(Contrasts, Shown):
     asked: Method
     naive: bool
     merged: tuple[str, ...] = ()
+    errors: Errors = "equal"
+    about: Literal["population", "table"] = "population"
 
     @cached_property
     def method(self) -> str:
@@ -182,6 +208,23 @@ class Fit(Contrasts, Shown):
         if self.asked != "auto":
             return self.asked
         return "wald" if self.uncertainty.wald_is_sound else "score"
+
+    @cached_property
+    def table(self) -> Fit:
+        """The same fit about this very table, which is what its bounded rows would have said without noise.
+
+        Its errors, intervals and tests count the noise alone, whatever the errors of the model are like.
+        """
+        return replace(self, about="table")
+
+    @cached_property
+    def widening(self) -> dict[str, float]:
+        """By what errors of any variance may multiply the sampling error of each coefficient, at least 1.
+
+        With ``errors="conservative"`` standard errors are multiplied by it; otherwise they assume errors of one
+        variance, and it says what that assumption is worth.
+        """
+        return self._named(np.sqrt([self._persons.leverage(row) for row in self.moments.slope]))
 
     @property
     def rehearsal(self) -> bool:
@@ -218,7 +261,7 @@ class Fit(Contrasts, Shown):
         if self._bootstrap is not None:
             pairs = zip(self.moments.slope, self._estimates, strict=True)
             return self._named(np.array([self._bootstrap.tail(row, value) for row, value in pairs]))
-        return self._named(2 * stdtr(self.moments.freedom, -np.abs(self._statistics)))
+        return self._named(two_sided(self._statistics, self._known.freedom))
 
     def conf_int(self, level: float = 0.95) -> dict[str, tuple[float, float]]:
         """Return a confidence interval for each coefficient.
@@ -350,7 +393,7 @@ class Fit(Contrasts, Shown):
         >>> 0 <= low < high < 2
         True
         """
-        low, high = goodness.residual_variance_interval(self._known, self._critical(level))
+        low, high = goodness.residual_variance_interval(self._persons, self._critical(level))
         return float(np.sqrt(low)) * self.moments.target_width, float(
             np.sqrt(high)
         ) * self.moments.target_width
@@ -390,12 +433,16 @@ class Fit(Contrasts, Shown):
         True
         """
         _ = self._critical(level)
-        return goodness.r_squared_interval(self._known, float(level))
+        return goodness.r_squared_interval(self._persons, float(level))
 
     @cached_property
     def f_test(self) -> FTest | None:
         """The test that every slope is zero, the noise taken into account; None for a model without slopes."""
-        return goodness.f_test(self._known, method=self.method, bootstrap=self._bootstrap)
+        slopes = np.eye(self.moments.size)[int(self.moments.intercept) :]
+        if not len(slopes):
+            return None
+        known = self._uncertainty_of(slopes)
+        return goodness.f_test(known, method=self.method, bootstrap=self._bootstrap)
 
     def summary(self, level: float = 0.95) -> str:
         """Return the regression table as text, with the part of each standard error that is privacy.
@@ -531,8 +578,25 @@ class Fit(Contrasts, Shown):
 
     @cached_property
     def uncertainty(self) -> Uncertainty:
-        """The covariances behind the table, in working units."""
-        return Uncertainty(moments=self.moments, swept=self.swept)
+        """The covariances behind the table, in working units; with conservative errors, of all coefficients at once."""
+        return self._weighed(np.eye(self.moments.size))
+
+    @cached_property
+    def _one_variance(self) -> Uncertainty:
+        """Rows of one person may depend on each other, which at most multiplies what sampling counts for by them."""
+        weight = float(self.moments.per_person) if self.about == "population" else 0.0
+        return Uncertainty(moments=self.moments, swept=self.swept, weight=weight)
+
+    def _weighed(self, functionals: Floats) -> Uncertainty:
+        alone = self._one_variance
+        if self.errors == "equal" or self.about == "table":
+            return alone
+        return replace(alone, weight=alone.weight * alone.leverage(functionals))
+
+    def _uncertainty_of(self, functionals: Floats) -> Uncertainty:
+        """The covariances to take for one or more combinations of working coefficients."""
+        _ = self._known
+        return self._weighed(functionals)
 
     @property
     def _known(self) -> Uncertainty:
@@ -545,11 +609,16 @@ class Fit(Contrasts, Shown):
             )
         return self.uncertainty
 
+    @property
+    def _persons(self) -> Uncertainty:
+        """What R² and the residual error rest on: they have no bound for errors of any variance."""
+        _ = self._known
+        return self._one_variance
+
     def _critical(self, level: float) -> float:
         if isinstance(level, bool) or not isinstance(level, float | int) or not 0.5 <= level < 1:
             raise ParameterError("E239", f"level must be a number from 0.5 to below 1, got {level!r}.")
-        _ = self._known
-        return critical_value(float(level), self.moments.freedom)
+        return critical_value(float(level), self._known.freedom)
 
     def _set(self, i: int, level: float, critical: float) -> Pieces:
         estimate, error, shift = self._estimates[i], self._errors[i], self.moments.shift[i]
@@ -588,8 +657,8 @@ class Fit(Contrasts, Shown):
 
     @cached_property
     def _errors(self) -> Floats:
-        covariance = self._known.sampling + self._known.privacy
-        return np.sqrt(np.maximum(self._variances(covariance), 0.0))
+        variances = [row @ self._uncertainty_of(row).total @ row for row in self.moments.slope]
+        return np.sqrt(np.maximum(variances, 0.0))
 
     @cached_property
     def _statistics(self) -> Floats:
@@ -602,7 +671,7 @@ class Fit(Contrasts, Shown):
 
     @cached_property
     def _profiles(self) -> list[Any]:
-        return [self.uncertainty.profile(row) for row in self.moments.slope]
+        return [self._uncertainty_of(row).profile(row) for row in self.moments.slope]
 
     @cached_property
     def _bootstrap(self) -> Bootstrap | None:

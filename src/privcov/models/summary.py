@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from privcov.errors import ParameterError
+from privcov.models.assumptions import assumptions, target
 from privcov.models.inference import Pieces
 from privcov.models.ols import Fit
 from privcov.text.aligning import cut, line, widths
@@ -22,7 +23,24 @@ _METHODS = {
     "none": "none, because the noise of this mechanism has no known distribution",
 }
 _CODES = "Signif. codes: 0 '***' 0.001 '**' 0.01 '*' 0.05 '.' 0.1 ' ' 1"
+TWO = (
+    "Population: where the coefficient of those that the rows were drawn from lies. This table: what these very rows "
+    "would have said without noise."
+)
 REHEARSAL = "REHEARSAL: repeatable noise, protects nobody; not for publication"
+
+
+def headings(values: dict[str, Any]) -> dict[str, str]:
+    """What the intervals of a fit are about, by the name of their sets in its rows; some fits have one kind only.
+
+    >>> headings({"level": 0.95, "about": "population", "method": "wald"})
+    {'set': '95 % population', 'table_set': '95 % this table'}
+    """
+    level = f"{100 * values['level']:g} %"
+    if values["about"] == "table":
+        return {"set": f"{level} this table"}
+    both = {"set": f"{level} population", "table_set": f"{level} this table"}
+    return {"set": both["set"]} if values["method"] == "naive" else both
 
 
 def as_text(fit: Fit, level: float = 0.95) -> str:
@@ -37,9 +55,10 @@ def as_text(fit: Fit, level: float = 0.95) -> str:
         lines += [_refusal(fit)]
     else:
         statistic = "score root" if fit.method == "score" else "t value"
-        heads = ["", "Estimate", "Std. Error", statistic, "Pr(>|t|)", "", f"{100 * level:g} % interval"]
+        heads = ["", "Estimate", "Std. Error", statistic, "Pr(>|t|)", ""]
         parts = [] if fit.naive else ["sampling", "privacy"]
-        heads += parts
+        intervals = _headings(fit, level)
+        heads += [*intervals.values(), *parts]
         cells = [
             [
                 cut(row["name"]),
@@ -48,7 +67,7 @@ def as_text(fit: Fit, level: float = 0.95) -> str:
                 f"{row['t_value']:.2f}",
                 _probability(row["p_value"]),
                 row["code"],
-                _spans(row["set"]),
+                *(_spans(row[pieces]) for pieces in intervals),
                 *(_short(row[f"{part}_std_error"]) for part in parts),
             ]
             for row in rows
@@ -69,6 +88,10 @@ def as_values(fit: Fit, level: float = 0.95) -> dict[str, Any]:
         "rows_public": fit.moments.rows_public,
         "weighted": fit.release.schema.weight is not None,
         "target": target(fit),
+        "assumptions": assumptions(fit),
+        "errors": fit.errors,
+        "about": fit.about,
+        "rows_per_person": fit.moments.per_person,
         "merged": list(fit.merged),
         "coefficients": [{word: _plain(value) for word, value in row.items()} for row in _rows(fit, level)],
         "guarantee": str(fit.release.certificate.loss),
@@ -83,14 +106,19 @@ def as_values(fit: Fit, level: float = 0.95) -> dict[str, Any]:
         "residual_std_error": _finite(fit.residual_std_error),
         "residual_std_error_interval": [_finite(end) for end in fit.residual_std_error_interval(level)],
         "residual_freedom": fit.moments.freedom,
+        "test_freedom": _finite(fit.uncertainty.freedom),
         "r_squared": _finite(fit.rsquared),
         "r_squared_interval": list(fit.rsquared_interval(level)),
+        "table_residual_std_error_interval": [
+            _finite(end) for end in fit.table.residual_std_error_interval(level)
+        ],
+        "table_r_squared_interval": list(fit.table.rsquared_interval(level)),
         "f_test": None
         if test is None
         else {
             "statistic": _finite(test.statistic),
             "numerator_freedom": test.numerator_freedom,
-            "denominator_freedom": test.denominator_freedom,
+            "denominator_freedom": _finite(test.denominator_freedom),
             "p_value": test.p_value,
         },
     }
@@ -101,7 +129,13 @@ def as_latex(fit: Fit, level: float = 0.95) -> str:
     refused = fit.method == "none"
     heads = ["", "Estimate"]
     if not refused:
-        heads += ["Std. Error", "$t$", r"$\Pr(>|t|)$", rf"{100 * level:g}\,\% interval", "privacy share"]
+        heads += [
+            "Std. Error",
+            "$t$",
+            r"$\Pr(>|t|)$",
+            *map(latex_text, _headings(fit, level).values()),
+            "privacy share",
+        ]
     body = []
     for row in _rows(fit, level):
         cells = [latex_text(row["name"]), _short(row["estimate"])]
@@ -111,7 +145,8 @@ def as_latex(fit: Fit, level: float = 0.95) -> str:
                 f"{row['t_value']:.2f}",
                 latex_text(_probability(row["p_value"])),
             ]
-            cells += [_spans(row["set"]).replace("∞", r"$\infty$").replace("∪", r"$\cup$")]
+            for pieces in _headings(fit, level):
+                cells += [_spans(row[pieces]).replace("∞", r"$\infty$").replace("∪", r"$\cup$")]
             cells += [rf"{100 * row['privacy_share']:.0f}\,\%"]
         body.append(" & ".join(cells) + r" \\")
     notes = [*_labels(fit), f"{fit.formula}", *_closing(fit)]
@@ -137,11 +172,16 @@ def as_frame(fit: Fit, level: float = 0.95) -> pandas.DataFrame:
     return frame
 
 
+def _headings(fit: Fit, level: float) -> dict[str, str]:
+    return headings({"level": level, "about": fit.about, "method": fit.method})
+
+
 def _rows(fit: Fit, level: float) -> list[dict[str, Any]]:
     if fit.method == "none":
         return [{"name": name, "estimate": value} for name, value in fit.params.items()]
     sets, errors, shares = fit.conf_set(level), fit.bse, fit.privacy_share
     values, probabilities = fit.tvalues, fit.pvalues
+    tables, widening = fit.table.conf_set(level), fit.widening
     return [
         {
             "name": name,
@@ -153,9 +193,13 @@ def _rows(fit: Fit, level: float) -> list[dict[str, Any]]:
             "lower": sets[name][0][0],
             "upper": sets[name][-1][1],
             "set": sets[name],
+            "table_lower": tables[name][0][0],
+            "table_upper": tables[name][-1][1],
+            "table_set": tables[name],
             "privacy_share": shares[name],
             "sampling_std_error": errors[name] * math.sqrt(1 - min(shares[name], 1.0)),
             "privacy_std_error": errors[name] * math.sqrt(shares[name]),
+            "widening": widening[name],
         }
         for name, estimate in fit.params.items()
     ]
@@ -209,13 +253,19 @@ def _split(fit: Fit) -> list[str]:
 def _overall(fit: Fit, level: float) -> list[str]:
     moments = fit.moments
     low, high = fit.rsquared_interval(level)
+    ends, spread = fit.table.rsquared_interval(level), fit.table.residual_std_error_interval(level)
+    here = (
+        ("", "")
+        if len(_headings(fit, level)) == 1
+        else (_here(*map(_short, spread)), _here(*(f"{end:.4g}" for end in ends)))
+    )
     error, (least, most) = fit.residual_std_error, fit.residual_std_error_interval(level)
     found = "is within the noise" if math.isnan(error) else _short(error)
     lines = [
-        f"Residual standard error {found}, {100 * level:g} % interval [{_short(least)}, {_short(most)}], on "
+        f"Residual standard error {found}, {100 * level:g} % interval [{_short(least)}, {_short(most)}]{here[0]}, on "
         f"{moments.freedom:,.0f} degrees of freedom",
         f"R-squared {'is within the noise' if math.isnan(fit.rsquared) else _short(fit.rsquared)}, "
-        f"{100 * level:g} % interval [{low:.4g}, {high:.4g}]",
+        f"{100 * level:g} % interval [{low:.4g}, {high:.4g}]{here[1]}",
     ]
     if (test := fit.f_test) is not None:
         lines.append(
@@ -223,6 +273,10 @@ def _overall(fit: Fit, level: float) -> list[str]:
             f"{test.denominator_freedom:,.0f} degrees of freedom, p-value {_probability(test.p_value)}"
         )
     return lines
+
+
+def _here(low: str, high: str) -> str:
+    return f" (this table [{low}, {high}])"
 
 
 def _closing(fit: Fit) -> list[str]:
@@ -238,21 +292,13 @@ def _closing(fit: Fit) -> list[str]:
             "for unequal weights, and ignore strata and clusters of the design."
         )
     return [
-        *([f"Target: {target(fit)}."] if certificate.rounds else []),
+        *([] if fit.naive or fit.method == "none" or fit.about == "table" else [TWO]),
+        *assumptions(fit),
         *merged(fit),
         f"Intervals: {_METHODS[fit.method]}.",
         rows,
         f"Promise: {certificate.loss}, by {certificate.mechanism}. This costs no further privacy.",
     ]
-
-
-def target(fit: Fit) -> str:
-    """What estimates are of and intervals cover: a regression on the rows that the release is of."""
-    if fit.release.certificate.rounds:
-        return (
-            "the regression on the rows as the private frame shortened them; no interval counts what was cut"
-        )
-    return "the regression on the rows, clipped to their declared bounds"
 
 
 def merged(fit: Fit) -> list[str]:

@@ -77,8 +77,10 @@ class Release(Shown):
            [1., 1.]])
     >>> release.second_moment().shape, release.units.tolist(), release.structure.dimension
     ((3, 3), [[1.0, 0.0, 0.0], [5.0, 5.0, 0.0], [10.0, 0.0, 10.0]], 3)
-    >>> release.law == release.certificate.law, release.weight_sum, release.row_weight
-    (True, None, 1.0)
+    >>> release.law == release.certificate.law, release.counted_rows
+    (True, 4000)
+    >>> release.weight_sum, release.row_weight
+    (None, 1.0)
     """
 
     schema: Schema
@@ -584,6 +586,11 @@ class Release(Shown):
     def _is_bare(self) -> bool:
         """Whether repair leaves the public structure out: each of its rounds decomposes the matrix once more."""
         return self.schema.summed_dimension > MOST_REHEARSED
+
+    @property
+    def counted_rows(self) -> int | None:
+        """How many rows the sums are of, where it is public; None also where rows that lack a cell count as zeros."""
+        return self.rows if self._every_row_counts or not self.schema.intercept else None
 
     @property
     def _every_row_counts(self) -> bool:

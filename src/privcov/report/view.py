@@ -63,8 +63,8 @@ class View:
         else:
             moment = _corner(release, release.upper)
             noisy = float(moment[0, 0]) if release.schema.intercept else 0.0
-            public = release.rows is not None and release.schema.weight is None
-            count = float(release.rows or 0) if public else max(1.0, noisy) if known else None
+            counted = release.counted_rows
+            count = float(counted) if counted is not None else max(1.0, noisy) if known else None
             places = np.empty((0, 2), dtype=np.intp)
         shown = features[: len(moment)]
         law = release.law
@@ -174,8 +174,8 @@ class View:
 def _scores(raw: Floats, release: Release, law: NoiseLaw, known: Iterable[Sequence[int]]) -> Floats:
     """Centred sums of the raw matrix in standard deviations of the noise on them; zero where there is no noise."""
     features = release.schema.features[: len(raw)]
-    public = release.rows is not None and release.schema.weight is None
-    count = float(release.rows or 0) if public else max(1.0, float(raw[0, 0]))
+    counted = release.counted_rows
+    count = float(counted) if counted is not None else max(1.0, float(raw[0, 0]))
     parts = _parts(raw, law=law, features=features, count=count, known=known)
     sizes = np.sqrt(parts.covariance())
     return np.divide(parts.centred, sizes, out=np.zeros_like(sizes), where=sizes > 0)

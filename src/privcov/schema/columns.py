@@ -20,8 +20,8 @@ FeatureKind = Literal["intercept", "numeric", "level", "missing", "coordinate"]
 Level = str | int | float
 Code = str | int | float
 """A value that means "missing" in a table, such as ``"NA"`` or -999."""
-ColumnRule = Literal["midpoint", "zero-row", "indicator"]
-RULES: tuple[ColumnRule, ...] = ("midpoint", "zero-row", "indicator")
+ColumnRule = Literal["midpoint", "zero-row", "indicator", "none"]
+RULES: tuple[ColumnRule, ...] = ("midpoint", "zero-row", "indicator", "none")
 
 _SHOWN = {"label": 128, "unit": 32}
 """Characters of the words that people read."""

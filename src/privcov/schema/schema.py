@@ -20,7 +20,7 @@ from fractions import Fraction
 from functools import cached_property
 from itertools import groupby
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from privcov.errors import InputError, ParameterError
 from privcov.linalg.triangle import is_wide
@@ -56,7 +56,7 @@ __all__ = [
 
 MAX_DIMENSION = 20_000
 """What a release of 200 million entries has; some mechanisms stop earlier (``Mechanism.most_columns``)."""
-MissingRule = Literal["midpoint", "zero-row"]
+MissingRule = Literal["midpoint", "zero-row", "none"]
 PerPerson = Literal["mean", "sum"]
 
 _ONE = Fraction(1)
@@ -100,9 +100,10 @@ class Schema:
         The most that the norm of a scaled row may be, in scaled units; longer rows are shortened to it. By
         default the largest norm a row can have: the root of the number of declared columns, the intercept
         included.
-    missing : {"midpoint", "zero-row"}, default "midpoint"
+    missing : {"midpoint", "zero-row", "none"}, default "midpoint"
         What a missing cell counts as, in columns without a rule of their own: the middle of the bounds (no
-        level, in a categorical column), or a row of zeros.
+        level, in a categorical column), or a row of zeros, which leaves slopes of complete rows right. "none" declares
+        that no cell is missing; one that is counts as the middle.
     missing_values : tuple of str, int or float, default ()
         Values that mean "missing", in columns without a list of their own. What is no number or level is
         missing too.
@@ -164,6 +165,8 @@ class Schema:
     (['sex'], 'M', 3)
     >>> schema.rule(schema.columns[0]), schema.missing_words, schema.empties_rows, schema.number_indicators
     ('midpoint', 'midpoint', False, ())
+    >>> schema.missing_advice[:55]
+    'A missing number counts as the middle of its bounds, wh'
     >>> schema.person_words, schema.weight_words, schema.published() == schema
     ('Rows per person: at most 1, declared, not enforced.', '', True)
     >>> cost = {"cost": {"lower": 0, "upper": 9}}
@@ -241,8 +244,10 @@ class Schema:
             bound = _norm_bound(self.row_norm_bound)
             no_row_exceeds_it = bound**2 >= self.largest_squared_norm
             object.__setattr__(self, "row_norm_bound", None if no_row_exceeds_it else bound)
-        if self.missing not in ("midpoint", "zero-row"):
-            raise InputError("E122", f"missing must be 'midpoint' or 'zero-row', got {brief(self.missing)}.")
+        if self.missing not in get_args(MissingRule):
+            raise InputError(
+                "E122", f"missing must be 'midpoint', 'zero-row' or 'none', got {brief(self.missing)}."
+            )
         for word in ("intercept", "ignore_extra"):
             if not isinstance(getattr(self, word), bool):
                 raise InputError("E122", f"{word} must be true or false, got {brief(getattr(self, word))}.")
@@ -305,7 +310,7 @@ class Schema:
                 "Leave exhaustive out, or release fewer columns.",
             )
         for column in self.exhaustive:
-            if self.rule(column) == "midpoint":
+            if self.rule(column) in ("midpoint", "none"):
                 raise InputError(
                     "E169",
                     f"column {column.name} is exhaustive, and does not say what a cell counts as that has none of its "
@@ -510,7 +515,7 @@ class Schema:
 
         Returns
         -------
-        {"midpoint", "zero-row", "indicator", "fill"}
+        {"midpoint", "zero-row", "indicator", "none", "fill"}
             The column's own rule, or that of the table.
         """
         return "fill" if self.filled(column) is not None else column.missing or self.missing
@@ -547,6 +552,18 @@ class Schema:
         ]
         more = f", and {len(own) - 8} more" if len(own) > 8 else ""
         return self.missing + (f" ({', '.join(own[:8])}{more})" if own else "")
+
+    @property
+    def missing_advice(self) -> str:
+        """What to write instead where missing numbers would count as the middle of their bounds; empty elsewhere."""
+        if not any(
+            isinstance(column, Numeric) and self.rule(column) == "midpoint" for column in self.columns
+        ):
+            return ""
+        return (
+            "A missing number counts as the middle of its bounds, which pulls slopes towards zero: write "
+            'missing = "zero-row" to leave such rows out, or "none" if no cell is missing.'
+        )
 
     @property
     def dimension(self) -> int:

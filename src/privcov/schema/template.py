@@ -17,7 +17,7 @@ _HEAD = """\
 # Values outside the bounds are clipped, so choose generous but sensible ones; wide bounds mean more noise.
 
 intercept = true            # adds the constant column: count and means come with the release
-missing = "midpoint"        # a missing cell counts as the middle of its bounds; or "zero-row"
+missing = "zero-row"        # a row with a missing cell is left out; "none" if no cell is missing
 # missing_values = ["NA", -999]   # optional: what else means "missing", in the whole table or in a column
 max_rows_per_person = 1     # how many rows one person can have; multiplies the noise
 # person = "id"             # optional: the column that says whose row it is; further rows are then dropped

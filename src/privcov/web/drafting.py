@@ -175,7 +175,7 @@ def summary(draft: Draft) -> dict[str, Any]:
 def _settings() -> dict[str, Any]:
     return {
         "intercept": True,
-        "missing": "midpoint",
+        "missing": "zero-row",
         "max_rows_per_person": "1",
         "row_norm_bound": "",
         "ignore_extra": False,

@@ -60,7 +60,7 @@ def test_a_bad_column_is_refused_in_the_library_s_words(served, draft, place, wo
         ("max_rows_per_person", "two", "whole number"),
         ("row_norm_bound", "-1", "above 0"),
         ("row_norm_bound", "wide", "above 0"),
-        ("missing", "drop", "'midpoint' or 'zero-row'"),
+        ("missing", "drop", "'midpoint', 'zero-row' or 'none'"),
     ],
 )
 def test_a_bad_rule_is_refused_beside_its_field(served, draft, field, value, says):

@@ -94,13 +94,20 @@ def simulated_release(
     name: str, loss: Loss, rows: int, randomness: Randomness, *, spread: float = 1.0
 ) -> Release:
     """One table of ``rows`` rows, its moments drawn directly, with the noise of a mechanism: a rehearsal."""
-    mechanism, grid = mechanisms.find(name, loss=loss), Grid.of(_SCHEMA)
+    return noisy_release(_SCHEMA, _moments(rows, spread, randomness), name, loss, rows, randomness)
+
+
+def noisy_release(
+    schema: Schema, moments: Floats, name: str, loss: Loss, rows: int | None, randomness: Randomness
+) -> Release:
+    """A rehearsal of a release: sums of products in scaled units, with idealized noise of a mechanism."""
+    mechanism, grid = mechanisms.find(name, loss=loss), Grid.of(schema)
     assert isinstance(mechanism, AdditiveMechanism), "the bench knows mechanisms with a law"
     law = mechanism.law(loss=loss, grid=grid)
-    noisy = _moments(rows, spread, randomness) + law.simulate(randomness)
+    noisy = moments + law.simulate(randomness)
     scaled = noisy[np.triu_indices(len(noisy))] * 4.0**grid.exponent
     return Release(
-        schema=_SCHEMA,
+        schema=schema,
         rows=rows,
         upper=tuple(round(value) for value in scaled.tolist()),
         certificate=Certificate(

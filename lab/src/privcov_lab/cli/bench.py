@@ -117,6 +117,33 @@ def inference(quick: bool, spread: float, as_json: bool) -> None:
     print_json(result) if as_json else say(bench.render(result))
 
 
+@command.command(name="honesty")
+@click.option("--quick", is_flag=True, help="Nine cells of 40 tables instead of all.")
+@click.option(
+    "--tables", default=400, show_default=True, type=click.IntRange(20), help="Simulated tables a cell."
+)
+@click.option("--design", "designs", multiple=True, help="Only this design; may be repeated.  [default: all]")
+@json_option
+def honesty(quick: bool, tables: int, designs: tuple[str, ...], as_json: bool) -> None:
+    """Every interval, ±, p-value, planned error and verdict on designs that nobody tuned for.
+
+    Prints coverage with its standard error, widths over an oracle's, and for each cell whether it is as said; where
+    assumptions fail, whether the output says so.
+
+    Example: privcov bench honesty --quick
+    """
+    from privcov_lab.bench import honesty as bench
+
+    if unknown := sorted(set(designs) - set(bench.DESIGNS)):
+        known = ", ".join(repr(name) for name in bench.DESIGNS)
+        raise click.UsageError(f"there is no design {unknown[0]!r}. There are {known}.")
+    cells = bench.QUICK if quick else bench.CELLS
+    cells = tuple(cell for cell in cells if not designs or cell[0] in designs)
+    with counting(len(cells), "simulating") as step:
+        result = bench.run(cells=cells, tables=40 if quick else tables, step=step)
+    print_json(result) if as_json else say(bench.render(result))
+
+
 @command.command(name="ridge")
 @click.option("--data", "directory", required=True, help="Directory with wine, airfoil and adult.")
 @click.option("--quick", is_flag=True, help="2 runs instead of 10.")

@@ -14,7 +14,7 @@ import numpy as np
 from privcov.errors import ParameterError
 from privcov.models.ols import Fit
 from privcov.models.pca import PCAFit, pca
-from privcov.models.summary import merged
+from privcov.models.summary import TWO, headings, merged
 from privcov.releases.release import Release
 from privcov.report.drawing import Estimate, Markup, coefficients, heat_map, join, spectrum, tag
 from privcov.report.page.elements import (
@@ -45,8 +45,7 @@ def model(fit: Fit, *, place: int = 1, level: float = 0.95) -> Section:
     drowned = fit.method not in ("none", "naive") and bool(fit.uncertainty.drowned)
     body.append(side_by_side(*([picture] if picture else []), overall(values, drowned=drowned)))
     body.append(coefficient_table(values))
-    if fit.release.certificate.rounds:
-        body.append(tag("p", f"Estimates and intervals are of {values['target']}.", class_="note"))
+    body += [tag("p", words, class_="note") for words in values["assumptions"]]
     return Section(name=f"model-{place}", heading=values["formula"], body=join(body))
 
 
@@ -91,19 +90,21 @@ def coefficient_table(values: dict[str, Any]) -> Markup:
         return table(
             ["", "estimate"], [[row["name"], number(row["estimate"])] for row in values["coefficients"]]
         )
-    heads = ["", "estimate", "std. error", f"{100 * values['level']:g} % interval", "p-value", "privacy"]
+    intervals = headings(values)
+    heads = ["", "estimate", "std. error", *intervals.values(), "p-value", "privacy"]
     rows = [
         [
             row["name"],
             number(row["estimate"]),
             number(row["std_error"], 3),
-            " ∪ ".join(_span(low, high) for low, high in row["set"]),
+            *(_spans(row[pieces]) for pieces in intervals),
             _probability(row["p_value"]),
             share(row["privacy_share"]),
         ]
         for row in values["coefficients"]
     ]
     said = f"Intervals: {_METHODS[values['method']]}. Privacy: the share of the squared standard error that is noise."
+    said += f" {TWO}" if len(intervals) > 1 else ""
     return table(heads, rows, caption=said)
 
 
@@ -161,6 +162,10 @@ def _estimate(row: dict[str, Any], width: float, title: str) -> Estimate:
     low = -math.inf if row["lower"] is None else width * row["lower"]
     high = math.inf if row["upper"] is None else width * row["upper"]
     return Estimate(name=title, value=width * row["estimate"], low=low, high=high)
+
+
+def _spans(pieces: list[list[float | None]]) -> str:
+    return " ∪ ".join(_span(low, high) for low, high in pieces)
 
 
 def _span(low: float | None, high: float | None) -> str:

@@ -1,0 +1,169 @@
+"""What a regression takes for granted, in sentences: its target, missing cells, rows of one person, errors.
+
+A sentence is there where what it says may matter, with what the release knows of it. Everything is public.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+from privcov.models.hidden import CLEAR
+from privcov.models.levels import levels_of
+from privcov.schema import Numeric
+from privcov.text.aligning import cut
+
+if TYPE_CHECKING:
+    from privcov.models.ols import Fit
+
+_SUPPOSED = 0.05
+"""The share of missing cells that a sentence supposes where the release knows none."""
+
+
+def assumptions(fit: Fit) -> list[str]:
+    """Every assumption that may matter to this fit, a sentence or two each."""
+    return [f"Target: {target(fit)}.", *_missing(fit), *_other_values(fit), *_persons(fit), *_errors(fit)]
+
+
+def target(fit: Fit) -> str:
+    """What estimates are of and intervals cover: a regression on the rows that the release is of."""
+    if fit.release.certificate.rounds:
+        return (
+            "the regression on the rows as the private frame shortened them; no interval counts what was cut"
+        )
+    cut_rows = ", and longer rows are shortened" if fit.release.schema.row_norm_bound is not None else ""
+    return (
+        f"the population of the columns within their declared bounds; values beyond count as the bound{cut_rows}, and "
+        "no interval counts what that moves"
+    )
+
+
+def _missing(fit: Fit) -> list[str]:
+    schema, formula = fit.release.schema, fit.formula
+    used = formula.columns(schema)
+    mine = [column for column in schema.columns if column.name in used]
+    lines = []
+    if schema.empties_rows:
+        rows = fit.release.rows
+        share = "" if rows is None else _share(fit, rows - _counted(fit), out_of=rows)
+        lines.append(
+            f"Missing cells: {share or 'an unknown share'} of the rows lack a cell and are left out. Slopes are those "
+            "of complete rows: right where cells are missing at random, or by the other regressors alone."
+        )
+    indicators = {schema.features[place].column: place for place in schema.number_indicators}
+    for name in [column.name for column in mine if column.name in indicators]:
+        place, beside = indicators[name], f"{cut(name)}[missing]"
+        share = _share(fit, _raw(fit, place, place), out_of=_counted(fit)) or "an unknown share"
+        told = (
+            f"{beside} takes them up: right for {cut(name)} where they are missing at random, while columns that go "
+            "with it take over part of its effect"
+            if f"{name}[missing]" in formula.terms
+            else f"they count as its middle, which pulls slopes towards zero: add {beside} to the formula"
+        )
+        lines.append(f"Missing cells of {cut(name)}: {share} of the rows; {told}.")
+    middling = [
+        column.name
+        for column in mine
+        if isinstance(column, Numeric) and schema.rule(column) in ("midpoint", "fill")
+    ]
+    if middling:
+        few = ", ".join(map(cut, middling[:6])) + (f" and {len(middling) - 6} more" if middling[6:] else "")
+        lines.append(
+            f"Missing cells of {few}: each counts as the middle of its bounds or as a fill, and the release does not "
+            f"know how many there are. {_pull(fit, middling)}"
+        )
+    return lines
+
+
+def _pull(fit: Fit, names: list[str]) -> str:
+    """What a few missing cells at random would do to the slope that minds them most, from the moments themselves.
+
+    With a share p of zeros in place of cells, the variance that is seen is v, that of the others is
+    q/(1−p) − (m/(1−p))², with m and q the moments that are seen, and the covariance is 1−p of theirs.
+    """
+    rows, places = _counted(fit), {f.name: i for i, f in enumerate(fit.release.schema.features)}
+    found = {}
+    for name in set(names) & set(fit.moments.names) if fit.release.schema.intercept else ():
+        mean, square = (_raw(fit, at, places[name]) / rows for at in (0, places[name]))
+        seen, there = square - mean**2, square / (1 - _SUPPOSED) - (mean / (1 - _SUPPOSED)) ** 2
+        if seen > 0 and there > 0:
+            found[name] = (1 - _SUPPOSED) * there / seen
+    if not found:
+        return "They pull slopes towards zero."
+    worst = min(found, key=lambda name: found[name])
+    return (
+        f"Were {100 * _SUPPOSED:g} % of those of {cut(worst)} missing at random, its slope would be about "
+        f"{found[worst]:.2f} of what it should be."
+    )
+
+
+def _other_values(fit: Fit) -> list[str]:
+    """Rows that have none of the levels of a column, where they are clear of the noise."""
+    law, schema, lines = fit.release.certificate.law, fit.release.schema, []
+    if law is None or not schema.intercept or not fit.formula.intercept:
+        return []
+    for name, levels in levels_of(schema).items():
+        if name not in fit.formula.terms:
+            continue
+        rest = _counted(fit) - sum(_raw(fit, 0, place) for place in levels.values())
+        if rest > CLEAR * math.sqrt(len(levels) * law.sums_variance + law.diagonal_variance):
+            share = _share(fit, rest, out_of=_counted(fit), entries=len(levels))
+            lacking = "" if schema.empties_rows else ", missing cells among them"
+            lines.append(
+                f"None of the levels of {cut(name)}: {share} of the rows{lacking}; they count with its baseline, whose "
+                "contrasts they blur."
+            )
+    return lines
+
+
+def _persons(fit: Fit) -> list[str]:
+    most = fit.moments.per_person
+    if most == 1 or fit.method == "none":
+        return []
+    return [
+        f"Rows of one person: up to {most}, which may depend on each other. Sampling errors are multiplied by "
+        f"√{most} = {math.sqrt(most):.2f}, the most that this can do, and freedom counts persons: intervals are "
+        "conservative."
+    ]
+
+
+def _errors(fit: Fit) -> list[str]:
+    if fit.method == "none":
+        return []
+    factors = [] if fit.uncertainty.drowned else list(fit.widening.values())
+    least, most = (f"{end:.2f}" for end in (min(factors), max(factors))) if factors else ("", "")
+    times = "larger" if not factors else f"{least} to {most} times as large"
+    if fit.errors == "conservative":
+        return [
+            f"Errors may have any variance that the bounds allow, for which sampling errors are {times}. R² and the "
+            "residual error still assume one variance, and normal errors."
+        ]
+    rows = "" if fit.moments.per_person > 1 else "Rows are taken to be independent. "
+    feature = next(f for f in fit.release.schema.features if f.name == fit.formula.target)
+    one = (
+        "The target is 0 or 1, so that errors have not one variance, as intervals take them to"
+        if feature.kind != "numeric"
+        else "Errors are taken to have one variance, which no release can show"
+    )
+    return [f'{rows}{one}; for any variance sampling errors would be {times} (errors "conservative").']
+
+
+def _raw(fit: Fit, i: int, j: int) -> float:
+    return float(fit.release.second_moment(raw=True, scaled=True)[i, j])
+
+
+def _counted(fit: Fit) -> float:
+    """The rows that count: public, or the noisy count."""
+    public = fit.release.counted_rows
+    return max(_raw(fit, 0, 0), 1.0) if public is None else float(public)
+
+
+def _share(fit: Fit, count: float, *, out_of: float, entries: int = 1) -> str:
+    """A noisy count as a share of rows, with twice its noise; nothing where that is not known."""
+    law = fit.release.certificate.law
+    if law is None:
+        return ""
+    share, spread = count / out_of, 2 * math.sqrt(entries * law.diagonal_variance) / out_of
+    if share < spread:
+        return f"at most {100 * (max(share, 0.0) + spread):.2g} %"
+    return f"about {100 * share:.3g} ± {100 * spread:.2g} %"

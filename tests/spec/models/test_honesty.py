@@ -1,0 +1,324 @@
+"""Intervals say what they are about and what they assume, and hold where they say so.
+
+Designs are those of ``privcov bench honesty``, which measures all of them on many tables.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from html import escape
+
+import numpy as np
+import pytest
+from scipy import stats
+
+import privcov as pc
+from privcov.errors import ParameterError
+from privcov.models.assumptions import assumptions
+from privcov.noise.laws import GaussianEnsemble
+from privcov.noise.randomness import rehearsal
+from privcov.report.page.models import model
+from privcov.schema.template import template
+from privcov.steward import inspect
+from privcov_lab.bench import honesty
+
+PAIR = {"x": {"lower": -1, "upper": 1}, "y": {"lower": -1, "upper": 1}}
+
+
+def released(design, rows, seed, loss="pure"):
+    return honesty._released(
+        honesty.DESIGNS[design], rows, loss, np.random.default_rng(seed), rehearsal(seed)
+    )
+
+
+def fitted(design, rows, seed, **words):
+    made = honesty.DESIGNS[design]
+    return pc.ols(released(design, rows, seed).release, made.formula, **{"errors": made.errors, **words})
+
+
+def clustered(make, seed, most, each=10, persons=100):
+    """Ten rows a person, alike in x and in their errors, with little noise."""
+    source = np.random.default_rng(seed)
+    x = np.repeat(source.uniform(-1, 1, persons), each)
+    y = 0.4 * x + np.repeat(source.normal(0, 0.1, persons), each)
+    schema = pc.Schema.from_dict({"columns": PAIR, "max_rows_per_person": most})
+    law = GaussianEnsemble(dimension=3, scale=0.1)
+    return make(schema, {"x": x, "y": y}, law=law, noise=law.simulate(rehearsal(seed)))
+
+
+def test_rows_of_one_person_are_not_taken_for_so_many_people(make):
+    """60 tables: with coverage 0.95 at least 50 hold but for 2e-4; taken for independent 22 of 60 did."""
+    held = {most: 0 for most in (1, 10)}
+    for seed in range(60):
+        for most in held:
+            held[most] += pc.ols(clustered(make, seed, most), "y ~ x").accepts("x", 0.4)
+    assert held[10] >= 50, held
+    assert held[1] < 45, held
+
+
+def test_rows_of_one_person_multiply_sampling_errors_and_leave_the_noise(make):
+    one, ten = (pc.ols(clustered(make, 3, most), "y ~ x") for most in (1, 10))
+    np.testing.assert_allclose(ten._known.sampling, 10 * one._known.sampling, rtol=1e-9)
+    np.testing.assert_allclose(ten._known.privacy, one._known.privacy, rtol=1e-9)
+    assert ten.uncertainty.freedom == pytest.approx(ten.moments.rows / 10 - 2)
+    low, high = ten.conf_int()["x"]
+    assert (ten.pvalues["x"] < 0.05) == (not low <= 0 <= high)
+    wide, narrow = (fit.rsquared_interval() for fit in (ten, one))
+    assert wide[0] < narrow[0] < narrow[1] < wide[1]
+    assert ten.residual_std_error_interval()[1] > one.residual_std_error_interval()[1]
+    assert any("up to 10" in line and "√10 = 3.16" in line for line in assumptions(ten))
+    assert not any("Rows of one person" in line for line in assumptions(one))
+
+
+def test_no_correlation_within_persons_exceeds_the_bound():
+    """The claim behind it: m rows in all have at most m times the sum of their squares, and all of it if alike."""
+    source = np.random.default_rng(1)
+    for _ in range(200):
+        scores = source.normal(size=(7, 3)) * source.lognormal(size=(7, 1))
+        whole, each = np.outer(scores.sum(0), scores.sum(0)), scores.T @ scores
+        assert np.linalg.eigvalsh(7 * each - whole)[0] >= -1e-9
+    same = np.ones((7, 1)) @ source.normal(size=(1, 3))
+    np.testing.assert_allclose(np.outer(same.sum(0), same.sum(0)), 7 * same.T @ same)
+
+
+@pytest.mark.parametrize(("method", "tables"), [("wald", 30), ("score", 15)])
+def test_the_table_has_an_interval_of_its_own(method, tables):
+    """Four coefficients a table: at coverage 0.95 fewer than four in five hold 1e-4 of the time.
+
+    It is the narrower one, so that the population's holds what the table says whenever it does.
+    """
+    held, population = [], []
+    for seed in range(tables):
+        made = released("plain", 5_000, seed, loss="approximate")
+        fit = pc.ols(made.release, honesty._FORMULA, method=method)
+        whole = honesty._without_noise(honesty.DESIGNS["plain"], made.exact)
+        held.append([fit.table.accepts(name, value) for name, value in whole.params.items()])
+        population.append([fit.accepts(name, value) for name, value in whole.params.items()])
+        assert fit.table.bse["x1"] <= fit.bse["x1"]
+    assert np.mean(held) >= 0.8
+    assert np.mean(population) >= np.mean(held)
+
+
+@pytest.mark.long
+def test_the_bootstrap_of_a_table_redraws_the_noise_alone():
+    fit = fitted("plain", 5_000, 1, method="bootstrap")
+    wald = fitted("plain", 5_000, 1, method="wald")
+    for name, (low, high) in fit.table.conf_int().items():
+        width = np.diff(wald.table.conf_int()[name])[0]
+        assert high - low == pytest.approx(width, rel=0.15)
+
+
+def test_without_noise_the_table_is_known_and_the_population_is_not(make):
+    source = np.random.default_rng(2)
+    x = source.uniform(-1, 1, 500)
+    release = make(
+        pc.Schema.from_dict({"columns": PAIR}), {"x": x, "y": 0.3 * x + source.normal(0, 0.1, 500)}
+    )
+    fit = pc.ols(release, "y ~ x")
+    low, high = fit.table.conf_int()["x"]
+    assert low == pytest.approx(high, abs=1e-9)
+    assert fit.conf_int()["x"][1] - fit.conf_int()["x"][0] > 0.01
+    low, high = fit.table.residual_std_error_interval()
+    assert low == pytest.approx(high, rel=1e-6)
+    assert low == pytest.approx(fit.residual_std_error, rel=1e-6)
+
+
+def test_both_intervals_are_in_every_table():
+    fit = fitted("plain", 5_000, 4)
+    text, values, frame = fit.summary(0.9), fit.to_dict(0.9), fit.summary_frame(0.9)
+    assert "90 % population" in text
+    assert "90 % this table" in text
+    assert "this table [" in text
+    row = values["coefficients"][1]
+    assert row["lower"] < row["table_lower"] < row["table_upper"] < row["upper"]
+    assert values["table_r_squared_interval"][0] <= values["table_r_squared_interval"][1]
+    assert (row["table_lower"], row["table_upper"]) == fit.table.conf_int(0.9)["x1"]
+    assert frame.loc["x1", "Table Low"] == row["table_lower"]
+    assert r"90 \% this table" in fit.to_latex(0.9)
+    assert "90 % this table" not in pc.ols(fit.release, "y ~ x1", naive=True).summary(0.9)
+    alone = fit.table
+    assert "90 % this table" in alone.summary(0.9)
+    assert "90 % population" not in alone.summary(0.9) + alone.to_latex(0.9)
+    json.dumps(alone.to_dict(), allow_nan=False)
+    page = model(fit, level=0.9).body
+    assert "90 % population" in page
+    assert "90 % this table" in page
+    assert all(escape(line) in page for line in values["assumptions"])
+
+
+@pytest.mark.long
+def test_errors_of_unequal_variance_are_covered_where_asked():
+    """40 tables from fixed seeds: the slope that errors grow with was held 37 times, and 32 times for equal variances.
+
+    At coverage 0.95 fewer than 33 happen 1e-3 of the time.
+    """
+    held = {"equal": 0, "conservative": 0}
+    for seed in range(40):
+        made = released("heteroscedastic", 50_000, seed, loss="zcdp").release
+        for errors in held:
+            held[errors] += pc.ols(made, honesty._FORMULA, errors=errors).accepts("x1", 0.4)
+    assert held["conservative"] >= 33, held
+    assert held["conservative"] > held["equal"], held
+
+
+def test_conservative_intervals_are_as_much_wider_as_they_say():
+    equal, wide = (fitted("plain", 5_000, 3, errors=errors) for errors in ("equal", "conservative"))
+    for name, factor in equal.widening.items():
+        sampling = equal.bse[name] ** 2 - equal.table.bse[name] ** 2
+        assert wide.bse[name] ** 2 - wide.table.bse[name] ** 2 == pytest.approx(
+            factor**2 * sampling, rel=1e-6
+        )
+        assert factor > 1
+    for name, (low, high) in wide.conf_int().items():
+        assert (wide.pvalues[name] < 0.05) == (not low <= 0 <= high)
+        assert wide.t_test(name).p_value == pytest.approx(wide.pvalues[name])
+    assert wide.table.conf_int() == equal.table.conf_int()
+    least, most = min(equal.widening.values()), max(equal.widening.values())
+    assert f"{least:.2f} to {most:.2f} times as large" in equal.summary()
+    one = pc.ols(wide.release, "y ~ x1", errors="conservative")
+    assert one.f_test.statistic == pytest.approx(one.tvalues["x1"] ** 2)
+
+
+def test_no_errors_within_the_bounds_exceed_the_conservative_variance(make):
+    """Adversaries: all of the errors' variance in the rows of most leverage, for each coefficient."""
+    source = np.random.default_rng(3)
+    x = source.uniform(-1, 1, 800) ** 3
+    schema = pc.Schema.from_dict({"columns": PAIR})
+    fit = pc.ols(make(schema, {"x": x, "y": 0.2 * x + source.normal(0, 0.2, 800)}), "y ~ x")
+    rows = np.column_stack([np.ones(800), x])
+    inverse, total = np.linalg.inv(rows.T @ rows), fit.residual_std_error**2 * fit.moments.freedom
+    for i, name in enumerate(fit.params):
+        pulls = (rows @ inverse[i]) ** 2
+        order = np.argsort(-pulls)
+        left, worst = total, 0.0
+        for place in order:  # a target within [-1, 1] has errors of variance at most 1
+            part = min(1.0, left)
+            worst, left = worst + part * pulls[place], left - part
+        bound = fit.widening[name] ** 2 * total / fit.moments.freedom * inverse[i, i]
+        assert worst <= bound * (1 + 1e-9)
+        assert worst > bound / 5  # no empty bound
+
+
+def test_what_is_assumed_of_errors_is_one_of_two_things():
+    release = released("plain", 5_000, 1).release
+    with pytest.raises(ParameterError, match="E287"):
+        pc.ols(release, "y ~ x1", errors="robust")
+    with pytest.raises(ParameterError, match="E287"):
+        pc.ols(release, "y ~ x1", errors="conservative", method="bootstrap")
+
+
+@pytest.mark.parametrize(
+    "design", [name for name, made in honesty.DESIGNS.items() if made.says and not made.frame]
+)
+def test_where_assumptions_fail_the_output_says_so(design):
+    assert honesty.DESIGNS[design].says in fitted(design, 5_000, 2).summary()
+
+
+def test_the_share_of_missing_cells_is_named_where_the_release_knows_it():
+    rows = 50_000
+    zero, marked, middle = (
+        fitted(f"missing, {rule}", rows, 6) for rule in ("zero-row", "indicator", "midpoint")
+    )
+    told = re.search(r"Missing cells: about ([\d.]+) ± ([\d.]+) % of the rows", zero.summary())
+    assert abs(float(told[1]) - 10) < 0.6 + float(
+        told[2]
+    )  # sampling of the share, four deviations, and its noise
+    assert "complete rows" in zero.summary()
+    assert any(line.startswith("Missing cells of x1: about") for line in assumptions(marked))
+    bare = pc.ols(marked.release, "y ~ x1 + x2")
+    assert any("add x1[missing] to the formula" in line for line in assumptions(bare))
+    told = next(line for line in assumptions(middle) if "x1" in line)
+    assert "does not know how many" in told
+    assert "Were 5 % of those of x1 missing" in told
+
+
+def test_what_missing_cells_do_to_a_slope_is_what_the_output_says(make):
+    """A twentieth of the cells at the middle: the factor from the table before agrees with the one that is seen."""
+    source = np.random.default_rng(8)
+    x = source.uniform(0.4, 0.8, 200_000)
+    y = 0.5 * x + source.normal(0, 0.05, len(x))
+    lacking = np.where(source.uniform(size=len(x)) < 0.05, 0.0, x)
+    schema = pc.Schema.from_dict({"columns": PAIR})
+    before, after = (pc.ols(make(schema, {"x": v, "y": y}), "y ~ x") for v in (x, lacking))
+    told = next(line for line in assumptions(after) if "Were 5 %" in line)
+    factor = float(told.split("about ")[1].split(" of")[0])
+    assert after.params["x"] / before.params["x"] == pytest.approx(factor, abs=0.02)
+
+
+def test_a_table_declared_without_missing_cells_has_no_such_line(make):
+    source = np.random.default_rng(1)
+    x = source.uniform(-1, 1, 300)
+    columns = {"x": x, "y": 0.2 * x + source.normal(0, 0.1, 300)}
+    declared = pc.Schema.from_dict({"columns": PAIR, "missing": "none"})
+    assert not any("issing" in line for line in assumptions(pc.ols(make(declared, columns), "y ~ x")))
+
+
+def test_a_schema_without_the_word_means_what_it_always_did_and_says_what_that_does():
+    """Old schema files and release files: the rule is theirs. Only a new template leaves rows out."""
+    old = pc.Schema.from_dict({"columns": PAIR})
+    assert old.missing == "midpoint"
+    assert 'missing = "midpoint"' in old.to_toml()
+    assert 'write missing = "zero-row"' in old.missing_advice
+    assert 'missing = "zero-row"' in template({"x": "numeric"})
+    for rule in ("zero-row", "none"):
+        made = pc.Schema.from_dict({"columns": PAIR, "missing": rule})
+        assert made.missing_advice == ""
+        assert f'missing = "{rule}"' in made.to_toml()
+
+
+def test_none_is_a_declaration_and_changes_no_bit_of_a_release():
+    rows = np.array([[0.5, np.nan], [0.25, -0.5], [np.nan, 1.0]] * 20)
+    loss = pc.PureDP(epsilon=1, neighbours="replace-one")
+    made = [
+        pc.release(
+            rows,
+            schema=pc.Schema.from_dict({"columns": PAIR, "missing": rule}),
+            loss=loss,
+            arithmetic="idealized",
+            randomness=rehearsal(1),
+        )
+        for rule in ("midpoint", "none")
+    ]
+    assert made[0].upper == made[1].upper
+    assert made[1].schema.missing == "none"
+
+
+def test_inspect_tells_the_keeper_that_missing_numbers_count_as_a_middle(tmp_path):
+    (tmp_path / "a.csv").write_text("x,y\n0.5,\nNA,0.25\n0.1,0.2\n")
+    for rule, said in (("midpoint", True), ("zero-row", False)):
+        schema = pc.Schema.from_dict({"columns": PAIR, "missing": rule})
+        seen = inspect(tmp_path / "a.csv", schema=schema)
+        assert ("Numbers that count as a middle: 2. A missing number" in seen.render()) == said
+
+
+def test_rows_that_lack_a_cell_do_not_turn_signs_around():
+    """Where rows are left out, sums are of fewer rows than the table has: with all of them half of 20 were wrong."""
+    wrong = 0
+    for seed in range(10):
+        made = released("missing, zero-row", 50_000, seed)
+        view = honesty.View.of(made.release)
+        mean = made.exact[0, 1:] / made.exact[0, 0]
+        true = made.exact[1:, 1:] / made.exact[0, 0] - np.outer(mean, mean)
+        first, second = view.pairs
+        clear = view.clear[first, second]
+        wrong += bool((clear & (np.sign(view.correlation) != np.sign(true))[first, second]).any())
+    assert wrong <= 2  # a twentieth of releases may: three of ten happen 1 % of the time; the seeds are fixed
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("cell", honesty.QUICK, ids=lambda cell: f"{cell[0]}-{cell[1]}-{cell[2]}")
+def test_the_quick_bench_is_as_said(cell):
+    """100 tables a cell. Where intervals are as said, a false alarm has probability 1e-3 at most: their coverage is
+    below the limit only if it is four standard errors below. Coverage of 0.80 is caught nine times in ten.
+    """
+    design = honesty.DESIGNS[cell[0]]
+    found = honesty.measured(*cell, tables=100, seed=11)
+    assert "does not say" not in found["as_said"]
+    if design.holds != "says":
+        assert found["population"] + 4 * found["population_error"] > 0.95, found
+    if found["table"] is not None:
+        assert found["table"] + 4 * found["table_error"] > 0.95, found
+    if design.holds == "yes" and cell[1] >= 5_000:
+        assert found["width"] < 1.15 * 1.4, found
+    assert stats.binom.sf(round(100 * (found["wrong_sign"] or 0)), 100, 0.05) > 1e-4, found
