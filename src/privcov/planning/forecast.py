@@ -23,7 +23,7 @@ from privcov.mechanisms.predicted import simulated_differences
 from privcov.noise.laws import NoiseLaw
 from privcov.noise.randomness import rehearsal
 from privcov.planning.cache import known, remembered
-from privcov.privacy import Loss
+from privcov.privacy import Loss, Neighbours
 from privcov.schema.grid import Grid
 
 Basis = Literal["law", "surrogate", "worst case"]
@@ -122,6 +122,62 @@ class Forecast:
         typical = np.full((d, d), law.offdiagonal_variance)
         np.fill_diagonal(typical, law.diagonal_variance)
         return np.asarray(highs * np.sqrt(law.entry_variances / typical))
+
+    def centred_highs(self, means: Floats) -> Floats:
+        """Return the same for each variance and covariance, which carry the noise of two means too.
+
+        To first order the noise N of the sums moves a covariance by (e_i − m_i e_0)ᵀ N (e_j − m_j e_0), with e_0 the
+        intercept. Its parts are added in quadrature; the noise of the count is one where the count is private.
+
+        Parameters
+        ----------
+        means : ndarray of shape (d,)
+            Means of the columns in scaled units; of the intercept, the first column, 1.
+
+        Returns
+        -------
+        ndarray of shape (d, d)
+            Per row, in scaled units. The row of the intercept is that of the means.
+        """
+        squares, own = self.entry_highs**2, means**2
+        count = 0.0 if self.loss.neighbours is Neighbours.REPLACE_ONE else float(squares[0, 0])
+        made = squares + np.outer(own, squares[0]) + np.outer(squares[0], own) + count * np.outer(own, own)
+        made[np.diag_indices(self.dimension)] += 2 * own * squares[0]  # the same mean twice: 2m, squared
+        made[0], made[:, 0] = squares[0], squares[0]
+        return np.sqrt(made)
+
+    def correlation_high(
+        self, i: int, j: int, *, means: Floats, spreads: Floats, correlation: float
+    ) -> float:
+        """Return what the error on a correlation stays below 95 times in 100, to first order.
+
+        Parameters
+        ----------
+        i, j : int
+            Places of two columns.
+        means, spreads : ndarray of shape (d,)
+            Means and standard deviations of the columns in scaled units.
+        correlation : float
+            The correlation, from -1 to 1.
+
+        Returns
+        -------
+        float
+            The error, without unit; infinite for a column without spread.
+        """
+        if not (spreads[i] > 0 and spreads[j] > 0):
+            return math.inf
+        (a, b), (c, d) = means[[i, j]] / spreads[[i, j]], 1 / spreads[[i, j]]
+        parts = {
+            (i, j): c * d,
+            (i, i): -correlation * c**2 / 2,
+            (j, j): -correlation * d**2 / 2,
+            (0, i): c * (correlation * a - b),
+            (0, j): d * (correlation * b - a),
+        }
+        if self.loss.neighbours is not Neighbours.REPLACE_ONE:
+            parts[0, 0] = a * b - correlation * (a**2 + b**2) / 2
+        return math.sqrt(sum((weight * self.entry_highs[place]) ** 2 for place, weight in parts.items()))
 
 
 def forecast(

@@ -6,11 +6,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
+from privcov.linalg.arrays import Floats
 from privcov.planning.candidates import Candidate, Refusal, candidate, candidates, choose
 from privcov.planning.forecast import Forecast, Spread, Step, check_rows, forecast, steps
 from privcov.planning.framed import framed
 from privcov.planning.invert import loss_values, pick
-from privcov.planning.moments import PublicMoments
+from privcov.planning.moments import PublicMoments, cautious
 from privcov.planning.outlook import Outlook, entry_of
 from privcov.planning.purpose import Purpose
 from privcov.planning.signal import SignalRange
@@ -35,7 +36,8 @@ class ColumnError:
     mean : float or None
         The error on its mean stays below this, in original units. None without an intercept.
     variance : float
-        The error on its variance stays below this, in squared original units.
+        The error on its variance stays below this, in squared original units, wherever in its bounds the mean is; or
+        for the mean that was declared public.
 
     Examples
     --------
@@ -158,11 +160,12 @@ class Plan:
             One per column of the matrix but the intercept.
         """
         shown = self.choice if made is None else made
+        highs = self._highs(shown)
         return tuple(
             ColumnError(
                 column=feature.name,
-                mean=feature.unit * float(shown.entry_highs[0, j]) if self.schema.intercept else None,
-                variance=feature.unit * (feature.unit * float(shown.entry_highs[j, j])),
+                mean=feature.unit * float(highs[0, j]) if self.schema.intercept else None,
+                variance=feature.unit * (feature.unit * float(highs[j, j])),
             )
             for j, feature in enumerate(self.schema.features)
             if feature.kind != "intercept"
@@ -210,13 +213,17 @@ class Plan:
     def _covariances(self) -> dict[str, dict[str, float]]:
         """Noise on every covariance in original units, 95 times in 100, of the mechanism ``auto`` takes."""
         features = [(j, f) for j, f in enumerate(self.schema.features) if f.kind != "intercept"]
+        highs = self._highs(self.choice)
         return {
-            one.name: {
-                other.name: one.unit * other.unit * float(self.choice.entry_highs[i, j])
-                for j, other in features
-            }
+            one.name: {other.name: one.unit * (other.unit * float(highs[i, j])) for j, other in features}
             for i, one in features
         }
+
+    def _highs(self, made: Forecast) -> Floats:
+        """Errors of means, variances and covariances, 95 times in 100, in scaled units."""
+        if not self.schema.intercept:
+            return made.entry_highs
+        return made.centred_highs(cautious(self.schema, self.moments)[0])
 
     def __str__(self) -> str:
         return as_text(self)
