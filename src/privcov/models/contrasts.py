@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
-from scipy.special import fdtrc, stdtr
 
 from privcov.errors import ParameterError
 from privcov.linalg.arrays import Floats
@@ -176,14 +175,15 @@ class Contrasts:
             There is no such coefficient (E231), the weights cannot be used or the level is out of range (E239), or the
             law of the noise is not published (E238).
         """
-        weights, critical = self._weights(contrast), self._critical(level)
+        weights, _ = self._weights(contrast), self._critical(level)
         functional, shift = weights @ self.moments.slope, float(weights @ self.moments.shift)
         estimate = float(weights @ self._estimates)
         error = float(np.sqrt(max(float(functional @ self._known.total @ functional), 0.0)))
         away = estimate - value
         with np.errstate(divide="ignore", invalid="ignore"):
             statistic = float(np.float64(away) / error)
-        p_value = float(2 * stdtr(self.moments.freedom, -abs(statistic)))
+        tails = self._known.tails(functional)
+        critical, p_value = tails.critical(float(level)), tails.p_value(statistic**2)
         half = float(np.sqrt(critical)) * error
         ends = estimate - half, estimate + half
         if self._bootstrap is not None:
@@ -192,7 +192,7 @@ class Contrasts:
         elif self.method == "score":
             profile = self.uncertainty.profile(functional)
             statistic = float(np.sign(away) * np.sqrt(max(profile(value - shift), 0.0)))
-            p_value = float(2 * stdtr(self.moments.freedom, -abs(statistic)))
+            p_value = tails.p_value(statistic**2)
             pieces = score_set(
                 profile, centre=estimate - shift, step=error, critical=critical, null=value - shift
             )
@@ -241,13 +241,13 @@ class Contrasts:
         wanted = np.broadcast_to(np.asarray(values, dtype=np.float64), count) - weights @ moments.shift
         if self.method == "score":
             size = _lowest_at(known, rows, wanted)
-            p_value = float(fdtrc(count, moments.freedom, size / count))
+            p_value = known.joint_tails(rows).p_value(size, count)
         else:
             away = rows @ known.swept.coefficients - wanted
             covariance = rows @ known.total @ rows.T
             precision = np.asarray(np.linalg.pinv(covariance, hermitian=True), dtype=np.float64)
             size = float(away @ precision @ away) if covariance.any() else float("inf")
-            p_value = float(fdtrc(count, moments.freedom, size / count))
+            p_value = known.joint_tails(rows).p_value(size, count)
             if self._bootstrap is not None:
                 p_value = self._bootstrap.tail_squared(rows.T @ precision @ rows, slice(None), size)
         return FTest(

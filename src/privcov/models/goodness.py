@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from scipy.optimize import brentq
-from scipy.special import fdtrc, gammainc, gammaincinv
+from scipy.special import gammainc, gammaincinv
 
 from privcov.linalg.arrays import Floats
 from privcov.models.inference import Bootstrap, Uncertainty
@@ -208,9 +208,10 @@ def f_test(uncertainty: Uncertainty, *, method: str, bootstrap: Bootstrap | None
     count = moments.size - int(moments.intercept)
     if count == 0:
         return None
+    tails = uncertainty.joint_tails(np.eye(moments.size)[slopes])
     if method == "score":
         statistic = _score_at_no_slopes(uncertainty) / count
-        p_value = float(fdtrc(count, moments.freedom, statistic))
+        p_value = tails.p_value(statistic * count, count)
     else:
         estimate = uncertainty.swept.coefficients[slopes]
         covariance = (uncertainty.sampling + uncertainty.privacy)[slopes, slopes]
@@ -218,7 +219,7 @@ def f_test(uncertainty: Uncertainty, *, method: str, bootstrap: Bootstrap | None
         size = float(estimate @ precision @ estimate) if covariance.any() else float("inf")
         statistic = size / count
         p_value = (
-            float(fdtrc(count, moments.freedom, statistic))
+            tails.p_value(size, count)
             if bootstrap is None
             else bootstrap.tail_squared(precision, slopes, size)
         )
