@@ -301,7 +301,7 @@ class Tails:
     def p_value(self, size: float, count: int = 1) -> float:
         """The chance of a squared statistic as large as ``size`` with so many degrees of freedom.
 
-        >>> round(Tails(share=1.0, excess=3.0, freedom=1e9).p_value(50.0), 6), round(np.exp(-10), 6)  # Laplace
+        >>> round(Tails(share=1.0, excess=3.0, freedom=1e9).p_value(50.0), 6), round(float(np.exp(-10)), 6)  # Laplace
         (4.5e-05, 4.5e-05)
         """
         variances, weights = self._mixture

@@ -132,6 +132,11 @@ class Direction(NamedTuple):
         all that is known of it.
     ends : ndarray of shape (d, 2) or None
         The intervals of ``loadings``.
+
+    Examples
+    --------
+    >>> Direction("PC1", range(1), 0.7, (0.6, 0.8), (0.5, 0.9), np.array([0.6, 0.8]), None).name
+    'PC1'
     """
 
     name: str
@@ -179,8 +184,8 @@ class PCAFit(Shown):
     >>> fit.covariance.shape, fit.mean.shape, fit.raw_variance.shape, fit.noise_edge < 0.1
     ((2, 2), (2,), (2,), True)
     >>> (low, high), (least, most) = fit.intervals()[0], fit.population_intervals()[0]
-    >>> bool(0.5 < low < high < 0.9), bool(least < low < high < most), fit.left_out
-    (True, True, ())
+    >>> bool(0.5 < low < high < 0.9), bool(least < low < high < most), fit.left_out, fit.units
+    (True, True, (), 'scaled')
     >>> fit.loading_intervals().shape, [one.name for one in fit.directions()]
     ((1, 2, 2), ['PC1'])
     >>> round(fit.captured_variance([[1.0, 1.0]]), 1)
@@ -546,7 +551,7 @@ class PCAFit(Shown):
 
     @property
     def units(self) -> str:
-        """The units of the PCA: scaled, original, or correlation."""
+        """The units of the PCA in a word, one of scaled, original and correlation."""
         return "correlation" if self.correlation else "scaled" if self.scaled else "original"
 
     @property

@@ -148,7 +148,9 @@ class WishartDifference(VarianceGamma):
         return self.diagonal_variance / 2
 
     def excess(self, weights: Matrix) -> float:
-        return super().excess(weights) * _concentration(np.linalg.eigvalsh(weights))
+        return super().excess(weights) * _concentration(
+            np.asarray(np.linalg.eigvalsh(weights), dtype=np.float64)
+        )
 
     def simulate(self, randomness: Randomness) -> Matrix:
         d = self.dimension
@@ -292,7 +294,7 @@ class CentredWishart(NoiseLaw):
         return np.asarray(self.scale * (a @ a.T - self.degrees * np.eye(self.dimension)))
 
     def excess(self, weights: Matrix) -> float:
-        return 12 / self.degrees * _concentration(np.linalg.eigvalsh(weights))
+        return 12 / self.degrees * _concentration(np.asarray(np.linalg.eigvalsh(weights), dtype=np.float64))
 
     def reach(self, odds: float) -> float:
         # Chernoff, for every pull at once; the heaviest tail is the right one of a single centred chi-square.

@@ -93,6 +93,11 @@ class Forecast:
     >>> made = pc.accuracy(schema=schema, rows=4000, loss=pc.PureDP(epsilon=1, neighbours="replace-one"))
     >>> made.basis, sorted(made.errors), made.entry_highs.shape
     ('law', ['diagonal', 'entry', 'frobenius', 'spectral'], (2, 2))
+    >>> import numpy as np
+    >>> bool(made.centred_highs(np.array([1.0, 0.5]))[1, 1] > made.entry_highs[1, 1])
+    True
+    >>> made.correlation_high(1, 1, means=np.ones(2), spreads=np.zeros(2), correlation=0.0)
+    inf
     """
 
     mechanism: Mechanism
