@@ -160,3 +160,25 @@ def test_adaptive_is_listed_with_the_others(capsys):
     listed = {about["name"]: about for about in json.loads(out)["mechanisms"]}
     assert listed["adaptive"]["guarantee"] == ["zcdp", "approximate"]
     assert listed["adaptive"]["proof"] == "docs/proofs/adaptive.md"
+
+
+@pytest.mark.parametrize(
+    "words", [["ols", "made.json", "a ~ b"], ["pca", "made.json"], ["ridge", "made.json", "--target", "a"]]
+)
+def test_models_say_which_commands_read_an_estimate(home, capsys, words):
+    assert estimate(capsys, "-o", "made.json")[0] == 0
+    code, out, err = run(capsys, *words)
+    assert (code, out) == (2, "")
+    assert err.startswith("privcov: E620 ")
+    assert "privcov show" in err
+    assert "privcov release --frame auto" in err
+
+
+def test_show_reads_an_estimate_and_says_that_it_has_no_margin_of_error(home, capsys):
+    assert estimate(capsys, "-o", "made.json")[0] == 0
+    code, out, err = run(capsys, "show", "made.json")
+    assert (code, err) == (0, "")
+    assert "Correlation, without ±" in out
+    assert "expected_error" in out
+    code, out, _ = run(capsys, "show", "made.json", "--json")
+    assert json.loads(out)["format"] == "privcov/gaussian-estimate/1"

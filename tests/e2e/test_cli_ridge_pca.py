@@ -79,21 +79,32 @@ def test_pca_prints_variances_with_intervals_and_loadings(home, capsys):
     assert (code, err) == (0, "")
     for words in (
         "2 components",
-        "95 % interval",
+        "this table",
+        "population",
         "PC1",
-        "PC2",
         "loading",
+        "±",
         "sex[M]",
         "Noise edge",
-        "conservative",
+        "95 % intervals",
     ):
         assert words in out
+    assert max(map(len, out.splitlines())) <= 120
     values = json.loads(run(capsys, "pca", "people.release.json", "--rank", "2", "--json")[1])
     assert (
         values["explained_variance"]
         == pc.pca(pc.load("people.release.json"), rank=2).explained_variance.tolist()
     )
     assert len(values["components"]) == len(values["intervals"]) == 2
+
+
+def test_pca_on_the_scale_of_correlations(home, capsys):
+    code, out, _ = run(capsys, "pca", "people.release.json", "--correlation", "--rank", "2")
+    assert code == 0
+    assert "correlation units" in out
+    code, _, err = run(capsys, "pca", "people.release.json", "--correlation", "--original")
+    assert code == 2
+    assert "E298" in err
 
 
 def test_pca_chooses_its_rank_and_takes_other_units(home, capsys):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -19,63 +20,104 @@ _MOST = 6  # components side by side on a terminal
 @click.option("--rank", type=int, help="Components to keep.  [default: those above the noise edge]")
 @click.option("--uncentred", is_flag=True, help="Second moments about zero instead of the covariance.")
 @click.option("--original", is_flag=True, help="Original units instead of [-1, 1] columns.")
+@click.option("--correlation", is_flag=True, help="Correlations: every column counts with variance 1.")
 @click.option(
     "--level", default=0.95, show_default=True, help="Confidence level of the intervals, from 0.5 to 0.999."
 )
 @json_option
 def command(
-    path: str, rank: int | None, uncentred: bool, original: bool, level: float, as_json: bool
+    path: str,
+    rank: int | None,
+    uncentred: bool,
+    original: bool,
+    correlation: bool,
+    level: float,
+    as_json: bool,
 ) -> None:
-    """Show the principal components of a release, with intervals for their variances.
+    """Show the principal components of a release, with intervals for their variances and loadings.
 
     PATH is the release file.
     Without --rank, components are kept whose raw variance is above what noise alone would show in 95 of 100
-    releases. Intervals are conservative (Weyl's bound) and hold together for all components.
+    releases. Intervals are for this very table and for the population its rows were sampled from. Components
+    that cannot be told apart share one line.
 
     Example: privcov pca people.release.json --rank 2
     """
     from privcov.models.pca import pca
     from privcov.releases.release import load
 
-    fit = pca(load(path), rank=rank, centred=not uncentred, scaled=not original)
+    fit = pca(load(path), rank=rank, centred=not uncentred, scaled=not original, correlation=correlation)
     values = fit.to_dict(level)
     print_json(values) if as_json else say(render(fit, values))
 
 
 def render(fit: PCAFit, values: dict[str, Any]) -> str:
-    """Variances with intervals, then loadings, as tables for people."""
+    """Variances with intervals, then loadings with theirs, as tables for people."""
     from privcov.report.tables import number, table
-    from privcov.text.aligning import cut
 
-    count = len(fit.columns)
     lines = [
         *values["labels"],
-        f"Private PCA of {count} columns ({values['units']} units): {fit.rank} components",
+        f"Private PCA of {len(fit.columns)} columns ({values['units']} units): {fit.rank} components",
         "",
     ]
+    told = values["directions"]
     if fit.rank == 0:
         lines += ["No component is larger than the noise. Ask for a less noisy release, or give --rank.", ""]
     else:
-        heads = ["", "variance", "share %"] + (
-            [f"{100 * values['level']:g} % interval"] if values["intervals"] else []
-        )
-        rows = []
-        for i, variance in enumerate(values["explained_variance"]):
-            row = [f"PC{i + 1}", number(variance, 4), number(100 * values["explained_share"][i], 1)]
-            if values["intervals"]:
-                low, high = values["intervals"][i]
-                row.append(f"[{number(low, 4)}, " + ("∞)" if high is None else f"{number(high, 4)}]"))
-            rows.append(row)
-        lines += [table(heads, rows), ""]
-        shown = min(fit.rank, _MOST)
-        loadings = [
-            [cut(name), *(number(fit.components[j, i], 3) for j in range(shown))]
-            for i, name in enumerate(fit.columns)
+        kinds = {"interval": "this table", "population_interval": "population"}
+        kinds = {key: word for key, word in kinds.items() if told[0][key]}
+        heads = ["", "variance", "share %", *kinds.values()]
+        rows = [
+            [one["name"], number(one["variance"], 4), number(100 * one["share"], 1)]
+            + [interval(one[key]) for key in kinds]
+            for one in told
         ]
-        lines += [table(["loading", *(f"PC{j + 1}" for j in range(shown))], loadings), ""]
-        if fit.rank > shown:
-            lines += [f"… and {fit.rank - shown} more components (--json prints all)", ""]
+        lines += [table(heads, rows), ""]
+        if groups := [one["name"] for one in told if "lengths" in one]:
+            lines += [
+                f"{_joined(groups)} cannot be told apart: what is known is their span. Its line has the sum of the "
+                "variances,",
+                "and under loadings how much of each column's axis, from 0 to 1, lies within it.",
+                "",
+            ]
+        loadings = [[cut_name, *cells] for cut_name, cells in _loadings(fit, told)]
+        lines += [table(["loading", *(one["name"] for one in told[:_MOST])], loadings), ""]
+        if len(told) > _MOST:
+            lines += [f"… and {len(told) - _MOST} more (--json prints all)", ""]
+    if fit.left_out:
+        names = ", ".join(fit.left_out[:8]) + (" …" if len(fit.left_out) > 8 else "")
+        lines += [f"Left out, because their variance is not clear of the noise: {names}.", ""]
     return "\n".join([*lines, *_closing(fit, values)])
+
+
+def interval(ends: list[float | None]) -> str:
+    """An interval in brackets; open where it has no end.
+
+    >>> interval([0.0, None])
+    '[0.0000, ∞)'
+    """
+    from privcov.report.tables import number
+
+    low, high = ends
+    return f"[{number(low or 0.0, 4)}, " + ("∞)" if high is None else f"{number(high, 4)}]")
+
+
+def _loadings(fit: PCAFit, told: list[dict[str, Any]]) -> Iterator[tuple[str, list[str]]]:
+    from privcov.report.tables import number
+    from privcov.text.aligning import cut
+
+    for i, name in enumerate(fit.columns):
+        cells = []
+        for one in told[:_MOST]:
+            value = one["loadings" if "loadings" in one else "lengths"][i]
+            ends = one["ends"]
+            reach = "" if ends is None else f" ± {number(max(value - ends[i][0], ends[i][1] - value), 2)}"
+            cells.append(number(value, 2 if ends else 3) + reach)
+        yield cut(name), cells
+
+
+def _joined(names: list[str]) -> str:
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
 
 
 def _closing(fit: PCAFit, values: dict[str, Any]) -> list[str]:
@@ -92,6 +134,20 @@ def _closing(fit: PCAFit, values: dict[str, Any]) -> list[str]:
     above = int((fit.raw_variance > values["noise_edge"]).sum())
     return [
         f"Noise edge {values['noise_edge']:.4g}: {above} raw eigenvalues are above it, so they are more than noise.",
-        "The intervals are conservative (Weyl), valid all at once, and about this table, not a wider population.",
+        *_about(fit, values),
         promise,
+    ]
+
+
+def _about(fit: PCAFit, values: dict[str, Any]) -> list[str]:
+    """What the intervals are about."""
+    if fit.rank == 0:
+        return []
+    level = f"{100 * values['level']:g} %"
+    if values["population_intervals"] is None:
+        return [f"{level} intervals for this table, whoever else there is."]
+    return [
+        f"{level} intervals, each by itself: for this very table without noise, and for the population of independent "
+        "rows",
+        "it was sampled from, as with normal columns. ± is for the population.",
     ]

@@ -39,8 +39,8 @@ if TYPE_CHECKING:
 )
 @click.option(
     "--target",
-    help="The accuracy wanted: frobenius=0.02 (per row, scaled units); in original units mean(age)=0.5 or "
-    '"se(y ~ x: x)=50".  [default: compare mechanisms]',
+    help="The accuracy wanted: frobenius=0.02 (per row, scaled units); correlation(a, b)=0.05; in original "
+    'units mean(age)=0.5 or "se(y ~ x: x)=50".  [default: compare mechanisms]',
 )
 @click.option(
     "--kind",

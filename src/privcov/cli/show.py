@@ -30,19 +30,36 @@ WHAT = ["correlation", "covariance", "mean", "moment", "raw"]
 def command(path: str, what: str, repair: str, scaled: bool, as_json: bool) -> None:
     """Show what a release says and what it promises.
 
-    PATH is the release file. The matrix shown is repaired (a valid moment matrix) unless raw is asked for; the
-    file always keeps the raw one, unbiased but for rows that a private frame shortened.
+    PATH is the release file, or that of an estimate, which has one matrix. The matrix shown is repaired (a valid
+    moment matrix) unless raw is asked for; the file always keeps the raw one, unbiased but for rows that a private
+    frame shortened.
 
     Example: privcov show people.release.json --matrix covariance
     """
+    from privcov.errors import ReleaseError
     from privcov.releases.release import load
     from privcov.report.summary import as_json_values, as_text
     from privcov.report.words import origin
 
-    release = load(path)
+    try:
+        release = load(path)
+    except ReleaseError as error:
+        if error.code != "E620":
+            raise
+        _show_estimate(path, as_json=as_json)
+        return
     if as_json:
         signer = None if release.signer is None else release.signer.fingerprint
         print_json({**as_json_values(release, repair=repair, scaled=scaled), "signed_by": signer})
     else:
         say(as_text(release, what=what, repair=repair, scaled=scaled))
         say(origin(release))
+
+
+def _show_estimate(path: str, *, as_json: bool) -> None:
+    """An estimate of unbounded data, which has one matrix and no repairs."""
+    from privcov.unbounded.estimate import load
+    from privcov.unbounded.page import as_text
+
+    estimate = load(path)
+    print_json(estimate.to_dict()) if as_json else say(as_text(estimate))

@@ -17,7 +17,7 @@ from privcov.errors import ParameterError
 from privcov.linalg.arrays import Floats
 from privcov.models import selection
 from privcov.models.goodness import FTest, total_squares
-from privcov.models.inference import Bootstrap, Uncertainty, joint_tail, score_set, two_sided
+from privcov.models.inference import Bootstrap, Uncertainty, score_set
 from privcov.models.moments import Moments
 from privcov.models.profile import Height, lowest
 from privcov.releases.release import Release
@@ -178,7 +178,7 @@ class Contrasts:
             There is no such coefficient (E231), the weights cannot be used or the level is out of range (E239), or the
             law of the noise is not published (E238).
         """
-        weights, critical = self._weights(contrast), self._critical(level)
+        weights, _ = self._weights(contrast), self._critical(level)
         functional, shift = weights @ self.moments.slope, float(weights @ self.moments.shift)
         estimate = float(weights @ self._estimates)
         known = self._uncertainty_of(functional)
@@ -186,7 +186,8 @@ class Contrasts:
         away = estimate - value
         with np.errstate(divide="ignore", invalid="ignore"):
             statistic = float(np.float64(away) / error)
-        p_value = float(two_sided(statistic, known.freedom))
+        tails = self._known.tails(functional)
+        critical, p_value = tails.critical(float(level)), tails.p_value(statistic**2)
         half = float(np.sqrt(critical)) * error
         ends = estimate - half, estimate + half
         if self._bootstrap is not None:
@@ -195,7 +196,7 @@ class Contrasts:
         elif self.method == "score":
             profile = known.profile(functional)
             statistic = float(np.sign(away) * np.sqrt(max(profile(value - shift), 0.0)))
-            p_value = float(two_sided(statistic, known.freedom))
+            p_value = tails.p_value(statistic**2)
             pieces = score_set(
                 profile, centre=estimate - shift, step=error, critical=critical, null=value - shift
             )
@@ -245,13 +246,13 @@ class Contrasts:
         wanted = np.broadcast_to(np.asarray(values, dtype=np.float64), count) - weights @ moments.shift
         if self.method == "score":
             size = _lowest_at(known, rows, wanted)
-            p_value = joint_tail(size / count, count, known.freedom)
+            p_value = known.joint_tails(rows).p_value(size, count)
         else:
             away = rows @ known.swept.coefficients - wanted
             covariance = rows @ known.total @ rows.T
             precision = np.asarray(np.linalg.pinv(covariance, hermitian=True), dtype=np.float64)
             size = float(away @ precision @ away) if covariance.any() else float("inf")
-            p_value = joint_tail(size / count, count, known.freedom)
+            p_value = known.joint_tails(rows).p_value(size, count)
             if self._bootstrap is not None:
                 p_value = self._bootstrap.tail_squared(rows.T @ precision @ rows, slice(None), size)
         return FTest(

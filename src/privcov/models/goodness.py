@@ -9,7 +9,7 @@ import numpy as np
 from scipy.special import gammainc, gammaincinv
 
 from privcov.linalg.arrays import Floats
-from privcov.models.inference import Bootstrap, Uncertainty, joint_tail
+from privcov.models.inference import Bootstrap, Uncertainty
 from privcov.models.moments import Moments
 from privcov.models.profile import Height, lowest
 
@@ -212,9 +212,10 @@ def f_test(uncertainty: Uncertainty, *, method: str, bootstrap: Bootstrap | None
     moments = uncertainty.moments
     slopes = slice(int(moments.intercept), moments.size)
     count = moments.size - int(moments.intercept)
+    tails = uncertainty.joint_tails(np.eye(moments.size)[slopes])
     if method == "score":
         statistic = _score_at_no_slopes(uncertainty) / count
-        p_value = joint_tail(statistic, count, uncertainty.freedom)
+        p_value = tails.p_value(statistic * count, count)
     else:
         estimate = uncertainty.swept.coefficients[slopes]
         covariance = uncertainty.total[slopes, slopes]
@@ -222,7 +223,7 @@ def f_test(uncertainty: Uncertainty, *, method: str, bootstrap: Bootstrap | None
         size = float(estimate @ precision @ estimate) if covariance.any() else float("inf")
         statistic = size / count
         p_value = (
-            joint_tail(statistic, count, uncertainty.freedom)
+            tails.p_value(size, count)
             if bootstrap is None
             else bootstrap.tail_squared(precision, slopes, size)
         )

@@ -89,6 +89,10 @@ class EntryNoise:
         own = (a * c) @ v @ (b * d) + (a * d) @ v @ (b * c) - np.diag(v) @ all_four
         return float(own + self.shared * ((on @ (a * b)) * (on @ (c * d)) - on @ all_four))
 
+    def excess(self, weights: Floats) -> float:
+        """The excess kurtosis of ⟨K, N⟩ for a symmetric K in working units."""
+        return self.law.excess((self.mixing.T @ weights @ self.mixing) * (self.variances > 0))
+
     def absorbed(self, inverse: Floats, a: Floats, b: Floats) -> float:
         """tr(G Cov(Na, Nb)): the noise in aᵀCb that a regression with inverse moments G takes for its own."""
         g = self.mixing.T @ inverse @ self.mixing

@@ -27,7 +27,6 @@ from privcov.models.inference import (
     is_lost,
     score_set,
     sweep,
-    two_sided,
 )
 from privcov.models.moments import Moments
 from privcov.releases.release import Release
@@ -261,7 +260,8 @@ class Fit(Contrasts, Shown):
         if self._bootstrap is not None:
             pairs = zip(self.moments.slope, self._estimates, strict=True)
             return self._named(np.array([self._bootstrap.tail(row, value) for row, value in pairs]))
-        return self._named(two_sided(self._statistics, self._known.freedom))
+        pairs = zip(self.moments.slope, self._statistics, strict=True)
+        return self._named(np.array([self._known.tails(row).p_value(size**2) for row, size in pairs]))
 
     def conf_int(self, level: float = 0.95) -> dict[str, tuple[float, float]]:
         """Return a confidence interval for each coefficient.
@@ -326,8 +326,8 @@ class Fit(Contrasts, Shown):
         >>> len(pc.ols(release, "effect ~ dose").conf_set()["dose"])
         1
         """
-        critical = self._critical(level)
-        return {name: self._set(i, level, critical) for i, name in enumerate(self.moments.names)}
+        names = enumerate(self.moments.names)
+        return {name: self._set(i, level, self._critical(level, i)) for i, name in names}
 
     def accepts(self, name: str, value: float, level: float = 0.95) -> bool:
         """Say whether a value of one coefficient is in its confidence set, without finding the ends of the set.
@@ -352,7 +352,8 @@ class Fit(Contrasts, Shown):
             There is no such coefficient (E231), the level is out of range (E239), or the law of the noise
             is not published (E238).
         """
-        critical, i = self._critical(level), self._place(name)
+        i = self._place(name)
+        critical = self._critical(level, i)
         if self.method == "score":
             return self._profiles[i](value - self.moments.shift[i]) <= critical
         return any(low <= value <= high for low, high in self._set(i, level, critical))
@@ -615,10 +616,14 @@ class Fit(Contrasts, Shown):
         _ = self._known
         return self._one_variance
 
-    def _critical(self, level: float) -> float:
+    def _critical(self, level: float, place: int | None = None) -> float:
+        """The squared quantile of a level: of Student's law, or with the tails that noise gives a coefficient."""
         if isinstance(level, bool) or not isinstance(level, float | int) or not 0.5 <= level < 1:
             raise ParameterError("E239", f"level must be a number from 0.5 to below 1, got {level!r}.")
-        return critical_value(float(level), self._known.freedom)
+        known = self._known
+        if place is not None:
+            return known.tails(self.moments.slope[place]).critical(float(level))
+        return critical_value(float(level), known.freedom)
 
     def _set(self, i: int, level: float, critical: float) -> Pieces:
         estimate, error, shift = self._estimates[i], self._errors[i], self.moments.shift[i]

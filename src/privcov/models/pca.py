@@ -1,15 +1,17 @@
 """Principal components from a release: directions, explained variance with intervals, a rank the noise allows.
 
-Components come from the repaired covariance. Intervals and the choice of the rank come from the raw matrix,
-which is unbiased, and from the law of the noise. Columns are scaled to [-1, 1] unless ``scaled=False``.
+Components come from the repaired covariance. Intervals, groups that cannot be told apart and the choice of the rank
+come from the raw matrix, which is unbiased, and from the law of the noise. Columns are scaled to [-1, 1] unless
+``scaled=False``; with ``correlation=True`` every column has variance 1.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.linalg
@@ -18,11 +20,16 @@ from privcov.errors import ParameterError
 from privcov.linalg.arrays import Floats
 from privcov.linalg.devices import eigh, eigvalsh
 from privcov.models import perturbation, selection
+from privcov.models.partial import Apart, siblings
+from privcov.models.spectrum import MOST, Rehearsals, to_correlation
 from privcov.models.summary import REHEARSAL
+from privcov.noise.laws import NoiseLaw
 from privcov.releases.release import Release
 from privcov.text.display import Shown
 
 EDGE_LEVEL = 0.95  # pure noise passes for a component in at most one release in twenty
+CLEAR = 5.0  # standard deviations of noise that a variance to scale by must stand above
+_DRAWS, _ENTRIES = 1_999, 2_050_000  # rehearsals of a narrow matrix; numbers held at once
 
 
 def pca(
@@ -31,6 +38,7 @@ def pca(
     rank: int | None = None,
     centred: bool = True,
     scaled: bool = True,
+    correlation: bool = False,
     repair: str = "auto",
 ) -> PCAFit:
     """Find the principal components of the columns of a release.
@@ -49,6 +57,9 @@ def pca(
         Whether to decompose the covariance; with False, the mean second moment about zero.
     scaled : bool, default True
         Whether columns are scaled to [-1, 1]; with False they are in original units.
+    correlation : bool, default False
+        Whether to decompose the correlations: every column counts with variance 1, whatever its bounds. A column whose
+        variance does not stand clear of the noise has no such scale, and is in ``left_out``.
     repair : str, default "auto"
         The repair that the covariance is taken from: a name of ``privcov.repair.METHODS``.
 
@@ -60,7 +71,8 @@ def pca(
     Raises
     ------
     ParameterError
-        The rank is out of range (E253), no column has variance (E254), or the release has no intercept (E255).
+        The rank is out of range (E253), no column has variance (E254), the release has no intercept (E255), or
+        correlations are asked for about zero or in original units (E298).
 
     Examples
     --------
@@ -76,6 +88,12 @@ def pca(
         selection.needs_intercept(release, "this PCA")
     if not release.schema.intercept and release.rows is None:
         selection.needs_intercept(release, "the count behind a PCA")
+    if correlation and not (centred and scaled):
+        raise ParameterError(
+            "E298",
+            "correlations are of centred columns with variance 1: there are none about zero or in original units.",
+            "Leave out correlation, or what contradicts it.",
+        )
     columns = len(release.columns) - release.schema.intercept
     whole = isinstance(rank, int | np.integer) and not isinstance(rank, bool)
     if rank is not None and not (whole and 1 <= rank <= columns):
@@ -86,12 +104,48 @@ def pca(
         )
     if rank is None and release.certificate.law is not None:
         perturbation.known_law(release, "the choice of a rank")
-    fit = PCAFit(release=release, asked=rank, centred=centred, scaled=scaled, repair=repair)
-    if not (np.diag(fit.covariance) > selection.NO_VARIANCE * fit._widths**2).any():
+    words = {"centred": centred, "scaled": scaled, "correlation": correlation}
+    fit = PCAFit(release=release, asked=rank, repair=repair, **words)
+    if not fit.columns or not (np.diag(fit.covariance) > selection.NO_VARIANCE * fit._widths**2).any():
         raise ParameterError(
             "E254", "the release shows no variance in any column.", "Ask for a less noisy release."
         )
     return fit
+
+
+class Direction(NamedTuple):
+    """What can be told of one component, or of a group of components that cannot be told apart.
+
+    Attributes
+    ----------
+    name : str
+        ``PC1``, or ``PC2 to PC4`` for a group.
+    components : range
+        Which components, from 0.
+    variance : float
+        The variance along it, or the sum of the variances of the group, in squared units of the PCA.
+    table, population : tuple of float, or None
+        The interval of ``variance`` for the very table that was released, and for the population that its rows were
+        sampled from. None where it is not known.
+    loadings : ndarray of shape (d,)
+        The direction; for a group the length, from 0 to 1, of each column's axis within the span of the group, which is
+        all that is known of it.
+    ends : ndarray of shape (d, 2) or None
+        The intervals of ``loadings``.
+
+    Examples
+    --------
+    >>> Direction("PC1", range(1), 0.7, (0.6, 0.8), (0.5, 0.9), np.array([0.6, 0.8]), None).name
+    'PC1'
+    """
+
+    name: str
+    components: range
+    variance: float
+    table: tuple[float, float] | None
+    population: tuple[float, float] | None
+    loadings: Floats
+    ends: Floats | None
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -110,6 +164,8 @@ class PCAFit(Shown):
         Whether the covariance was decomposed, and not the second moment about zero.
     scaled : bool
         Whether columns were scaled to [-1, 1].
+    correlation : bool
+        Whether correlations were decomposed.
     repair : str
         The repair that the covariance was taken from.
 
@@ -127,9 +183,13 @@ class PCAFit(Shown):
     (array([0.7]), array([1.]), 0.7)
     >>> fit.covariance.shape, fit.mean.shape, fit.raw_variance.shape, fit.noise_edge < 0.1
     ((2, 2), (2,), (2,), True)
-    >>> low, high = fit.intervals()[0]
-    >>> bool(0.5 < low < high < 0.9), round(fit.captured_variance([[1.0, 1.0]]), 1)
-    (True, 1.0)
+    >>> (low, high), (least, most) = fit.intervals()[0], fit.population_intervals()[0]
+    >>> bool(0.5 < low < high < 0.9), bool(least < low < high < most), fit.left_out, fit.units
+    (True, True, (), 'scaled')
+    >>> fit.loading_intervals().shape, [one.name for one in fit.directions()]
+    ((1, 2, 2), ['PC1'])
+    >>> round(fit.captured_variance([[1.0, 1.0]]), 1)
+    1.0
     >>> scores = fit.transform([[10.0, 20.0]])
     >>> fit.inverse_transform(scores).round(), fit.to_dict()["units"]
     (array([[10., 20.]]), 'scaled')
@@ -139,12 +199,20 @@ class PCAFit(Shown):
     asked: int | None
     centred: bool
     scaled: bool
+    correlation: bool
     repair: str
 
     @property
     def columns(self) -> tuple[str, ...]:
         """The names of the columns that were decomposed."""
         return tuple(self.release.columns[place] for place in self._places)
+
+    @property
+    def left_out(self) -> tuple[str, ...]:
+        """The names of columns whose variance is not known well enough to scale by it."""
+        here = set(self._places)
+        names = enumerate(self.release.columns)
+        return tuple(name for place, name in names if place not in here and (place or not self._intercept))
 
     @property
     def rehearsal(self) -> bool:
@@ -155,7 +223,7 @@ class PCAFit(Shown):
     def rank(self) -> int:
         """The number of components that are kept."""
         if self.asked is not None:
-            return int(self.asked)
+            return min(int(self.asked), len(self.columns))
         return (
             len(self.columns) if self.noise_edge is None else int((self.raw_variance > self.noise_edge).sum())
         )
@@ -184,20 +252,21 @@ class PCAFit(Shown):
     def covariance(self) -> Floats:
         """The repaired covariance (or mean second moment) that is decomposed."""
         moment = self.release.second_moment(scaled=True, repair=self.repair)
-        return self._reduced(moment) / self._divisor(self.release.count(repair=self.repair))
+        found = self._reduced(moment) / self._divisor(self.release.count(repair=self.repair))
+        return to_correlation(found) if self.correlation else found
 
     @cached_property
     def mean(self) -> Floats:
         """What is taken from a row before projecting, in the units of the PCA."""
         if not self.centred:
             return np.zeros(len(self.columns))
-        return self.release.mean(scaled=self.scaled, repair=self.repair)
+        found = self.release.mean(scaled=self.scaled, repair=self.repair)
+        return np.asarray(found[[place - 1 for place in self._places]] / self._deviations)
 
     @cached_property
     def raw_variance(self) -> Floats:
         """Descending eigenvalues of the raw matrix, whose entries are unbiased; some may be negative."""
-        raw = perturbation.public_raw(self.release, self._everywhere)
-        return np.asarray(eigvalsh(self._reduced(raw))[::-1] / self._divisor(self._raw_count))
+        return np.asarray(eigvalsh(self._raw_matrix)[::-1])
 
     @cached_property
     def noise_edge(self) -> float | None:
@@ -205,26 +274,26 @@ class PCAFit(Shown):
         law = self.release.law
         if law is None or not perturbation.can_be_rehearsed(self.release):
             return None
-        count = perturbation.enough(law, EDGE_LEVEL)
-        draws = perturbation.rehearsed_noise(self.release, self._everywhere, law=law, count=count)
-        carry = self._carry
-        if self.centred:  # noise of a centred matrix is (−μ, I) N (−μ, I)ᵀ, but for a term of order N²/n
-            raw = perturbation.public_raw(self.release, self._everywhere)
-            carry[:, 0] = -self._widths * raw[0, 1:] / max(1.0, float(raw[0, 0]))
-        largest = np.asarray(eigvalsh(carry @ draws @ carry.T)[:, -1])
-        return perturbation.bound(largest, EDGE_LEVEL) / self._divisor(self._raw_count)
+        least, plenty = perturbation.enough(law, EDGE_LEVEL), _draws(law, EDGE_LEVEL)
+        noise = self._noise(law, plenty if len(self.columns) <= MOST else least)[:, 1:, 1:]
+        return perturbation.bound(np.asarray(eigvalsh(noise)[:, -1]), EDGE_LEVEL) / self._divisor(
+            self._raw_count
+        )
 
-    def intervals(self, level: float = 0.95) -> Floats:
-        """Return a simultaneous interval for the variance of each kept component of the true matrix.
+    def intervals(self, level: float = 0.95, *, together: bool = False) -> Floats:
+        """Return an interval for the variance of each kept component of the very table that was released.
 
-        Conservative (Weyl): with probability at least ``level`` the noise is between −q and q times the
-        identity, and then every ordered eigenvalue is between those of the raw matrix with q taken off and put
-        on. Sampling of people is not in it: the truth is the covariance of the table that was released.
+        What the covariance of these rows would show without noise; sampling of people is not in it.
 
         Parameters
         ----------
         level : float, default 0.95
-            The confidence level of all intervals together, from 0.5 to 0.999.
+            The confidence level of each interval, from 0.5 to 0.999. Components of a group that cannot be told apart
+            are covered more often than that.
+        together : bool, default False
+            Whether all intervals are to hold together. These are conservative (Weyl's): with probability at least
+            ``level`` the noise is between −q and q times the identity, and then every ordered eigenvalue is between
+            those of the raw matrix with q taken off and put on. Beyond 256 columns they are the only ones.
 
         Returns
         -------
@@ -234,24 +303,117 @@ class PCAFit(Shown):
         Raises
         ------
         ParameterError
-            The level is out of range (E258), the law of the noise is not published (E256), or the
-            matrix is too wide to simulate (E269).
+            The level is out of range (E258), the law of the noise is not published (E256), the matrix is too wide to
+            simulate (E269), or correlations are to hold together (E298).
         """
         level = perturbation.check_level(level)
         law = perturbation.known_law(self.release, "an interval for explained variance")
-        count = perturbation.enough(law, level)
-        draws = perturbation.rehearsed_noise(self.release, self._everywhere, law=law, count=count)
-        size = perturbation.bound(perturbation.spectral_norms(draws), level)
-        raw = perturbation.public_raw(self.release, self._everywhere)
-        ends, noisy_count = [], 0.0 if self._count_is_public else size
-        for sign in (-1, 1):
-            moved = raw + sign * size * np.eye(len(raw))
-            people = self._raw_count - sign * noisy_count
-            if (self.centred and moved[0, 0] <= 0) or people <= 2:  # the noise may be all there is
-                ends.append(np.full(len(self.columns), 0.0 if sign < 0 else np.inf))
-            else:
-                ends.append(eigvalsh(self._reduced(moved))[::-1] / self._divisor(people))
-        return np.asarray(np.maximum(np.stack(ends, axis=1)[: self.rank], 0.0))
+        if not together and len(self.columns) <= MOST:
+            return self._rehearsals(level, sampled=False).intervals(level)[: self.rank]
+        if self.correlation:
+            raise ParameterError(
+                "E298",
+                f"intervals that hold together, or for more than {MOST} columns, are for covariances.",
+                "Leave out correlation.",
+            )
+        return self._joint_intervals(law, level)
+
+    def population_intervals(self, level: float = 0.95) -> Floats:
+        """Return an interval for the variance of each kept component in the population the rows were sampled from.
+
+        Noise and sampling are in it, sampling as of independent rows with normal columns: heavy tails widen the truth.
+
+        Parameters
+        ----------
+        level : float, default 0.95
+            The confidence level of each interval, from 0.5 to 0.999. Components of a group that cannot be told apart
+            are covered more often than that.
+
+        Returns
+        -------
+        ndarray of shape (rank, 2)
+            The low and the high end, in squared units of the PCA. Infinite where the noise may be all there is.
+
+        Raises
+        ------
+        ParameterError
+            The level is out of range (E258), the law of the noise is not published (E256), or what is asked is not
+            known: about zero, or beyond 256 columns (E299).
+        """
+        return self._of_population(level, "an interval for the population").intervals(level)[: self.rank]
+
+    def loading_intervals(self, level: float = 0.95) -> Floats:
+        """Return an interval for each loading of each kept component, in the population.
+
+        Parameters
+        ----------
+        level : float, default 0.95
+            The confidence level of each interval, from 0.5 to 0.999.
+
+        Returns
+        -------
+        ndarray of shape (rank, d, 2)
+            The low and the high end. NaN for components that cannot be told from others.
+
+        Raises
+        ------
+        ParameterError
+            As for ``population_intervals``.
+        """
+        found = self._of_population(level, "an interval for a loading")
+        ends = found.loadings(self.components, level)
+        for group in found.groups:
+            if len(group) > 1:
+                ends[group.start : group.stop] = np.nan
+        return ends
+
+    def directions(self, level: float = 0.95) -> tuple[Direction, ...]:
+        """Return the kept components, those that cannot be told apart together.
+
+        Two components are told apart where their eigenvalues differ by more than noise and sampling would make two
+        equal ones differ in 95 of 100 releases. A group is given whole, also where only a part of it is kept.
+
+        Parameters
+        ----------
+        level : float, default 0.95
+            The confidence level of each interval, from 0.5 to 0.999.
+
+        Returns
+        -------
+        tuple of Direction
+            The components and groups, the largest variance first. Every component is by itself, and has no intervals
+            but those of ``intervals``, where nothing is rehearsed: without a law, about zero, beyond 256 columns.
+
+        Raises
+        ------
+        ParameterError
+            The level is out of range (E258).
+        """
+        level, (values, vectors) = perturbation.check_level(level), self._spectrum
+        if not self._is_rehearsed:
+            known = perturbation.can_be_rehearsed(self.release) and not self.correlation
+            ends = self.intervals(level) if known else None
+            return tuple(
+                Direction(
+                    f"PC{k + 1}", range(k, k + 1), float(values[k]), pair(ends, k), None, vectors[k], None
+                )
+                for k in range(self.rank)
+            )
+        both = [self._rehearsals(level, sampled=sampled) for sampled in (False, True)]
+        groups = both[1].groups
+        table, population = (one.sums(groups, level) for one in both)
+        single, made = both[1].loadings(vectors, level), []
+        for place, group in enumerate(groups):
+            if group.start >= self.rank:
+                break
+            here = slice(group.start, group.stop)
+            alone = len(group) == 1
+            loadings = vectors[group.start] if alone else np.linalg.norm(vectors[here], axis=0)
+            ends = single[group.start] if alone else both[1].lengths(group, loadings, level)
+            name = f"PC{group.start + 1}" + ("" if alone else f" to PC{group.stop}")
+            sums = float(values[here].sum()), pair(table, place), pair(population, place)
+            made.append(Direction(name, group, *sums, loadings, ends))
+        return tuple(made)
 
     def transform(self, rows: Any) -> Floats:
         """Return the scores of new rows along the components.
@@ -273,7 +435,7 @@ class PCAFit(Shown):
         """
         table = selection.read_rows(self.release, self._places, rows)
         if self.scaled:
-            table = (table - self._middles) / self._units
+            table = (table - self._middles) / self._units / self._deviations
         return np.asarray((table - self.mean) @ self.components.T)
 
     def inverse_transform(self, scores: Any) -> Floats:
@@ -298,7 +460,7 @@ class PCAFit(Shown):
         if given.shape[1] != self.rank:
             raise ParameterError("E257", f"scores need {self.rank} columns, got shape {given.shape}.")
         table = given @ self.components + self.mean
-        return np.asarray(table * self._units + self._middles if self.scaled else table)
+        return np.asarray(table * self._deviations * self._units + self._middles if self.scaled else table)
 
     def captured_variance(self, basis: Any) -> float:
         """Return the share of the variance in the span of some directions.
@@ -337,19 +499,22 @@ class PCAFit(Shown):
         Returns
         -------
         dict
-            JSON values; ``intervals`` is None where the noise has no law or is not simulated.
+            JSON values. ``intervals`` (for the table), ``population_intervals`` and ``loading_intervals`` are None
+            where they are not known, and loadings of components in a group of ``directions`` have none.
 
         Raises
         ------
         ParameterError
             The level is out of range (E258).
         """
-        ends = self.intervals(level) if perturbation.can_be_rehearsed(self.release) else None
+        directions, known = self.directions(level), perturbation.can_be_rehearsed(self.release)
+        ends = self.intervals(level) if known and (self._is_rehearsed or not self.correlation) else None
         return {
             "columns": list(self.columns),
             "rank": self.rank,
             "rank_chosen": self.asked is None,
-            "units": "scaled" if self.scaled else "original",
+            "units": self.units,
+            "left_out": list(self.left_out),
             "centred": self.centred,
             "labels": [REHEARSAL] if self.rehearsal else [],
             "rehearsal": self.rehearsal,
@@ -357,11 +522,24 @@ class PCAFit(Shown):
             "explained_share": self.explained_share.tolist(),
             "total_variance": self.total_variance,
             "level": level,
-            "intervals": None
-            if ends is None
-            else [[low, high if np.isfinite(high) else None] for low, high in ends.tolist()],
+            "intervals": finite(ends),
+            "population_intervals": finite(self.population_intervals(level) if self._is_rehearsed else None),
             "noise_edge": self.noise_edge,
             "components": self.components.tolist(),
+            "loading_intervals": finite(self.loading_intervals(level) if self._is_rehearsed else None),
+            "directions": [
+                {
+                    "name": one.name,
+                    "components": [k + 1 for k in one.components],
+                    "variance": one.variance,
+                    "share": one.variance / self.total_variance,
+                    "interval": finite(one.table),
+                    "population_interval": finite(one.population),
+                    "loadings" if len(one.components) == 1 else "lengths": one.loadings.tolist(),
+                    "ends": finite(one.ends),
+                }
+                for one in directions
+            ],
             "mean": self.mean.tolist(),
             "mechanism": self.release.certificate.mechanism,
             "guarantee": str(self.release.certificate.loss),
@@ -372,8 +550,28 @@ class PCAFit(Shown):
         return f"<{label}PCAFit: {self.rank} of {len(self.columns)} components>"
 
     @property
+    def units(self) -> str:
+        """The units of the PCA in a word, one of scaled, original and correlation."""
+        return "correlation" if self.correlation else "scaled" if self.scaled else "original"
+
+    @property
+    def _intercept(self) -> bool:
+        return self.release.schema.intercept
+
+    @cached_property
     def _places(self) -> tuple[int, ...]:
-        return tuple(range(int(self.release.schema.intercept), len(self.release.columns)))
+        places = tuple(range(int(self._intercept), len(self.release.columns)))
+        if not self.correlation:
+            return places
+        variances = np.diag(perturbation.centred(perturbation.public_raw(self.release, self._everywhere)))
+        law = self.release.law
+        if law is None:
+            least = np.full(len(places), selection.NO_VARIANCE * self._raw_count)
+        else:  # noise of a variance is that of (−μ, 1) N (−μ, 1)ᵀ
+            apart = Apart.of(self.release, law)
+            ones = np.hstack([-apart.matrix[1:, :1] / max(1.0, apart.rows), np.eye(len(places))])
+            least = CLEAR * np.sqrt(apart.noise.squares(ones))
+        return tuple(place for place, own, most in zip(places, variances, least, strict=True) if own > most)
 
     @property
     def _everywhere(self) -> tuple[int, ...]:
@@ -384,10 +582,124 @@ class PCAFit(Shown):
     def _carry(self) -> Floats:
         """What takes a scaled row, its constant included, to the units of the PCA, uncentred."""
         carry = np.diag(self._widths)
-        if not self.release.schema.intercept:
+        if not self._intercept:
             return carry
         moved = np.zeros(len(self.columns)) if self.scaled else np.where(self._widths, self._middles, 0.0)
         return np.hstack([moved[:, None], carry])
+
+    @cached_property
+    def _deviations(self) -> Floats:
+        """What scaled columns are divided by: their repaired standard deviations, or 1."""
+        if not self.correlation:
+            return np.ones(len(self.columns))
+        moment = self.release.second_moment(scaled=True, repair=self.repair)
+        variances = np.diag(self._reduced(moment)) / self._divisor(self.release.count(repair=self.repair))
+        return np.sqrt(np.maximum(variances, selection.NO_VARIANCE))
+
+    @cached_property
+    def _raw_covariance(self) -> Floats:
+        raw = self._reduced(perturbation.public_raw(self.release, self._everywhere))
+        return raw / self._divisor(self._raw_count)
+
+    @property
+    def _raw_matrix(self) -> Floats:
+        """The raw covariance, correlation or mean second moment."""
+        return to_correlation(self._raw_covariance) if self.correlation else self._raw_covariance
+
+    def _noise(self, law: NoiseLaw, count: int) -> Floats:
+        """Draws of the noise on the count and on the sums of products, in the units of the PCA times its divisor."""
+        if count in self._kept_noise:
+            return self._kept_noise[count]
+        here = [*([0] if self._intercept else []), *self._places]
+        draws = perturbation.rehearsed_noise(self.release, here, law=law, count=count)
+        carry = self._carry
+        if self.centred:  # noise of a centred matrix is (−μ, I) N (−μ, I)ᵀ, but for a term of order N²/n
+            raw = perturbation.public_raw(self.release, here)
+            carry[:, 0] = -self._widths * raw[0, 1:] / max(1.0, float(raw[0, 0]))
+            if self.correlation:
+                carry /= np.sqrt(np.diag(self._raw_covariance))[:, None]
+        made = np.zeros((count, len(self.columns) + 1, len(self.columns) + 1))
+        made[:, 1:, 1:] = carry @ draws @ carry.T
+        if self._intercept:
+            made[:, 0, 0] = draws[:, 0, 0]
+            made[:, 0, 1:] = draws[:, 0] @ carry.T
+        self._kept_noise[count] = made
+        return made
+
+    @property
+    def _is_rehearsed(self) -> bool:
+        """Whether noise and sampling can both be told for every component."""
+        known = perturbation.can_be_rehearsed(self.release)
+        return known and self.centred and len(self.columns) <= MOST
+
+    def _of_population(self, level: float, what: str) -> Rehearsals:
+        level = perturbation.check_level(level)
+        perturbation.known_law(self.release, what)
+        if not self._is_rehearsed:
+            raise ParameterError(
+                "E299",
+                f"{what} is for a covariance or correlations of at most {MOST} columns.",
+                "Leave out centred=False, or ask intervals for the table.",
+            )
+        return self._rehearsals(level, sampled=True)
+
+    def _rehearsals(self, level: float, *, sampled: bool) -> Rehearsals:
+        law = perturbation.known_law(self.release, "an interval for explained variance")
+        count, kept = _draws(law, level), self._kept_rehearsals
+        if (count, sampled) not in kept:
+            kept[count, sampled] = Rehearsals(
+                matrix=self._raw_matrix,
+                count=self._raw_count,
+                noise=self._noise(law, count),
+                centred=self.centred,
+                correlation=self.correlation,
+                sampled=sampled,
+                levels=self._levels if sampled else (),
+            )
+        return kept[count, sampled]
+
+    @cached_property
+    def _levels(self) -> tuple[tuple[Floats, Floats], ...]:
+        """What a person of each level of a categorical column has in the columns, and the shares of the levels."""
+        raw, at = (
+            perturbation.public_raw(self.release, self._everywhere),
+            {p: i for i, p in enumerate(self._places)},
+        )
+        units = self._widths / np.sqrt(np.diag(self._raw_covariance)) if self.correlation else self._widths
+        made = []
+        for group in sorted({group for group in siblings(self.release.schema) if len(group) > 1}, key=min):
+            shares = np.clip(raw[0, sorted(group)] / max(1.0, float(raw[0, 0])), 0.0, 1.0)
+            has = np.zeros((len(group), len(at)))
+            for row, place in enumerate(sorted(group)):
+                if place in at:
+                    has[row, at[place]] = units[at[place]]
+            if shares.sum() > 0:
+                made.append((has, shares / shares.sum()))
+        return tuple(made)
+
+    @cached_property
+    def _kept_noise(self) -> dict[int, Floats]:
+        return {}
+
+    @cached_property
+    def _kept_rehearsals(self) -> dict[tuple[int, bool], Rehearsals]:
+        return {}
+
+    def _joint_intervals(self, law: NoiseLaw, level: float) -> Floats:
+        """Weyl's intervals, which hold for all components together."""
+        count = perturbation.enough(law, level)
+        draws = perturbation.rehearsed_noise(self.release, self._everywhere, law=law, count=count)
+        size = perturbation.bound(perturbation.spectral_norms(draws), level)
+        raw = perturbation.public_raw(self.release, self._everywhere)
+        ends, noisy_count = [], 0.0 if self._count_is_public else size
+        for sign in (-1, 1):
+            moved = raw + sign * size * np.eye(len(raw))
+            people = self._raw_count - sign * noisy_count
+            if (self.centred and moved[0, 0] <= 0) or people <= 2:  # the noise may be all there is
+                ends.append(np.full(len(self.columns), 0.0 if sign < 0 else np.inf))
+            else:
+                ends.append(eigvalsh(self._reduced(moved))[::-1] / self._divisor(people))
+        return np.asarray(np.maximum(np.stack(ends, axis=1)[: self.rank], 0.0))
 
     @property
     def _units(self) -> Floats:
@@ -413,6 +725,7 @@ class PCAFit(Shown):
     def _reduced(self, moment: Floats) -> Floats:
         """The centred or plain sums of products behind a scaled moment matrix, in the units of the PCA."""
         if self.centred:
+            moment = moment[np.ix_([0, *self._places], [0, *self._places])]
             return np.asarray(perturbation.centred(moment) * np.outer(self._widths, self._widths))
         return np.asarray(self._carry @ moment @ self._carry.T)
 
@@ -429,6 +742,25 @@ class PCAFit(Shown):
         if not self.release.schema.intercept:
             return float(self.release.rows or 0)
         return float(perturbation.public_raw(self.release, [0])[0, 0])
+
+
+def _draws(law: NoiseLaw, level: float) -> int:
+    """How many releases are rehearsed for intervals of a level."""
+    return max(math.ceil(10 / (1 - level)), min(_DRAWS, _ENTRIES // law.dimension**2))
+
+
+def pair(ends: Floats | None, place: int) -> tuple[float, float] | None:
+    """One interval out of many, where there are any."""
+    return None if ends is None else (float(ends[place, 0]), float(ends[place, 1]))
+
+
+def finite(ends: Floats | tuple[float, float] | None) -> Any:
+    """Intervals for JSON, None for what is not a number."""
+    if ends is None:
+        return None
+    values = np.asarray(ends).astype(object)
+    values[~np.isfinite(np.asarray(ends))] = None
+    return values.tolist()
 
 
 def principal_angles(

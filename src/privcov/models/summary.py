@@ -352,7 +352,8 @@ def _short(value: float) -> str:
 
 
 def _probability(value: float) -> str:
-    return "<2e-16" if value < 2e-16 else f"{value:.3g}" if value < 1e-3 else f"{value:.4f}"
+    """A p-value; below one in ten thousand neither the law of errors nor that of sampling is known well enough."""
+    return "<0.0001" if value < 1e-4 else f"{value:.4f}"
 
 
 def _finite(value: float) -> float | None:

@@ -36,6 +36,8 @@ class NoiseLaw(ABC):
     """
 
     name: ClassVar[str]
+    independent: ClassVar[bool] = False
+    """Whether entries are, so that several functions of the noise seldom lie far out together."""
     dimension: int
     scale: float
 
@@ -68,6 +70,13 @@ class NoiseLaw(ABC):
 
         Odds are below one half. Why each bound holds: docs/explain/misread.md.
         """
+
+    def excess(self, weights: Matrix) -> float:
+        """The excess kurtosis of the sum of weights · noise over all entries, for a symmetric matrix of weights.
+
+        0 is normal, 3 is Laplace.
+        """
+        return 0.0
 
     def r_transform(self, g: NDArray[np.complex128]) -> NDArray[np.complex128]:
         """R-transform of the limiting spectrum; second order (semicircle) unless a law knows better."""
@@ -132,6 +141,9 @@ class VarianceGamma(NoiseLaw):
     def reach(self, odds: float) -> float:
         return _gamma_reach(self.shape, odds)
 
+    def excess(self, weights: Matrix) -> float:
+        return 3 / self.shape
+
 
 class WishartDifference(VarianceGamma):
     """AAᵀ − BBᵀ with A, B of d × (d+1) independent N(0, scale) entries; scale = 1/(2ε′) (variance)."""
@@ -149,6 +161,11 @@ class WishartDifference(VarianceGamma):
     @property
     def offdiagonal_variance(self) -> float:
         return self.diagonal_variance / 2
+
+    def excess(self, weights: Matrix) -> float:
+        return super().excess(weights) * _concentration(
+            np.asarray(np.linalg.eigvalsh(weights), dtype=np.float64)
+        )
 
     def simulate(self, randomness: Randomness) -> Matrix:
         d = self.dimension
@@ -221,6 +238,7 @@ class LaplaceTriangle(VarianceGamma):
     """Independent Laplace(scale) entries on and above the diagonal, mirrored."""
 
     name = "laplace"
+    independent = True
 
     @property
     def shape(self) -> float:
@@ -233,6 +251,10 @@ class LaplaceTriangle(VarianceGamma):
     @property
     def offdiagonal_variance(self) -> float:
         return 2.0 * self.scale**2
+
+    def excess(self, weights: Matrix) -> float:
+        halves = 2 * weights - np.diag(np.diag(weights))  # an entry off the diagonal counts twice
+        return super().excess(weights) * _concentration(halves[np.triu_indices(len(weights))])
 
     def simulate(self, randomness: Randomness) -> Matrix:
         d = self.dimension
@@ -289,6 +311,9 @@ class CentredWishart(NoiseLaw):
     def simulate(self, randomness: Randomness) -> Matrix:
         a = randomness.normals(self.dimension, self.degrees)
         return np.asarray(self.scale * (a @ a.mT - self.degrees * np.eye(self.dimension)))
+
+    def excess(self, weights: Matrix) -> float:
+        return 12 / self.degrees * _concentration(np.asarray(np.linalg.eigvalsh(weights), dtype=np.float64))
 
     def reach(self, odds: float) -> float:
         # Chernoff, for every pull at once; the heaviest tail is the right one of a single centred chi-square.
@@ -467,6 +492,17 @@ LAWS: dict[str, type[NoiseLaw]] = _Laws(
         FrobeniusBall,
     )
 )
+
+
+def _concentration(weights: NDArray[np.float64]) -> float:
+    """Σw⁴ / (Σw²)², from 1 for one weight to 1/n for n equal ones: what is left of the excess of one term.
+
+    >>> _concentration(np.array([1.0, -1.0]))
+    0.5
+    """
+    squares = weights**2
+    whole = float(squares.sum())
+    return float((squares**2).sum()) / whole**2 if whole > 0 else 0.0
 
 
 @cache

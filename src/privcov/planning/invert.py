@@ -95,7 +95,7 @@ def required_loss(
         The expected Frobenius error per row that would do, in scaled units.
     target : str, optional
         Any other accuracy, in words and original units: "mean(age)=0.5", "covariance(age, income)=20",
-        "se(income ~ age: age)=50".
+        "correlation(age, income)=0.05", "se(income ~ age: age)=50".
     delta : Fraction, float or str, optional
         The δ of an approximate loss, between 0 and 1; required there and refused elsewhere.
     mechanism : str, default "auto"

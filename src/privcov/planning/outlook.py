@@ -15,12 +15,10 @@ import numpy as np
 
 from privcov.linalg.arrays import Floats
 from privcov.noise.laws import NoiseLaw
-from privcov.planning.moments import PublicMoments, first_two
+from privcov.planning.moments import FILLED, PublicMoments, first_two
 from privcov.report.standing import FINE, Verdict, grade
 from privcov.schema import Schema
 
-FILLED = 0.2
-"""The share of its bounds that a column fills in the second table: bounds five times too wide."""
 _HIGH = 1.96
 _SOME = 300
 """Columns of a wide schema that its middle pair is read off."""

@@ -6,11 +6,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
+from privcov.linalg.arrays import Floats
 from privcov.planning.candidates import Candidate, Refusal, candidate, candidates, choose
 from privcov.planning.forecast import Forecast, Spread, Step, check_rows, forecast, steps
 from privcov.planning.framed import framed
 from privcov.planning.invert import loss_values, pick
-from privcov.planning.moments import PublicMoments
+from privcov.planning.moments import PublicMoments, cautious
 from privcov.planning.outlook import Outlook, entry_of
 from privcov.planning.purpose import Purpose
 from privcov.planning.signal import SignalRange
@@ -35,7 +36,8 @@ class ColumnError:
     mean : float or None
         The error on its mean stays below this, in original units. None without an intercept.
     variance : float
-        The error on its variance stays below this, in squared original units.
+        The error on its variance stays below this, in squared original units, wherever in its bounds the mean is; or
+        for the mean that was declared public.
 
     Examples
     --------
@@ -157,7 +159,7 @@ class Plan:
         tuple of ColumnError
             One per column of the matrix but the intercept.
         """
-        highs = (self.choice if made is None else made).highs_of(self.schema)
+        highs = self._highs(self.choice if made is None else made)
         return tuple(
             ColumnError(
                 column=feature.name,
@@ -210,11 +212,17 @@ class Plan:
     def _covariances(self) -> dict[str, dict[str, float]]:
         """Noise on every covariance in original units, 95 times in 100, of the mechanism ``auto`` takes."""
         features = [(j, f) for j, f in enumerate(self.schema.features) if f.kind != "intercept"]
-        highs = self.choice.highs_of(self.schema)
+        highs = self._highs(self.choice)
         return {
-            one.name: {other.name: one.unit * other.unit * float(highs[i, j]) for j, other in features}
+            one.name: {other.name: one.unit * (other.unit * float(highs[i, j])) for j, other in features}
             for i, one in features
         }
+
+    def _highs(self, made: Forecast) -> Floats:
+        """Errors of means, variances and covariances, 95 times in 100, in scaled units."""
+        if not self.schema.intercept:
+            return made.highs_of(self.schema)
+        return made.centred_highs(self.schema, cautious(self.schema, self.moments)[0])
 
     def __str__(self) -> str:
         return as_text(self)

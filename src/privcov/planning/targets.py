@@ -2,9 +2,10 @@
 
 ``frobenius=0.02``, ``spectral=…``, ``entry=…``: the expected error of the matrix per row, in scaled units; with a
 95 after the word, the error it stays below 95 times in 100. In original units, 95 times in 100: ``mean(age)=0.5``,
-``covariance(age, income)=20``. A standard error in original units, sampling and privacy together:
-``se(income ~ age + educ: educ)=50``. A name that has brackets, commas or colons goes between backticks, as in a
-formula: ``mean(`Household Income (USD)`)=500``.
+``covariance(age, income)=20``; without a unit ``correlation(age, income)=0.05``. Where nobody declared a column's mean
+and standard deviation public, bad ones are taken: a mean at a bound, values that fill a fifth of the bounds. A standard
+error in original units, sampling and privacy together: ``se(income ~ age + educ: educ)=50``. A name that has brackets,
+commas or colons goes between backticks, as in a formula: ``mean(`Household Income (USD)`)=500``.
 """
 
 from __future__ import annotations
@@ -13,11 +14,13 @@ import math
 import re
 from dataclasses import dataclass
 
+import numpy as np
+
 from privcov.errors import ParameterError
 from privcov.models.formula import LONGEST_FORMULA, Formula
 from privcov.models.ols import ols
 from privcov.planning.forecast import Forecast
-from privcov.planning.moments import PublicMoments
+from privcov.planning.moments import PublicMoments, cautious
 from privcov.privacy import exact
 from privcov.schema import Schema
 from privcov.schema.names import INTERCEPT, QUOTED, toml_key, unquoted
@@ -25,7 +28,7 @@ from privcov.schema.names import INTERCEPT, QUOTED, toml_key, unquoted
 _SHAPE = re.compile(
     r"\s*(?:(?P<norm>frobenius|spectral|entry)(?P<high>95)?"
     rf"|mean\((?P<mean>\s*+{QUOTED}\s*+|[^()`]+)\)"
-    rf"|covariance\((?P<one>\s*+{QUOTED}\s*+|[^(),`]+),(?P<other>\s*+{QUOTED}\s*+|[^(),`]+)\)"
+    rf"|(?P<pair>covariance|correlation)\((?P<one>\s*+{QUOTED}\s*+|[^(),`]+),(?P<other>\s*+{QUOTED}\s*+|[^(),`]+)\)"
     rf"|se\((?P<formula>(?:{QUOTED}|[^:`])++):(?P<term>.+)\))\s*=\s*(?P<bound>[^=]+)"
 )
 
@@ -39,6 +42,7 @@ class Target:
     norm: str = ""
     high: bool = False
     places: tuple[int, ...] = ()
+    correlation: bool = False
     formula: str = ""
     term: str = ""
 
@@ -54,8 +58,8 @@ class Target:
         if found is None:
             raise ParameterError(
                 "E263",
-                f"a target reads frobenius=0.02, mean(age)=0.5, covariance(age, income)=20 or "
-                f'"se(income ~ age: age)=50", got {text[:200]!r}.',
+                f"a target reads frobenius=0.02, mean(age)=0.5, covariance(age, income)=20, "
+                f'correlation(age, income)=0.05 or "se(income ~ age: age)=50", got {text[:200]!r}.',
             )
         try:
             bound = float(exact(found["bound"].strip()))
@@ -73,7 +77,13 @@ class Target:
         names = [found["mean"]] if found["mean"] else [found["one"], found["other"]]
         if found["mean"] and not schema.intercept:
             raise ParameterError("E263", "a mean needs an intercept.", "Set intercept = true in the schema.")
-        return cls(text=said, bound=bound, places=tuple(_place(unquoted(name), schema) for name in names))
+        places = tuple(_place(unquoted(name), schema) for name in names)
+        correlation = found["pair"] == "correlation"
+        if correlation and (not schema.intercept or places[0] == places[1] or 0 in places):
+            raise ParameterError(
+                "E263", "a correlation is of two columns, in a schema with intercept = true."
+            )
+        return cls(text=said, bound=bound, places=places, correlation=correlation)
 
     @classmethod
     def _of_model(cls, said: str, bound: float, formula: str, term: str, schema: Schema) -> Target:
@@ -106,7 +116,16 @@ class Target:
             (j,) = self.places
             return features[j].unit * float(forecast.highs_of(schema)[0, j])
         i, j = self.places
-        return features[i].unit * features[j].unit * float(forecast.highs_of(schema)[i, j])
+        if not schema.intercept:
+            return features[i].unit * features[j].unit * float(forecast.highs_of(schema)[i, j])
+        means, spreads = cautious(schema, moments)
+        if self.correlation:
+            told = 0.0 if moments is None else float(moments.matrix[i, j]) - means[i] * means[j]
+            said = moments is not None and {features[i].column, features[j].column} <= moments.columns
+            rho = told / (spreads[i] * spreads[j]) if said and spreads[i] * spreads[j] > 0 else 0.0
+            rho = float(np.clip(rho, -1, 1))
+            return forecast.correlation_high(schema, (i, j), means=means, spreads=spreads, correlation=rho)
+        return features[i].unit * features[j].unit * float(forecast.centred_highs(schema, means)[i, j])
 
     def _standard_error(self, forecast: Forecast, schema: Schema, moments: PublicMoments | None) -> float:
         check_moments(self.formula, schema, moments)

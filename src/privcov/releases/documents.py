@@ -29,6 +29,10 @@ _NAMES_A_BODY = b'"matrix":{"body":{'
 T = TypeVar("T")
 
 
+ESTIMATE = "privcov/gaussian-estimate/"
+"""How the format of an estimate begins: people take its file for a release."""
+
+
 @dataclass(frozen=True)
 class Form:
     """A kind of document: what a person calls it, and the versioned name in its ``format`` field."""
@@ -74,6 +78,13 @@ class Form:
                 "E602",
                 f"this {self.what} has format {given}; this version reads {self.format}.",
                 "Upgrade privcov.",
+            )
+        if given.startswith(ESTIMATE) and self.what == "release":
+            raise ReleaseError(
+                "E620",
+                "this is an estimate of unbounded data, not a release: the error of its numbers has no known "
+                "distribution, so that no model is fitted to them.",
+                "See it with privcov show or privcov report; for models make a release: privcov release --frame auto.",
             )
         raise ReleaseError("E601", f"this is not a valid {self.what} file: it has no known format field.")
 

@@ -136,7 +136,7 @@ def as_text(estimate: GaussianEstimate) -> str:
             "",
             tables.table(["", "mean", "std. deviation"], rows),
             "",
-            "Correlation",
+            "Correlation, without ±: see the last line",
             "",
             tables.matrix(names, correlation),
             "",
@@ -156,5 +156,7 @@ def promised(estimate: GaussianEstimate) -> list[str]:
         f"Proof: {proof_address(made.proof, made.version)}.",
         f"Public facts it uses: {facts}.",
         f"Cost of each round, in rho: {spent}.",
-        "Its accuracy depends on how Gaussian the rows are and on the public facts; this file cannot state it.",
+        "Its accuracy depends on how Gaussian the rows are and on the public facts; this file cannot state it. A "
+        "correlation here may be off by any amount: privcov.unbounded.expected_error simulates the error for your "
+        "public facts, and a release with bounds (privcov release --frame auto) has intervals.",
     ]

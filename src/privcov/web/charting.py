@@ -82,7 +82,7 @@ def drawn(
             loss = replace(asked.loss, **{word: Fraction(amount)})  # type: ignore[arg-type]
             found = forecast_or_task(asked, name, loss, simulator)
             if isinstance(found, Forecast):
-                points.append((float(amount), target.error(found, asked.schema, None)))
+                points.append((float(amount), target.error(found, asked.schema, asked.moments)))
             elif isinstance(found, Task):
                 pending.append(found)
         if len(points) > 1:

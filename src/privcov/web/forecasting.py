@@ -83,7 +83,7 @@ def told(asked: Asked, target: Target, known: Partial) -> dict[str, Any]:
     if known.plan is None:
         return {"ready": False, "pending": waiting, "mechanisms": [], "words": "Simulating the noise …"}
     plan = known.plan
-    error = _size(target.error(plan.choice, asked.schema, None))
+    error = _size(target.error(plan.choice, asked.schema, plan.moments))
     private = in_frame(
         asked.declared,
         law=plan.choice.law,
@@ -137,7 +137,7 @@ def _line(plan: Plan, made: Forecast, target: Target) -> dict[str, Any]:
         "chosen": made is plan.choice,
         "promise": _PROMISE[made.loss.kind],
         "exact": made.mechanism.arithmetic == "exact",
-        "error": marks[made.basis] + _size(target.error(made, plan.schema, None)),
+        "error": marks[made.basis] + _size(target.error(made, plan.schema, plan.moments)),
         "frobenius": marks[made.basis] + _size(made.frobenius.mean),
         "verdict": plan.verdict(made),
     }

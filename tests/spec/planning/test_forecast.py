@@ -25,6 +25,7 @@ from privcov.planning.forecast import (
     unit_norms,
     worst_spectra,
 )
+from privcov.planning.targets import Target
 from privcov.schema.grid import Grid
 from privcov_lab.bench.forecast import kept
 
@@ -182,3 +183,71 @@ def test_a_cache_that_cannot_be_written_is_no_obstacle(monkeypatch):
     for place in ("off", "/dev/null/nowhere"):
         monkeypatch.setenv("PRIVCOV_CACHE", place)
         assert remembered(f"key for {place}", lambda: (1.0,)) == (1.0,)
+
+
+OFF_CENTRE = {
+    "age": {"mean": 20, "std": 15},
+    "score": {"mean": 90, "std": 8},
+    "height": {"mean": 60, "std": 20},
+}
+"""Columns on [0, 100]: near one bound, near the other, near the middle."""
+
+
+def noisy_answers(law, *, rows, moments, public_count, draws=600):
+    """Covariances and correlations of one table through fresh noise, in scaled units, less those without."""
+    source, table = rehearsal(41), rows * moments.matrix
+
+    def answers(matrix):
+        mean = matrix[0, 1:] / matrix[0, 0]
+        covariance = matrix[1:, 1:] / matrix[0, 0] - np.outer(mean, mean)
+        spread = np.sqrt(np.diag(covariance))
+        return np.stack([covariance, covariance / np.outer(spread, spread)])
+
+    made = []
+    for _ in range(draws):
+        noise = law.simulate(source)
+        noise[0, 0] *= not public_count
+        made.append(answers(table + noise))
+    return np.array(made) - answers(table)
+
+
+@pytest.mark.parametrize("neighbours", ["replace-one", "add-remove"])
+@pytest.mark.parametrize("mechanism", ["symmetric-wishart", "laplace"])
+def test_what_is_said_of_variances_covariances_and_correlations_holds_off_centre(mechanism, neighbours):
+    """600 draws: a rate of 95 % is below 92.5 % in 1 of 400, and above 98 % in 1 of 3,000.
+
+    Without the noise of the means variances hold in 80 to 87 % of draws here.
+    """
+    schema = pc.Schema.from_dict({"columns": {name: {"lower": 0, "upper": 100} for name in OFF_CENTRE}})
+    moments = pc.planning.PublicMoments.guessed(
+        schema, {"columns": OFF_CENTRE, "correlations": {"age, score": 0.5}}
+    )
+    loss = pc.PureDP(epsilon=1, neighbours=neighbours)
+    made = pc.plan(schema=schema, rows=200_000, loss=loss, mechanisms=[mechanism], moments=moments).forecasts[
+        0
+    ]
+    public = neighbours == "replace-one"
+    missed = np.abs(noisy_answers(made.law, rows=200_000, moments=moments, public_count=public))
+    names = list(OFF_CENTRE)
+    held = {}
+    for i, one in enumerate(names):
+        for j, other in enumerate(names[: i + 1]):
+            said = Target.parse(f"covariance({one}, {other})=1", schema).error(made, schema, moments) / 50**2
+            held["covariance", one, other] = (missed[:, 0, i, j] <= said).mean()
+            nobody = Target.parse(f"covariance({one}, {other})=1", schema).error(made, schema, None) / 50**2
+            assert nobody >= said
+            if i != j:
+                said = Target.parse(f"correlation({one}, {other})=1", schema).error(made, schema, moments)
+                held["correlation", one, other] = (missed[:, 1, i, j] <= said).mean()
+    assert min(held.values()) >= 0.925, held
+    assert max(held.values()) <= 0.98, held
+    assert (missed[:, 0, 1, 1] <= made.entry_highs[2, 2]).mean() < 0.9  # the noise of the matrix alone
+
+
+def test_a_correlation_is_of_two_columns():
+    schema = pc.Schema.from_dict({"columns": {name: {"lower": 0, "upper": 100} for name in OFF_CENTRE}})
+    with pytest.raises(ParameterError, match="E263"):
+        Target.parse("correlation(age, age)=0.05", schema)
+    with pytest.raises(ParameterError, match="E263"):
+        Target.parse("correlation(age)=0.05", schema)
+    assert Target.parse("correlation(age, score)=0.05", schema).name == "correlation(age, score)"

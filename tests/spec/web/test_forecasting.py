@@ -156,7 +156,8 @@ def test_a_regression_s_standard_errors_are_the_planner_s(served, draft, plan, s
     )
     terms = {line["term"]: line for line in told["terms"]}
     assert terms["age"]["error"] == f"{found.error:.3g}"
-    assert float(terms["age"]["half_width"]) == pytest.approx(1.96 * found.error, rel=0.01)
+    # A little more than for normal noise: Wishart noise has longer tails.
+    assert 1.96 <= float(terms["age"]["half_width"]) / found.error <= 2.02
 
 
 def test_guessed_correlations_narrow_the_intervals_as_the_planner_says(served, draft, plan, schema):

@@ -229,40 +229,41 @@ def spectrum_figure(fit: PCAFit) -> Markup:
 
 def loadings_figure(fit: PCAFit) -> Markup:
     """Directions of the kept components as cells, for the columns that matter most to them."""
-    shown = min(fit.rank, _MOST_COLUMNS)
+    directions = fit.directions()
+    shown = min(len(directions), _MOST_COLUMNS)
     if not shown:
         return paragraphs("No component is larger than the noise.")
-    loadings = fit.components[:shown].T
+    loadings = np.stack([one.loadings for one in directions[:shown]], axis=1)
     largest = np.argsort(-np.abs(loadings).max(axis=1), kind="stable")[:_ROWS]
     places = np.sort(largest).tolist()
-    told = f" The first {shown} of {fit.rank} components." if fit.rank > shown else ""
+    told = f" The first {shown} of {len(directions)}." if len(directions) > shown else ""
+    if any(len(one.components) > 1 for one in directions):
+        told += (
+            " Of components that cannot be told apart: how much of each column's axis is within their span."
+        )
     if len(places) < len(fit.columns):
         told += f" The {len(places)} of {len(fit.columns)} columns with the largest loadings are shown."
     titles = {feature.name: feature.title for feature in fit.release.schema.features}
     picture = heat_map(
         [titles[fit.columns[place]] for place in places],
         loadings[places].tolist(),
-        columns=[f"PC{i + 1}" for i in range(shown)],
+        columns=[one.name for one in directions[:shown]],
         title=f"Loadings of {shown} components",
     )
     return figure(picture, f"What each component is made of: its loadings on the columns.{told}")
 
 
 def variances(fit: PCAFit, level: float = 0.95) -> Markup:
-    """Variance, share and interval of each component."""
-    values = fit.to_dict(level)
-    ends = values["intervals"]
-    heads = ["", "variance", "share", *([f"{100 * level:g} % interval"] if ends else [])]
-    rows = []
-    for i, (variance, part) in enumerate(
-        zip(values["explained_variance"], values["explained_share"], strict=True)
-    ):
-        row = [f"PC{i + 1}", number(variance), share(part)]
-        if ends:
-            low, high = ends[i]
+    """Variance, share and intervals of each component, and of groups that cannot be told apart."""
+    rows, kinds = [], {"interval": "this table", "population_interval": "population"}
+    told = fit.to_dict(level)["directions"]
+    kinds = {key: f"{100 * level:g} %, {word}" for key, word in kinds.items() if told and told[0][key]}
+    for one in told:
+        row = [one["name"], number(one["variance"]), share(one["share"])]
+        for low, high in (one[key] for key in kinds):
             row.append(f"[{number(low, 3)}, " + ("∞)" if high is None else f"{number(high, 3)}]"))
         rows.append(row)
-    return table(heads, rows[:50])
+    return table(["", "variance", "share", *kinds.values()], rows[:50])
 
 
 def _closing(fit: PCAFit) -> Markup:
@@ -271,5 +272,5 @@ def _closing(fit: PCAFit) -> Markup:
     return tag(
         "p",
         "The points are the eigenvalues of the matrix as released: unbiased, and possibly negative. The line shows the "
-        "repaired matrix. Intervals of components are conservative (Weyl) and valid all at once.",
+        "repaired matrix. Components that cannot be told apart share a line, which has the sum of their variances.",
     )
