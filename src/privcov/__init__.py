@@ -46,6 +46,8 @@ if TYPE_CHECKING:
     from privcov.publish.surrogate import surrogate as surrogate
     from privcov.releases.release import Release as Release
     from privcov.releases.release import load as load
+    from privcov.releases.strata import StratifiedRelease as StratifiedRelease
+    from privcov.releases.strata import load_strata as load_strata
     from privcov.report.doubts import Doubt as Doubt
     from privcov.report.doubts import doubts as doubts
     from privcov.schema import Schema as Schema
@@ -64,6 +66,8 @@ _HOMES = {
     "release": "privcov.publish.release",
     "Release": "privcov.releases.release",
     "load": "privcov.releases.release",
+    "StratifiedRelease": "privcov.releases.strata",
+    "load_strata": "privcov.releases.strata",
     "ols": "privcov.models.ols",
     "doubts": "privcov.report.doubts",
     "Doubt": "privcov.report.doubts",

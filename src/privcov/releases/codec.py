@@ -53,16 +53,17 @@ def encode(
     key: PrivateKey | None = None,
 ) -> dict[str, Any]:
     """The release as plain JSON values, sealed: with a digest, or with a signature where a key is given."""
-    return FORM.sealed(_body(schema, rows, upper, sketch, certificate), key)
+    return FORM.sealed(body_of(schema, rows, upper, sketch, certificate), key)
 
 
-def _body(
+def body_of(
     schema: Schema,
     rows: int | None,
     upper: Upper,
     sketch: Sketch | None,
     certificate: Certificate,
 ) -> dict[str, Any]:
+    """The same without format and seal."""
     loss = certificate.loss
     return {
         "columns": [feature.name for feature in schema.features],
@@ -84,7 +85,7 @@ def _body(
             "neighbours": str(loss.neighbours),
             "row_norm_bound": _norm_text(schema),
             "bounds": {
-                "columns": [_bounds(column) for column in schema.columns],
+                "columns": [bounds_of(column) for column in schema.columns],
                 "intercept": schema.intercept,
                 "missing": schema.missing,
                 "max_rows_per_person": schema.max_rows_per_person,
@@ -128,7 +129,7 @@ def unsealed(document: object, body: BinaryIO | None = None) -> Parts:
     rows = FORM.fields(given["rows"], "kind count")
     count = rows["count"]
     # A public count that may not be public can be read, so that ``verify`` can say so.
-    private = not loss.neighbours.count_is_public(schema.max_rows_per_person)
+    private = "strata" in promise["options"] or not loss.neighbours.count_is_public(schema.max_rows_per_person)
     if not (private if rows["kind"] == "private" else loss.neighbours == "replace-one"):
         raise ValueError("rows")
     if not (count is None if rows["kind"] == "private" else type(count) is int and 0 < count <= _MOST_ROWS):
@@ -138,8 +139,7 @@ def unsealed(document: object, body: BinaryIO | None = None) -> Parts:
     if matrix["grid"] != _grid_text(schema):
         raise ValueError("grid")
     if body is None:
-        integers: Upper = _read_text(matrix["upper"], schema.dimension)
-        _plausible(integers, grid=Grid.of(schema), rows=count, law=law)
+        integers: Upper = integers_of(matrix["upper"], schema, count, law)
     else:
         word = word_bytes(grid=Grid.of(schema), rows=count, law=law)
         integers = _read_body(matrix["body"], body, schema.dimension, word=word)
@@ -159,9 +159,16 @@ def unsealed(document: object, body: BinaryIO | None = None) -> Parts:
         rounds=tuple(_read_round(one, loss) for one in _listed(promise.get("rounds", []), _MOST_ROUNDS)),
     )
     parts = (schema, count, integers, sketch, certificate)
-    if _body(*parts) != given:  # whatever is said twice must agree, and nothing may be said otherwise
+    if body_of(*parts) != given:  # whatever is said twice must agree, and nothing may be said otherwise
         raise ValueError("fields disagree")
     return parts
+
+
+def integers_of(texts: object, schema: Schema, rows: int | None, law: NoiseLaw | None) -> tuple[int, ...]:
+    """The integers of a narrow matrix from their texts; refuses what no release could hold."""
+    integers = _read_text(texts, schema.dimension)
+    _plausible(integers, grid=Grid.of(schema), rows=rows, law=law)
+    return integers
 
 
 def read(path: str | Path, *, signed_by: PublicKey | None = None) -> tuple[Parts, PublicKey | None]:
@@ -300,7 +307,7 @@ def _noise(law: NoiseLaw | None) -> dict[str, str | None]:
     return {"law": None if law is None else law.name, "scale": None if law is None else repr(law.scale)}
 
 
-def _bounds(column: Column) -> dict[str, Any]:
+def bounds_of(column: Column) -> dict[str, Any]:
     own: dict[str, str] = {}
     if column.missing is not None:
         own["missing"] = column.missing
@@ -316,7 +323,7 @@ def _bounds(column: Column) -> dict[str, Any]:
     return {"name": column.name, word: [str(level) for level in column.levels], **own}
 
 
-def _read_column(given: Mapping[str, Any]) -> Column:
+def read_column(given: Mapping[str, Any]) -> Column:
     name, rule, fill = given["name"], given.get("missing"), given.get("fill")
     if "levels" not in given and "numbers" not in given:
         filled = None if fill is None else double(fill)
@@ -340,7 +347,7 @@ def _read_schema(promise: Mapping[str, Any]) -> Schema:
     if len(bounds["columns"]) > MAX_DIMENSION:
         raise ValueError("columns")
     schema = Schema(
-        columns=tuple(_read_column(column) for column in bounds["columns"]),
+        columns=tuple(read_column(column) for column in bounds["columns"]),
         intercept=bounds["intercept"],
         row_norm_bound=None if text.startswith("sqrt") else exact(text),
         missing=bounds["missing"],

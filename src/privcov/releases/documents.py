@@ -75,6 +75,12 @@ class Form:
                 f"this {self.what} has format {given}; this version reads {self.format}.",
                 "Upgrade privcov.",
             )
+        if given.startswith("privcov/strata/"):
+            raise ReleaseError(
+                "E613",
+                "this file holds a release of several strata.",
+                "Name one (--stratum, or stratum= in Python), or read it with privcov.load_strata.",
+            )
         raise ReleaseError("E601", f"this is not a valid {self.what} file: it has no known format field.")
 
     @property

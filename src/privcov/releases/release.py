@@ -396,6 +396,10 @@ class Release(Shown):
         >>> '"privcov/release/1"' in pc.release(np.full((9, 1), 80.0), schema=schema, loss=loss).to_json()
         True
         """
+        if self.certificate.options.get("stratum") == TOTAL:
+            raise OutputError(
+                "E614", "a total over strata has no file of its own.", "Save the strata: it follows from them."
+            )
         if self.certificate.randomness != "kernel":
             raise OutputError(
                 "E402",
@@ -602,7 +606,11 @@ class Release(Shown):
         return self.sketch
 
 
-def load(path: str | Path, *, signed_by: PublicKey | None = None) -> Release:
+TOTAL = "(total)"
+"""What stands in place of a stratum in the certificate of the sum over strata."""
+
+
+def load(path: str | Path, *, signed_by: PublicKey | None = None, stratum: str | None = None) -> Release:
     """Read a release from its file, after strict validation.
 
     Parameters
@@ -612,6 +620,8 @@ def load(path: str | Path, *, signed_by: PublicKey | None = None) -> Release:
     signed_by : PublicKey, optional
         The key that must have signed the file. Without one an unsigned file is read too, and a signature is
         checked where there is one.
+    stratum : str, optional
+        Of a file with several strata (``load_strata``), the one to return.
 
     Returns
     -------
@@ -637,6 +647,10 @@ def load(path: str | Path, *, signed_by: PublicKey | None = None) -> Release:
     >>> pc.load(path).rows
     9
     """
+    if stratum is not None:
+        from privcov.releases.strata import load_strata
+
+        return load_strata(path, signed_by=signed_by)[stratum]
     parts, signer = codec.read(path, signed_by=signed_by)
     release = assembled(parts)
     object.__setattr__(release, "signer", signer)  # no argument: a copy with other contents has no signer
