@@ -33,6 +33,8 @@ if TYPE_CHECKING:
     from privcov.models.pca import pca as pca
     from privcov.models.ridge import ridge as ridge
     from privcov.models.ridge import ridge_path as ridge_path
+    from privcov.models.strata import differences as differences
+    from privcov.models.strata import shrunk as shrunk
     from privcov.planning.invert import required_loss as required_loss
     from privcov.planning.invert import required_rows as required_rows
     from privcov.planning.plan import accuracy as accuracy
@@ -75,6 +77,8 @@ _HOMES = {
     "ridge": "privcov.models.ridge",
     "ridge_path": "privcov.models.ridge",
     "pca": "privcov.models.pca",
+    "differences": "privcov.models.strata",
+    "shrunk": "privcov.models.strata",
     "estimate_gaussian": "privcov.unbounded.entry",
     "plan": "privcov.planning.plan",
     "accuracy": "privcov.planning.plan",

@@ -45,6 +45,7 @@ def command(
                 "neighbours": found.loss.neighbours.value,
                 "columns": found.columns,
                 "dimension": found.dimension,
+                "strata": found.strata,
                 "engine": found.engine,
                 "price": None if found.price is None else _texts(found.price),
                 "left": None if found.left is None else _texts(found.left),
@@ -56,12 +57,14 @@ def command(
     say(
         f"The table has all {found.columns} columns of the schema; the released matrix would have {found.dimension}."
     )
+    if found.strata > 1:
+        say(f"There would be {found.strata:,} such matrices, one for each stratum, for one payment.")
     say(f"Mechanism: {found.mechanism}. It can promise {found.loss}. Engine: {found.engine}.")
     if found.frame:
         say(frame_words(found.frame))
     if found.rows_for:
         say(
-            f"For correlations this is useful from about {found.rows_for['useful']:,} rows on, and worse than "
+            f"For correlations {'of a stratum ' if found.strata > 1 else ''}this is useful from about {found.rows_for['useful']:,} rows on, and worse than "
             f"publishing zeros below {found.rows_for['marginal']:,}; privcov plan says why."
         )
     if found.price is not None and found.left is not None:

@@ -25,6 +25,7 @@ from privcov.cli.output import json_option, note, print_json
     "key_path",
     help="The steward's public key: then the file must be signed with it.  [default: any key, or none]",
 )
+@click.option("--stratum", metavar="NAME", help="Of a file with strata: the one to write about.")
 @click.option("--title", help="What to call it.  [default: the name of the file]")
 @click.option("--force", is_flag=True, help="Replace an existing page.")
 @json_option
@@ -35,6 +36,7 @@ def command(
     components: int | None,
     key_path: str | None,
     title: str | None,
+    stratum: str | None,
     force: bool,
     as_json: bool,
 ) -> None:
@@ -53,7 +55,7 @@ def command(
     target = str(beside(path)) if output is None else output
     files.check_writable(target, force=force)
     found = Verified.file(path, key=key, key_name=None if key_path is None else Path(key_path).name)
-    whole = found.page(models=models, components=components, title=title)
+    whole = found.page(models=models, components=components, title=title, stratum=stratum)
     files.write(target, whole, force=force)
     if as_json:
         signer = found.verdict.signer

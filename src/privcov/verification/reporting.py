@@ -39,13 +39,19 @@ class Verified:
         return cls(path=Path(path), verdict=verdict, source=source)
 
     def page(
-        self, *, models: Sequence[str] = (), components: int | None = None, title: str | None = None
+        self,
+        *,
+        models: Sequence[str] = (),
+        components: int | None = None,
+        title: str | None = None,
+        stratum: str | None = None,
     ) -> bytes:
-        """The whole page; without a title it is called like the file."""
-        heading = beside(self.path).stem if title is None else title
+        """The whole page, of one stratum where there are several; without a title it is called like the file."""
+        name = beside(self.path).stem if stratum is None else f"{beside(self.path).stem}: {stratum}"
+        heading = name if title is None else title
         if self.verdict.what != "estimate":
             made = html(
-                load(self.path), models=models, components=components, title=heading, source=self.source
+                load(self.path, stratum=stratum), models=models, components=components, title=heading, source=self.source
             )
         elif models or components is not None:
             raise ParameterError(
