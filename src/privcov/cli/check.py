@@ -63,8 +63,9 @@ def command(
     if found.frame:
         say(frame_words(found.frame))
     if found.rows_for:
+        what = "For correlations of a stratum" if found.strata > 1 else "For correlations"
         say(
-            f"For correlations {'of a stratum ' if found.strata > 1 else ''}this is useful from about {found.rows_for['useful']:,} rows on, and worse than "
+            f"{what} this is useful from about {found.rows_for['useful']:,} rows on, and worse than "
             f"publishing zeros below {found.rows_for['marginal']:,}; privcov plan says why."
         )
     if found.price is not None and found.left is not None:

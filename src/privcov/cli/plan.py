@@ -110,7 +110,7 @@ def command(
     if by is not None or other is not None or sizes:
         if target or kind or releases or plot or surrogate_path or len(mechanisms) > 1:
             raise click.UsageError(
-                "--by cannot be combined with --target, --kind, --releases, --plot or --surrogate, and takes one mechanism."
+                "--by takes one mechanism, and no --target, --kind, --releases, --plot or --surrogate."
             )
         _plan_strata(schema, rows, by, other, sizes, mechanisms, purpose, as_json, loss_words)
         return

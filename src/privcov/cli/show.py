@@ -54,9 +54,9 @@ def command(
 
     Example: privcov show people.release.json --matrix covariance
     """
+    from privcov.releases.strata import StratifiedRelease
     from privcov.report.summary import as_json_values, as_text, strata_text
     from privcov.report.words import origin
-    from privcov.releases.strata import StratifiedRelease
 
     if against is not None:
         tell_differences(path, stratum, against, None, 0.95, as_json=as_json)
@@ -94,15 +94,16 @@ def _tell_shrunk(path: str, stratum: str | None, what: str, *, as_json: bool) ->
     if not found:
         strata.strata.place(names[0])
     if as_json:
-        print_json(
-            {name: {"weight": one.weight, what: getattr(one, what)()} for name, one in found.items()}
-        )
+        print_json({name: {"weight": one.weight, what: getattr(one, what)()} for name, one in found.items()})
         return
     columns = [feature.name for feature in strata.schema.features[1:]]
     for name, one in found.items():
         say(f"{name}: {100 * one.weight:.0f} % its own, the rest that of all strata")
         shown = getattr(one, what)()
         if what == "mean":
-            say("\n".join(f"  {column}  {value:.4g}" for column, value in zip(columns, shown, strict=True)) + "\n")
+            say(
+                "\n".join(f"  {column}  {value:.4g}" for column, value in zip(columns, shown, strict=True))
+                + "\n"
+            )
         else:
             say(matrix(columns, shown) + "\n")

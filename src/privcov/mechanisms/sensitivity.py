@@ -191,8 +191,8 @@ class Sensitivity:
         """√(‖D‖_F² + (tr D)²) ≤ √2 under replace-one: the trace may be d+1 times as precise at no cost.
 
         In the norm ‖D‖_F² + κ (tr D)²/d with κ = d. Under add-remove the same norm is also √2, where it is
-        no bargain: ‖D‖_F alone is 1. In one dimension it is √2 under both. Of strata, with the square of every trace, it
-        is 2 where a person moves: there the trace is not free.
+        no bargain: ‖D‖_F alone is 1. In one dimension it is √2 under both. Of strata, with every trace
+        squared, it is 2 where a person moves: there the trace is not free.
         """
         return self._scaled(sqrt_up(2), Fraction(2) if self.strata else sqrt_up(2))
 

@@ -1,9 +1,9 @@
 """What strata say beside each other: differences with intervals, and small strata drawn towards the pool.
 
-Noise is independent between strata, and so is sampling where a person has rows in one stratum only. So an interval for a
-difference follows from the intervals of the two parts: the distances from the estimates to the ends that make the
-difference larger add up in squares, and so do those that make it smaller (Zou and Donner 2008). With symmetric intervals
-that is the sum of variances; intervals of a score test keep their shape. All of it is post-processing.
+Noise is independent between strata, and so is sampling where a person has rows in one stratum only. So an interval for
+a difference follows from the intervals of the two parts: the distances from the estimates to the ends that make the
+difference larger add up in squares, and so do those that make it smaller (Zou and Donner 2008). With symmetric
+intervals that is the sum of variances; intervals of a score test keep their shape. All of it is post-processing.
 """
 
 from __future__ import annotations
@@ -88,7 +88,9 @@ class Differences:
         for one in self.found:
             if one.name == name:
                 return one
-        raise ParameterError("E231", f"there is no difference of {name!r}.", f"There is {self.found[0].name}.")
+        raise ParameterError(
+            "E231", f"there is no difference of {name!r}.", f"There is {self.found[0].name}."
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """Return the differences for programs.
@@ -116,9 +118,7 @@ class Differences:
         ]
         room = widths(heads, rows)
         lines = [line(cells, room, range(1)) for cells in (heads, *rows)]
-        told = (
-            "*: zero is outside. Intervals count sampling and the noise of both strata. This costs no further privacy."
-        )
+        told = "*: zero is outside. Intervals count sampling and the noise of both strata; they cost no further privacy."
         return "\n".join([f"{self.first} less {self.second}", "", *lines, "", told])
 
 
@@ -171,9 +171,7 @@ def differences(
         parts = [_coefficients(part, formula, level) for part in (one, other)]
     else:
         parts = [{**_means(part, level), **_correlations(part, level)} for part in (one, other)]
-    found = tuple(
-        _combined(name, parts[0][name], parts[1][name]) for name in parts[0] if name in parts[1]
-    )
+    found = tuple(_combined(name, parts[0][name], parts[1][name]) for name in parts[0] if name in parts[1])
     return Differences(first=first, second=second, level=level, found=found)
 
 
@@ -198,7 +196,9 @@ def _coefficients(release: Release, formula: str, level: float) -> dict[str, Fou
 def _means(release: Release, level: float) -> dict[str, Found]:
     """A mean is the intercept of a regression on nothing else."""
     targets = {
-        feature.name: Term(column=feature.column, chosen=() if feature.level is None else (str(feature.level),))
+        feature.name: Term(
+            column=feature.column, chosen=() if feature.level is None else (str(feature.level),)
+        )
         for feature in release.schema.features
         if feature.kind in ("numeric", "level")
     }

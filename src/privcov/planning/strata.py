@@ -63,7 +63,9 @@ class StrataPlan:
     @property
     def drowned(self) -> tuple[str, ...]:
         """The strata of which publishing zeros would be better."""
-        return tuple(name for name, one in self.outlooks.items() if one.verdict == "worse than publishing zeros")
+        return tuple(
+            name for name, one in self.outlooks.items() if one.verdict == "worse than publishing zeros"
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """Return the plan for programs.
@@ -78,7 +80,10 @@ class StrataPlan:
             for name, one in self.outlooks.items()
         ]
         return {
-            "loss": {"kind": self.loss.kind, **{word: str(amount) for word, amount in self.loss.amounts.items()}},
+            "loss": {
+                "kind": self.loss.kind,
+                **{word: str(amount) for word, amount in self.loss.amounts.items()},
+            },
             "neighbours": self.loss.neighbours.value,
             "mechanism": self.mechanism,
             "rows_for": dict(self.rows_for),
@@ -94,13 +99,13 @@ class StrataPlan:
             f"{len(self.outlooks):,} strata, each by {self.mechanism}: {self.loss}, for all of them together.",
             table(["stratum", "rows", "verdict"], rows)
             + (f"\n… and {more:,} more (--json prints all)" if more else ""),
-            f"A stratum is useful from about {self.rows_for['useful']:,} rows on, and worse than publishing zeros below "
-            f"{self.rows_for['marginal']:,}.",
+            f"A stratum is useful from about {self.rows_for['useful']:,} rows on, and worse than publishing zeros "
+            f"below {self.rows_for['marginal']:,}.",
         ]
         if self.drowned:
             lines.append(
-                f"{len(self.drowned):,} of {len(self.outlooks):,} strata would drown: join levels, or draw them towards "
-                "the pool afterwards (privcov show --shrink)."
+                f"{len(self.drowned):,} of {len(self.outlooks):,} strata would drown: join levels, or draw them "
+                "towards the pool afterwards (privcov show --shrink)."
             )
         return "\n\n".join(lines)
 
@@ -160,7 +165,8 @@ def plan_strata(
     counts = _shared_out(strata, rows, sizes or {})
     facts: Any = {"moments": None if moments is None or moments.schema != rest else moments}
     outlooks = {
-        name: Outlook.of(rest, entry=entry_of(law, max(count, 1e-9)), **facts) for name, count in counts.items()
+        name: Outlook.of(rest, entry=entry_of(law, max(count, 1e-9)), **facts)
+        for name, count in counts.items()
     }
     return StrataPlan(
         loss=decided.loss,
@@ -178,7 +184,9 @@ def _shared_out(strata: Strata, rows: int, sizes: Mapping[str, int]) -> dict[str
     for name, size in sizes.items():
         strata.place(name)
         if isinstance(size, bool) or not isinstance(size, int) or size < 0:
-            raise ParameterError("E284", f"the size of {brief(name)} must be a whole number from 0, got {brief(size)}.")
+            raise ParameterError(
+                "E284", f"the size of {brief(name)} must be a whole number from 0, got {brief(size)}."
+            )
     left, open_ones = rows - sum(sizes.values()), len(strata.names) - len(sizes)
     if left < 0:
         raise ParameterError("E284", f"the sizes add up to {sum(sizes.values()):,}, more than {rows:,} rows.")

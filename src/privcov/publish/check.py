@@ -70,13 +70,11 @@ class Ready:
         return tuple(fitted.mechanism.draw(**facts) for _ in range(matrices))
 
     def sum(self, table: Table, fitted: Fitted, *, progress: Progress | None) -> tuple[Gram, ...]:
-        """The exact sum of the rows of a table, or one for each stratum, and perhaps a last one that nobody asks for."""
+        """The exact sum of the rows, or one for each stratum, and perhaps a last one of rows that are in none."""
         grid = self.grid(fitted)
         if self.split is None:
             return (sum_rows(table, fitted.schema, grid, engine=self.engine, progress=progress),)
-        return sum_strata(
-            table, fitted.schema, grid, split=self.split, engine=self.engine, progress=progress
-        )
+        return sum_strata(table, fitted.schema, grid, split=self.split, engine=self.engine, progress=progress)
 
     def fit(self, data: Any, *, randomness: Randomness) -> Fitted:
         """What the release is made under: as declared, or as rounds choose that read the table and are paid for."""

@@ -218,7 +218,11 @@ def release(
             created=created,
             rounds=fitted.rounds,
         )
-        facts: dict[str, Any] = {"schema": fitted.schema.published(), "rows": rows, "certificate": certificate}
+        facts: dict[str, Any] = {
+            "schema": fitted.schema.published(),
+            "rows": rows,
+            "certificate": certificate,
+        }
         if ready.split is not None:
             uppers = tuple(tuple(map(int, upper)) for upper, _ in answers)
             return StratifiedRelease(strata=ready.split.strata.published(), uppers=uppers, **facts)

@@ -129,7 +129,9 @@ def unsealed(document: object, body: BinaryIO | None = None) -> Parts:
     rows = FORM.fields(given["rows"], "kind count")
     count = rows["count"]
     # A public count that may not be public can be read, so that ``verify`` can say so.
-    private = "strata" in promise["options"] or not loss.neighbours.count_is_public(schema.max_rows_per_person)
+    private = "strata" in promise["options"] or not loss.neighbours.count_is_public(
+        schema.max_rows_per_person
+    )
     if not (private if rows["kind"] == "private" else loss.neighbours == "replace-one"):
         raise ValueError("rows")
     if not (count is None if rows["kind"] == "private" else type(count) is int and 0 < count <= _MOST_ROWS):

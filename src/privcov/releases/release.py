@@ -398,7 +398,9 @@ class Release(Shown):
         """
         if self.certificate.options.get("stratum") == TOTAL:
             raise OutputError(
-                "E614", "a total over strata has no file of its own.", "Save the strata: it follows from them."
+                "E614",
+                "a total over strata has no file of its own.",
+                "Save the strata: it follows from them.",
             )
         if self.certificate.randomness != "kernel":
             raise OutputError(

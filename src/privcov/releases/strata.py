@@ -1,7 +1,7 @@
 """Several releases of one payment: a matrix for each stratum, with one certificate, in one file.
 
-How many rows a stratum has is private under both relations; under replace-one the number of all rows is public. The file
-is canonical JSON of format ``privcov/strata/1``, closed and read back as one of a single release is (``codec.py``).
+How many rows a stratum has is private under both relations; under replace-one the number of all rows is public. The
+file is canonical JSON of format ``privcov/strata/1``, closed, and read back as that of a release is (``codec.py``).
 """
 
 from __future__ import annotations
@@ -92,9 +92,7 @@ class StratifiedRelease(Shown, Mapping[str, Release]):
 
     @cached_property
     def _parts(self) -> tuple[Release, ...]:
-        return tuple(
-            self._release(name, upper) for name, upper in zip(self.names, self.uppers, strict=True)
-        )
+        return tuple(self._release(name, upper) for name, upper in zip(self.names, self.uppers, strict=True))
 
     def _release(self, name: str, upper: tuple[int, ...], **own: Any) -> Release:
         options = {**self.certificate.options, "stratum": name}
@@ -266,7 +264,9 @@ def unsealed(document: object) -> StratifiedRelease:
     given = FORM.inside(document, "columns scaling rows strata matrices certificate")
     about, matrices = FORM.fields(given["strata"], "by other"), FORM.fields(given["matrices"], "grid uppers")
     by, uppers = about["by"], matrices["uppers"]
-    if not (type(by) is list and type(uppers) is list and 1 <= len(by) <= 64 and len(uppers) <= MOST_STRATA + 1):
+    if not (
+        type(by) is list and type(uppers) is list and 1 <= len(by) <= 64 and len(uppers) <= MOST_STRATA + 1
+    ):
         raise ReleaseError("E601", "the strata of this file are too many, or none.")
     columns = tuple(codec.read_column(column) for column in by)
     if not all(isinstance(column, Categorical) for column in columns):

@@ -58,7 +58,9 @@ def strata_text(strata: StratifiedRelease, *, repair: str = "auto", scaled: bool
     rows = []
     for name, release in strata.items():
         judged = standing(release)
-        values = release.mean(scaled=scaled, repair=repair)[:_MOST_MEANS] if release.schema.intercept else []
+        values: list[float] = []
+        if release.schema.intercept:
+            values = release.mean(scaled=scaled, repair=repair)[:_MOST_MEANS].tolist()
         count = f"{release.count(repair=repair):,.0f}" if release.schema.intercept else "private"
         rows.append(
             [cut(name), count, "" if judged is None else judged.verdict, *(number(v, 4) for v in values)]

@@ -92,7 +92,9 @@ def strata_told(release: Release) -> list[str]:
     )
     which = "The sum" if options.get("stratum") == TOTAL else "One"
     page = proof_address("docs/proofs/strata.md", release.certificate.version)
-    return [f"{which} of {options['strata']} strata, with one promise for all of them together.{moves} Proof: {page}."]
+    return [
+        f"{which} of {options['strata']} strata, with one promise for all of them together.{moves} Proof: {page}."
+    ]
 
 
 def uncovered(release: Release) -> list[str]:

@@ -68,16 +68,24 @@ class Strata:
         if self.other is not None and not (
             isinstance(self.other, str) and 0 < len(self.other) <= 128 and printable(self.other)
         ):
-            raise InputError("E188", "the name of the stratum for all other rows must be a short printable text.")
+            raise InputError(
+                "E188", "the name of the stratum for all other rows must be a short printable text."
+            )
         if any(len(name) > 400 for name in self.names):
-            raise InputError("E188", "the name of a stratum has more than 400 characters.", "Shorten its levels.")
+            raise InputError(
+                "E188", "the name of a stratum has more than 400 characters.", "Shorten its levels."
+            )
         if twice := [name for name, times in Counter(self.names).items() if times > 1]:
             raise InputError(
-                "E188", f"two strata would be named {twice[0]}.", "Rename a level, or the stratum for other rows."
+                "E188",
+                f"two strata would be named {twice[0]}.",
+                "Rename a level, or the stratum for other rows.",
             )
 
     @classmethod
-    def of(cls, schema: Schema, *, by: str | Sequence[str], other: str | None = None) -> tuple[Strata, Schema]:
+    def of(
+        cls, schema: Schema, *, by: str | Sequence[str], other: str | None = None
+    ) -> tuple[Strata, Schema]:
         """The strata that columns of a schema make, and the schema of the columns that are left.
 
         ``by`` is a sequence of names, or a text of names with commas between them.
@@ -135,7 +143,9 @@ def _checked(name: object, declared: dict[str, Column]) -> Categorical:
     column = declared.get(name) if isinstance(name, str) else None
     if column is None:
         raise InputError(
-            "E185", f"by names {brief(name)}, which the schema does not declare.", "Name a column with levels."
+            "E185",
+            f"by names {brief(name)}, which the schema does not declare.",
+            "Name a column with levels.",
         )
     if not isinstance(column, Categorical):
         raise InputError(

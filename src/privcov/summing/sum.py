@@ -69,7 +69,7 @@ class Split:
         """How many sums there are: one a stratum, and one of rows that are in none."""
         return len(self.strata.names) + (self.strata.other is None)
 
-    def parted(self, block: Block) -> tuple[list[NDArray[Any]], NDArray[np.intp]]:
+    def parted(self, block: Block) -> tuple[Floats, NDArray[np.intp]]:
         """The cells that are summed, stratum by stratum, and where each stratum ends."""
         names = [column.name for column in self.strata.by]
         codes, known = np.zeros(len(block[0])), np.ones(len(block[0]), dtype=np.bool_)
@@ -83,8 +83,11 @@ class Split:
         found = np.where(known, codes, self.count - 1).astype(np.int16)
         order = np.argsort(found, kind="stable")  # by radix: linear in the rows, whatever they say
         ends = np.cumsum(np.bincount(found, minlength=self.count))
-        rest = (block[place] for name, place in places.items() if name not in names)
-        return [cells[order] for cells in rest], ends
+        rest = [block[place] for name, place in places.items() if name not in names]
+        made = np.empty((len(rest), len(order)))
+        for cells, room in zip(rest, made, strict=True):
+            np.take(cells, order, out=room, mode="clip")  # no place is outside; so nothing is copied twice
+        return made, ends
 
 
 def sum_strata(
@@ -214,7 +217,9 @@ class HostSum:
 
     def grams(self) -> tuple[Gram, ...]:
         """The sums, if Freivalds' check confirms the sum of them."""
-        whole = self._grams[0] if self._split is None else reduce(_merged, self._grams, Gram(self._bounding.grid))
+        whole = (
+            self._grams[0] if self._split is None else reduce(_merged, self._grams, Gram(self._bounding.grid))
+        )
         if not whole.agrees_with(self._check.weights, self._check.expected):
             raise InternalError()
         return self._grams

@@ -50,9 +50,8 @@ class Verified:
         name = beside(self.path).stem if stratum is None else f"{beside(self.path).stem}: {stratum}"
         heading = name if title is None else title
         if self.verdict.what != "estimate":
-            made = html(
-                load(self.path, stratum=stratum), models=models, components=components, title=heading, source=self.source
-            )
+            release = load(self.path, stratum=stratum)
+            made = html(release, models=models, components=components, title=heading, source=self.source)
         elif models or components is not None:
             raise ParameterError(
                 "E286", "an estimate has no models or components to show.", "Leave --model and --pca out."

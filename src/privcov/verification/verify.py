@@ -204,7 +204,9 @@ def _about_strata(made: strata.StratifiedRelease) -> Iterator[Check]:
     if made.rows is not None and not first.certificate.loss.neighbours.count_is_public(
         made.schema.max_rows_per_person
     ):
-        yield Check(name="rows", holds=False, words="The number of rows is stated, but a person can change it.")
+        yield Check(
+            name="rows", holds=False, words="The number of rows is stated, but a person can change it."
+        )
     for check in _about_release(first):
         yield replace(check, words=f"{check.words} {about}") if check.name == "certificate" else check
 
