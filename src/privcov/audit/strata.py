@@ -49,11 +49,12 @@ def strata_settings(
     mechanism: Mechanism, loss: Loss, dimension: int, *, source: Source
 ) -> tuple[Setting, ...]:
     """What an audit of strata looks at: as promised; for one column; and, of pure losses, where faults show best."""
-    asked = [("as promised", loss, dimension), ("one column", loss, 1)]
+    asked: dict[tuple[Loss, int], str] = {(loss, dimension): "as promised"}
+    asked.setdefault((loss, 1), "one column")
     if isinstance(loss, PureDP):
         more = math.ceil(TELLING_EPSILON / loss.epsilon)
-        asked += [("where a fault shows best", more * loss, columns) for columns in (1, 2)]
-    return tuple(_setting(mechanism, *one, source=source) for one in dict.fromkeys(asked))
+        asked.setdefault((more * loss, 1), "where a fault shows best")
+    return tuple(_setting(mechanism, label, *one, source=source) for one, label in asked.items())
 
 
 def _setting(mechanism: Mechanism, label: str, loss: Loss, dimension: int, *, source: Source) -> Setting:

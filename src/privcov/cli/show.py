@@ -94,11 +94,17 @@ def _tell_shrunk(path: str, stratum: str | None, what: str, *, as_json: bool) ->
     if not found:
         strata.strata.place(names[0])
     if as_json:
-        print_json({name: {"weight": one.weight, what: getattr(one, what)()} for name, one in found.items()})
+        print_json(
+            {
+                name: {"weight": one.weight, "mean_weight": one.mean_weight, what: getattr(one, what)()}
+                for name, one in found.items()
+            }
+        )
         return
     columns = [feature.name for feature in strata.schema.features[1:]]
     for name, one in found.items():
-        say(f"{name}: {100 * one.weight:.0f} % its own, the rest that of all strata")
+        weight = one.mean_weight if what == "mean" else one.weight
+        say(f"{name}: {100 * weight:.0f} % its own, the rest that of all strata")
         shown = getattr(one, what)()
         if what == "mean":
             say(

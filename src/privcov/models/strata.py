@@ -118,7 +118,7 @@ class Differences:
         ]
         room = widths(heads, rows)
         lines = [line(cells, room, range(1)) for cells in (heads, *rows)]
-        told = "*: zero is outside. Intervals count sampling and the noise of both strata; they cost no further privacy."
+        told = "*: zero is outside. Intervals count sampling and the noise of both strata. They cost nothing."
         return "\n".join([f"{self.first} less {self.second}", "", *lines, "", told])
 
 
@@ -229,7 +229,9 @@ class Shrunk:
     name : str
         The stratum.
     weight : float
-        How much of it is its own, from 0 (the pool alone) to 1.
+        How much of its covariance is its own, from 0 (the pool alone) to 1.
+    mean_weight : float
+        The same of its means.
     schema : Schema
         The columns.
     moment : ndarray of shape (d, d)
@@ -239,13 +241,15 @@ class Shrunk:
     --------
     >>> import numpy as np
     >>> schema = Schema.from_dict({"columns": {"age": {"lower": 0, "upper": 100}}})
-    >>> made = Shrunk(name="Inyo", weight=0.3, schema=schema, moment=np.array([[1.0, 0.5], [0.5, 0.5]]))
+    >>> moment = np.array([[1.0, 0.5], [0.5, 0.5]])
+    >>> made = Shrunk(name="Inyo", weight=0.3, mean_weight=0.5, schema=schema, moment=moment)
     >>> made.mean(), made.covariance(), made.correlation()
     (array([75.]), array([[625.]]), array([[1.]]))
     """
 
     name: str
     weight: float
+    mean_weight: float
     schema: Schema
     moment: Matrix
 
@@ -294,7 +298,8 @@ def shrunk(strata: StratifiedRelease) -> dict[str, Shrunk]:
     """Return every stratum drawn towards the pool: better for small strata, and biased towards the pool.
 
     Strata are taken to differ from the pool by τ², which is estimated from all of them, and the noise of one is known:
-    v. What is left of a stratum is τ²/(τ² + v) of itself. Post-processing; there are no intervals.
+    v. What is left of a stratum is τ²/(τ² + v) of itself, with one τ² for means and one for covariances within strata.
+    Post-processing; there are no intervals.
 
     Parameters
     ----------
@@ -319,24 +324,39 @@ def shrunk(strata: StratifiedRelease) -> dict[str, Shrunk]:
     >>> loss = pc.PureDP(epsilon=1, neighbours="add-remove")
     >>> strata = pc.release(table, schema=pc.Schema.from_dict({"columns": columns}), loss=loss, by="area")
     >>> found = pc.shrunk(strata)
-    >>> found["3"].weight < 0.9, bool(abs(found["3"].mean()[0] - 80) < 15)
+    >>> found["3"].mean_weight < 0.9, bool(abs(found["3"].mean()[0] - 80) < 15)
     (True, True)
     """
     law = strata.certificate.law
     if not strata.schema.intercept or law is None:
         raise ParameterError("E210", "strata are drawn towards the pool only where there is an intercept.")
-    pool = _per_row(strata.total())
     raw = [part.second_moment(raw=True, scaled=True) for part in strata.values()]
     counts = np.array([max(1.0, float(matrix[0, 0])) for matrix in raw])
-    noise = (law.entry_variances.sum() - law.entry_variances[0, 0]) / counts**2
-    apart = np.array([_distance(matrix / n, pool) for matrix, n in zip(raw, counts, strict=True)])
-    between = _between(apart, noise)
-    weights = np.zeros(len(noise)) if between == 0 else between / (between + noise)
+    variances = law.entry_variances
+    pool, middle = _per_row(strata.total())[1:, 1:], strata.total().mean(scaled=True)
+    seen = np.array([matrix[0, 1:] / n for matrix, n in zip(raw, counts, strict=True)])
+    # The count is noisy too, and moves a mean in proportion to the mean.
+    noise = (variances[0, 1:].sum() + variances[0, 0] * (np.clip(seen, -1, 1) ** 2).sum(axis=1)) / counts**2
+    of_means = _weights(((seen - middle) ** 2).sum(axis=1), noise)
+    own = np.array([part.mean(scaled=True) for part in strata.values()])
+    means = middle + of_means[:, None] * (own - middle)
+    within = _valid(pool - (means.T * counts) @ means / counts.sum())
+    apart = [
+        ((matrix[1:, 1:] / n - np.outer(mean, mean) - within) ** 2).sum()
+        for matrix, n, mean in zip(raw, counts, seen, strict=True)
+    ]
+    weights = _weights(np.array(apart), variances[1:, 1:].sum() / counts**2)
     return {
         name: Shrunk(
-            name=name, weight=float(own), schema=strata.schema, moment=own * _per_row(part) + (1 - own) * pool
+            name=name,
+            weight=float(weight),
+            mean_weight=float(mean_weight),
+            schema=strata.schema,
+            moment=_moment(mean, weight * part.covariance(scaled=True) + (1 - weight) * within),
         )
-        for (name, part), own in zip(strata.items(), weights, strict=True)
+        for (name, part), weight, mean_weight, mean in zip(
+            strata.items(), weights, of_means, means, strict=True
+        )
     }
 
 
@@ -344,17 +364,26 @@ def _per_row(release: Release) -> Matrix:
     return release.second_moment(scaled=True) / release.count()
 
 
-def _distance(one: Matrix, other: Matrix) -> float:
-    """The squared Frobenius distance, but for the constant, which is 1 in every stratum."""
-    apart = (one - other) ** 2
-    return float(apart.sum() - apart[0, 0])
+def _moment(mean: Floats, covariance: Matrix) -> Matrix:
+    row = np.concatenate([[1.0], mean])
+    made = np.outer(row, row)
+    made[1:, 1:] += covariance
+    return made
 
 
-def _between(apart: Floats, noise: Floats) -> float:
-    """τ² by moments: what squared distances from the pool have more than noise makes; exact strata count most."""
-    found = 0.0
+def _valid(covariance: Matrix) -> Matrix:
+    """The nearest matrix without negative eigenvalues."""
+    values, vectors = np.linalg.eigh(covariance)
+    return np.asarray((vectors * np.maximum(values, 0.0)) @ vectors.T)
+
+
+def _weights(apart: Floats, noise: Floats) -> Floats:
+    """τ²/(τ² + v), with τ² by moments: what squared distances from the pool have more than noise makes.
+
+    Strata with little noise count most.
+    """
+    between = 0.0
     for _ in range(10):
-        weights = 1.0 / (noise + found + 1e-300) ** 2
-        weights /= weights.sum()
-        found = max(0.0, float(weights @ (apart - noise)))
-    return found
+        trust = 1.0 / (noise + between + 1e-300) ** 2
+        between = max(0.0, float(trust @ (apart - noise) / trust.sum()))
+    return between / (between + noise) if between > 0 else np.zeros(len(noise))
