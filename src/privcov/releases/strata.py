@@ -169,6 +169,15 @@ class StratifiedRelease(Shown, Mapping[str, Release]):
         ------
         OutputError
             It is a rehearsal, which must not leave the house (E402).
+
+        Examples
+        --------
+        >>> import numpy as np, privcov as pc
+        >>> columns = {"age": {"lower": 0, "upper": 100}, "area": {"levels": [1, 2]}}
+        >>> schema, loss = pc.Schema.from_dict({"columns": columns}), pc.PureDP(epsilon=1, neighbours="add-remove")
+        >>> strata = pc.release(np.ones((9, 2)), schema=schema, loss=loss, by="area")
+        >>> '"privcov/strata/1"' in strata.to_json()
+        True
         """
         if self.certificate.randomness != "kernel":
             raise OutputError(
@@ -190,6 +199,15 @@ class StratifiedRelease(Shown, Mapping[str, Release]):
         ------
         bytes
             The next piece of the file.
+
+        Examples
+        --------
+        >>> import numpy as np, privcov as pc
+        >>> columns = {"age": {"lower": 0, "upper": 100}, "area": {"levels": [1, 2]}}
+        >>> schema, loss = pc.Schema.from_dict({"columns": columns}), pc.PureDP(epsilon=1, neighbours="add-remove")
+        >>> strata = pc.release(np.ones((9, 2)), schema=schema, loss=loss, by="area")
+        >>> b"".join(strata.file_bytes()) == strata.to_json().encode("ascii")
+        True
         """
         yield self.to_json(key=key).encode("ascii")
 
@@ -209,6 +227,18 @@ class StratifiedRelease(Shown, Mapping[str, Release]):
         ------
         OutputError
             The file is there already or cannot be written (E401), or it is a rehearsal (E402).
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> import numpy as np, privcov as pc
+        >>> columns = {"age": {"lower": 0, "upper": 100}, "area": {"levels": [1, 2]}}
+        >>> schema, loss = pc.Schema.from_dict({"columns": columns}), pc.PureDP(epsilon=1, neighbours="add-remove")
+        >>> strata = pc.release(np.ones((9, 2)), schema=schema, loss=loss, by="area")
+        >>> path = tempfile.mkdtemp() + "/areas.release.json"
+        >>> strata.save(path)
+        >>> pc.verify(path).holds
+        True
         """
         files.write(path, self.file_bytes(key=key), force=force)
 

@@ -13,10 +13,13 @@ from pathlib import Path
 from privcov.errors import ParameterError
 from privcov.releases.release import load
 from privcov.releases.signing import PublicKey
+from privcov.releases.strata import FORM, load_strata
 from privcov.report.page import Source, html
 from privcov.unbounded import page as estimates
 from privcov.unbounded.estimate import load as load_estimate
 from privcov.verification.verify import Verdict, verify
+
+STRATIFIED = FORM.what
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,6 +40,11 @@ class Verified:
         checks = tuple(check.words for check in verdict.checks)
         source = Source(name=Path(path).name, sha256=digest, checks=checks, key=key_name)
         return cls(path=Path(path), verdict=verdict, source=source)
+
+    @property
+    def strata(self) -> tuple[str, ...]:
+        """The names of the strata; none of a file without."""
+        return load_strata(self.path).names if self.verdict.what == STRATIFIED else ()
 
     def page(
         self,
