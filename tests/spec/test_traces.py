@@ -109,7 +109,7 @@ def releasing(mechanism: str, **options: Any) -> Callable[..., Any]:
 
 
 def stratified(mechanism: str, **options: Any) -> Callable[..., Any]:
-    """The same rows with a third column, by which they fall into two strata."""
+    """The same rows with a third column, by which they fall into two strata, and some into none."""
     loss = LOSSES[MECHANISMS[mechanism].kinds[0]]
     columns = {**{c: {"lower": 0, "upper": 100} for c in "ab"}, "s": {"levels": [1, 2]}}
     schema = pc.Schema.from_dict({"columns": columns})
@@ -117,7 +117,7 @@ def stratified(mechanism: str, **options: Any) -> Callable[..., Any]:
     def spend(data: Any, **asked: Any) -> Any:
         header, *lines = Path(data).read_text().splitlines()
         path = Path(f"{data}.strata.csv")
-        path.write_text(f"{header},s\n" + "".join(f"{row},{1 + i % 2}\n" for i, row in enumerate(lines)))
+        path.write_text(f"{header},s\n" + "".join(f"{row},{i % 3}\n" for i, row in enumerate(lines)))
         return pc.release(
             str(path), schema=schema, loss=loss, mechanism=mechanism, by="s", **options, **asked
         )

@@ -34,7 +34,7 @@ class TwoStrata(Mechanism):
     def law(self, *, loss: Loss, grid: Grid) -> None:
         """Noise of each block has the mechanism's law, and that of the others is zero."""
 
-    def draw(self, *, loss: Loss, grid: Grid, randomness: object) -> Noise:  # type: ignore[override]
+    def draw(self, *, loss: Loss, grid: Grid, randomness: object) -> Noise:
         """Noise for two matrices, drawn one after the other, as the one they are blocks of."""
         own = replace(grid, dimension=grid.dimension // 2, strata=True)
         whole = np.zeros((grid.dimension, grid.dimension), dtype=object)
