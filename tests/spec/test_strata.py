@@ -266,10 +266,12 @@ def test_one_stratum_has_a_file_of_its_own_that_verifies_and_a_total_has_none(ma
     made["west"].save(tmp_path / "west.json")
     assert pc.verify(tmp_path / "west.json").holds
     assert pc.load(tmp_path / "west.json") == made["west"]
-    with pytest.raises(OutputError, match="E614"):
+    with pytest.raises(ReleaseError, match="E614"):
         made.total().save(tmp_path / "total.json")
-    with pytest.raises(ReleaseError, match="E6"):
+    with pytest.raises(ReleaseError, match="E615"):
         pc.load_strata(tmp_path / "west.json")
+    with pytest.raises(ReleaseError, match="E615"):
+        pc.load(tmp_path / "west.json", stratum="west")
 
 
 def changed(made, tmp_path, change):

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from privcov.cli.output import print_json, say
-from privcov.errors import ParameterError, ReleaseError
+from privcov.errors import ReleaseError
 
 if TYPE_CHECKING:
     from privcov.releases.release import Release
@@ -36,10 +36,9 @@ def releases_in(path: str, stratum: str | None) -> Mapping[str, Release]:
         if reason.code != "E613":
             raise
     else:
-        if stratum is not None:
-            raise ParameterError("E615", "this release has no strata.", "Leave --stratum out.")
-        return {"": single}
-    strata = _strata(path)
+        if stratum is None:
+            return {"": single}
+    strata = _strata(path)  # which refuses a file without strata
     return strata if stratum is None else {stratum: chosen(strata, stratum)}
 
 

@@ -81,6 +81,10 @@ class Form:
                 "this file holds a release of several strata.",
                 "Name one (--stratum, or stratum= in Python), or read it with privcov.load_strata.",
             )
+        if self.family == "privcov/strata" and given.startswith("privcov/release/"):
+            raise ReleaseError(
+                "E615", "this release has no strata.", "Leave the stratum out, and read it with load."
+            )
         raise ReleaseError("E601", f"this is not a valid {self.what} file: it has no known format field.")
 
     @property

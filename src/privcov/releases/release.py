@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from privcov.errors import OutputError, ParameterError
+from privcov.errors import OutputError, ParameterError, ReleaseError
 from privcov.linalg.arrays import Matrix
 from privcov.linalg.triangle import symmetric
 from privcov.noise.laws import Congruent, NoiseLaw
@@ -387,6 +387,8 @@ class Release(Shown):
         ------
         OutputError
             The release is a rehearsal, which must not leave the house (E402).
+        ReleaseError
+            It is the sum over strata, which has no file of its own (E614).
 
         Examples
         --------
@@ -397,7 +399,7 @@ class Release(Shown):
         True
         """
         if self.certificate.options.get("stratum") == TOTAL:
-            raise OutputError(
+            raise ReleaseError(
                 "E614",
                 "a total over strata has no file of its own.",
                 "Save the strata: it follows from them.",
