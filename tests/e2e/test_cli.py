@@ -381,7 +381,7 @@ def test_an_internal_fault_says_nothing_about_its_cause(home, capsys, monkeypatc
     def fail(*_, **__):
         raise RuntimeError("a secret value: 123-45-6789")
 
-    monkeypatch.setattr("privcov.publish.check.sum_rows", fail)
+    monkeypatch.setattr("privcov.publish.release.sum_rows", fail)
     code, out, err = release(capsys, "--epsilon", "1", "--neighbours", "replace-one", "-o", "r.json")
     assert code == 70
     assert out == ""

@@ -28,9 +28,8 @@ from privcov.publish.paying import counts_rho, order_for
 from privcov.schema import Schema
 from privcov.schema.grid import Grid, framed_grid
 from privcov.schema.strata import Strata
-from privcov.summing.engines import Engine, Progress, engine_for
-from privcov.summing.gram import Gram
-from privcov.summing.sum import Split, sum_rows, sum_strata
+from privcov.summing.engines import Engine, engine_for
+from privcov.summing.sum import Split
 from privcov.table import Table, open_table
 
 _LAST = (
@@ -68,13 +67,6 @@ class Ready:
         matrices = 1 if self.split is None else len(self.split.strata.names)
         facts: Any = {"loss": fitted.rest, "grid": self.grid(fitted), "randomness": randomness}
         return tuple(fitted.mechanism.draw(**facts) for _ in range(matrices))
-
-    def sum(self, table: Table, fitted: Fitted, *, progress: Progress | None) -> tuple[Gram, ...]:
-        """The exact sum of the rows, or one for each stratum, and perhaps a last one of rows that are in none."""
-        grid = self.grid(fitted)
-        if self.split is None:
-            return (sum_rows(table, fitted.schema, grid, engine=self.engine, progress=progress),)
-        return sum_strata(table, fitted.schema, grid, split=self.split, engine=self.engine, progress=progress)
 
     def fit(self, data: Any, *, randomness: Randomness) -> Fitted:
         """What the release is made under: as declared, or as rounds choose that read the table and are paid for."""

@@ -18,7 +18,7 @@ from privcov.linalg.devices import using
 from privcov.mechanisms.base import Draw, Mechanism, Upper, answer
 from privcov.noise.randomness import Randomness, kernel
 from privcov.privacy import Amount, Loss
-from privcov.publish.check import prepare
+from privcov.publish.check import Ready, prepare
 from privcov.publish.paying import Bill
 from privcov.publish.sequence import guarded
 from privcov.releases.certificate import Certificate
@@ -28,8 +28,9 @@ from privcov.releases.strata import StratifiedRelease
 from privcov.releases.triangle import kept
 from privcov.schema import Schema
 from privcov.summing.engines import Engine, Progress
-from privcov.summing.gram import fingerprint
-from privcov.table import open_table
+from privcov.summing.gram import Gram, fingerprint
+from privcov.summing.sum import sum_rows, sum_strata
+from privcov.table import Table, open_table
 
 
 @overload
@@ -194,7 +195,7 @@ def release(
         bill: Bill, noise: tuple[Draw, ...], fitted: Fitted
     ) -> tuple[Fitted, int | None, list[tuple[Upper, Sketch | None]]]:
         table = open_table(data, fitted.schema) if ready.choice else ready.table
-        grams = ready.sum(table, fitted, progress=progress)
+        grams = _sums(table, fitted, ready, progress)
         bill.saw(lambda key: fingerprint(grams, key, fitted.schema.published().to_toml()))
         rows = _public_rows(sum(gram.rows for gram in grams), loss, schema)
         with using(runner.device):  # rows in no stratum have a sum, which no noise is for
@@ -241,6 +242,14 @@ def release(
         document=lambda made: made.to_dict(),
         deliver=deliver,
     )
+
+
+def _sums(table: Table, fitted: Fitted, ready: Ready, progress: Progress | None) -> tuple[Gram, ...]:
+    """The exact sum of the rows, or one for each stratum, and perhaps a last one of rows that are in none."""
+    facts: Any = {"engine": ready.engine, "progress": progress}
+    if ready.split is None:
+        return (sum_rows(table, fitted.schema, ready.grid(fitted), **facts),)
+    return sum_strata(table, fitted.schema, ready.grid(fitted), split=ready.split, **facts)
 
 
 def _public_rows(rows: int, loss: Loss, schema: Schema) -> int | None:
