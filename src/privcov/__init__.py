@@ -33,6 +33,8 @@ if TYPE_CHECKING:
     from privcov.models.pca import pca as pca
     from privcov.models.ridge import ridge as ridge
     from privcov.models.ridge import ridge_path as ridge_path
+    from privcov.models.strata import differences as differences
+    from privcov.models.strata import shrunk as shrunk
     from privcov.planning.invert import required_loss as required_loss
     from privcov.planning.invert import required_rows as required_rows
     from privcov.planning.plan import accuracy as accuracy
@@ -46,6 +48,8 @@ if TYPE_CHECKING:
     from privcov.publish.surrogate import surrogate as surrogate
     from privcov.releases.release import Release as Release
     from privcov.releases.release import load as load
+    from privcov.releases.strata import StratifiedRelease as StratifiedRelease
+    from privcov.releases.strata import load_strata as load_strata
     from privcov.report.doubts import Doubt as Doubt
     from privcov.report.doubts import doubts as doubts
     from privcov.schema import Schema as Schema
@@ -64,6 +68,8 @@ _HOMES = {
     "release": "privcov.publish.release",
     "Release": "privcov.releases.release",
     "load": "privcov.releases.release",
+    "StratifiedRelease": "privcov.releases.strata",
+    "load_strata": "privcov.releases.strata",
     "ols": "privcov.models.ols",
     "doubts": "privcov.report.doubts",
     "Doubt": "privcov.report.doubts",
@@ -71,6 +77,8 @@ _HOMES = {
     "ridge": "privcov.models.ridge",
     "ridge_path": "privcov.models.ridge",
     "pca": "privcov.models.pca",
+    "differences": "privcov.models.strata",
+    "shrunk": "privcov.models.strata",
     "estimate_gaussian": "privcov.unbounded.entry",
     "plan": "privcov.planning.plan",
     "accuracy": "privcov.planning.plan",

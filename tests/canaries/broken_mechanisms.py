@@ -7,13 +7,14 @@ has nothing to see and the attack must find it.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from fractions import Fraction
 
 import numpy as np
 
 from privcov.mechanisms.base import AdditiveMechanism, Noise
 from privcov.mechanisms.eigenvectors import Eigenvectors, _Draw
+from privcov.mechanisms.frobenius import Frobenius
 from privcov.mechanisms.gaussian import Gaussian
 from privcov.mechanisms.laplace import Laplace
 from privcov.mechanisms.sensitivity import Sensitivity
@@ -56,6 +57,21 @@ def _less(kind, method, factor):
     made = type(f"Less{kind.__name__}", (kind,), {method: scaled, "__doc__": f"{kind.__name__}, too little."})
     return made
 
+
+def _settled(kind):
+    """A subclass that is calibrated for strata as if a person who moves changed one of them only."""
+
+    def law(self, *, loss, grid):
+        return kind.law(self, loss=loss, grid=replace(grid, strata=False))
+
+    def draw(self, *, loss, grid, randomness):
+        return kind.draw(self, loss=loss, grid=replace(grid, strata=False), randomness=randomness)
+
+    return type(f"Settled{kind.__name__}", (kind,), {"law": law, "draw": draw, "__doc__": _settled.__doc__})
+
+
+SettledLaplace, SettledGaussian = _settled(Laplace), _settled(Gaussian)
+SettledFrobenius, SettledSymmetricWishart = _settled(Frobenius), _settled(SymmetricWishart)
 
 HalfLaplace, HalfGaussian = _less(Laplace, "_scale", 2), _less(Gaussian, "_std", 2)
 AddRemoveLaplace, AddRemoveGaussian = _less(Laplace, "_scale", ROOT), _less(Gaussian, "_std", ROOT)

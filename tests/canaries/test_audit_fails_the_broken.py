@@ -77,6 +77,26 @@ def test_noise_calibrated_too_small_fails_although_its_own_law_agrees(mechanism,
     assert levels_that_failed(report) == {"L2"}
 
 
+@pytest.mark.parametrize(
+    ("mechanism", "loss", "d", "runs"),
+    [
+        pytest.param(broken.SettledLaplace(**FLOATS), TELLING, 1, 2000, id="laplace"),
+        pytest.param(broken.SettledFrobenius(**FLOATS), TELLING, 1, 2000, id="frobenius"),
+        pytest.param(broken.SettledSymmetricWishart(**FLOATS), TELLING, 1, 2000, id="symmetric-wishart"),
+        pytest.param(broken.SettledGaussian(**FLOATS), RHO, 1, 6000, id="gaussian"),
+    ],
+)
+@pytest.mark.long
+def test_strata_whose_noise_forgets_that_a_person_may_move_fail(mechanism, loss, d, runs):
+    """Where a single number is released a person who moves spends twice what one spends who stays."""
+    facts = {"loss": loss, "dimension": d, "runs": runs, "processes": 1, "source": stream(), "strata": True}
+    report = audit(mechanism, **facts)
+    assert levels_that_failed(report) == {"L2"}
+    assert any("who moves" in finding.what for finding in report.failures)
+    honest = type(mechanism).__bases__[0](**FLOATS)
+    assert audit(honest, **facts).passed
+
+
 @pytest.mark.long
 def test_sound_mechanisms_pass_where_those_fail():
     """The same sizes and streams: it is the fault that is seen, and not the size."""

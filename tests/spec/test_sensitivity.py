@@ -139,3 +139,74 @@ def test_square_roots_are_rounded_up():
         root = sqrt_up(value)
         assert root**2 >= value
         assert (root - Fraction(1, 2**64)) ** 2 < value
+
+
+# --- strata: D is one change for each, and a person may move -------------------------------------------
+
+STRATA_NORMS = {
+    "frobenius": lambda changes: math.sqrt(sum(np.linalg.norm(change) ** 2 for change in changes)),
+    "frobenius_sum": lambda changes: sum(np.linalg.norm(change) for change in changes),
+    "nuclear": lambda changes: NORMS["nuclear"](np.stack(changes)).sum(),
+    "triangle_l1": lambda changes: NORMS["triangle_l1"](np.stack(changes)).sum(),
+    "free_trace_frobenius": lambda changes: math.sqrt(
+        sum(np.linalg.norm(change) ** 2 + np.trace(change) ** 2 for change in changes)
+    ),
+}
+
+
+def strata_changes(d, radius, neighbours):
+    """The changes of two strata: one person comes or leaves, changes within one, or moves."""
+    rows, none = special_rows(d, radius), np.zeros((d, d))
+    within = [(change, none) for change in changes(d, radius, neighbours)]
+    if neighbours is ADD:
+        return within
+    return within + [(np.outer(x, x), -np.outer(y, y)) for x in rows for y in rows]
+
+
+def strata_bound(name, d, radius, neighbours, strata=True, rows_per_person=1):
+    sensitivity = Sensitivity(
+        neighbours=neighbours,
+        dimension=d,
+        squared_norm=Fraction(radius) ** 2,
+        rows_per_person=rows_per_person,
+        strata=strata,
+    )
+    return float(getattr(sensitivity, name))
+
+
+@pytest.mark.parametrize("name", STRATA_NORMS)
+@pytest.mark.parametrize("neighbours", [ADD, REPLACE])
+@pytest.mark.parametrize("radius", RADII)
+def test_no_person_moves_all_strata_together_further_than_the_bound_and_one_moves_as_far(
+    name, radius, neighbours
+):
+    for d in (1, 2, 5):
+        reached = max(STRATA_NORMS[name](change) for change in strata_changes(d, radius, neighbours))
+        claimed = strata_bound(name, d, radius, neighbours)
+        assert claimed * (1 - 1e-9) <= reached <= claimed * (1 + 1e-9)
+
+
+@pytest.mark.parametrize(
+    ("name", "d"),
+    [("frobenius", 1), ("frobenius_sum", 4), ("nuclear", 1), ("triangle_l1", 4), ("free_trace_frobenius", 4)],
+)
+def test_a_bound_as_if_a_move_changed_one_stratum_only_is_found(name, d):
+    """Canary: the bound of a single matrix, used for strata."""
+    reached = max(STRATA_NORMS[name](change) for change in strata_changes(d, 0.3, REPLACE))
+    assert reached > 1.2 * strata_bound(name, d, 0.3, REPLACE, strata=False)
+
+
+@pytest.mark.parametrize("name", STRATA_NORMS)
+def test_three_rows_in_as_many_strata_move_three_times_as_far_at_most(name):
+    """Random people with three rows each, in up to three strata, before and after."""
+    rng, d = np.random.default_rng(4), 3
+    for neighbours in (ADD, REPLACE):
+        most = strata_bound(name, d, 0.7, neighbours, rows_per_person=3)
+        assert most == pytest.approx(3 * strata_bound(name, d, 0.7, neighbours))
+        for _ in range(300):
+            moved = np.zeros((3, d, d))
+            for sign in (1, -1) if neighbours is REPLACE else (1,):
+                for _ in range(rng.integers(0, 4)):
+                    row = _unit(rng.normal(size=d), 0.7)
+                    moved[rng.integers(3)] += sign * np.outer(row, row)
+            assert STRATA_NORMS[name](moved) <= most * (1 + 1e-9)

@@ -148,3 +148,20 @@ def test_the_release_is_near_the_slow_way(schema, table):
     assert means["sex[F]"] == pytest.approx(np.average(kept["sex"] == "F", weights=share), abs=1e-3)
     year = kept["admitted"].str[:4].astype(int)
     assert means["year"] == pytest.approx(np.average(year, weights=share), rel=1e-6)
+
+
+def test_strata_of_all_that_are_the_sums_of_their_rows(schema, table):
+    """Each stratum of a column whose other cells count as one of its levels, against a release of its rows alone."""
+    loss = pc.ZCDP(rho=10**9, neighbours="add-remove")
+    strata = pc.release(table, schema=schema, loss=loss, by="sex", randomness=rehearsal(1))
+    assert strata.names == ("F", "M")
+    once = table.drop_duplicates("id")  # persons are gathered before rows fall into strata
+    strata = pc.release(once, schema=schema, loss=loss, by="sex", randomness=rehearsal(1))
+    for name, rows in (("F", once[once["sex"] == "F"]), ("M", once[once["sex"] != "F"])):
+        alone = pc.release(
+            rows, schema=schema.without(["sex"]), loss=loss, mechanism="gaussian", randomness=rehearsal(2)
+        )
+        found = strata[name]
+        assert found.columns == alone.columns
+        assert found.mean() == pytest.approx(alone.mean(), rel=1e-2, abs=1e-3)
+        assert found.count() == pytest.approx(alone.count(), rel=1e-2)

@@ -28,6 +28,7 @@ from privcov.audit.replay import Pipeline, Replay, replay
 from privcov.audit.report import AuditReport, Finding
 from privcov.audit.sampling import Source, gather, stack
 from privcov.audit.settings import Setting, first_vector, settings
+from privcov.audit.strata import strata_settings
 from privcov.errors import ParameterError
 from privcov.mechanisms.base import Mechanism
 from privcov.noise.randomness import kernel
@@ -52,6 +53,7 @@ def audit(
     as_published: bool = False,
     fresh: bool = True,
     source: Source = kernel,
+    strata: bool = False,
     **options: Any,
 ) -> AuditReport:
     """Try to refute the promise of a mechanism at a loss, on made-up neighbouring tables.
@@ -86,6 +88,8 @@ def audit(
         Whether level 3 also starts fresh processes, to see that their noise differs.
     source : callable, default kernel
         Makes the source of random bits. Anything but the kernel's is for tests.
+    strata : bool, default False
+        Whether to attack a release of two strata between which a person may move. Then there is level 2 alone.
     **options : Any
         Options of the mechanism itself, by name.
 
@@ -115,7 +119,9 @@ def audit(
         raise ParameterError("E285", f"the levels are 0, 1, 2 and 3, got {strange[0]}.")
     chosen = mechanisms.find(mechanism, loss=loss, as_published=as_published, **options)
     start = _cpu()
-    work = _Work(chosen, loss, dimension, runs, error, processes, source, progress)
+    work = _Work(chosen, loss, dimension, runs, error, processes, source, strata, progress)
+    if strata:
+        levels = {2} & set(levels)
     whole = pipeline or release
     schema = schema_of(dimension, intercept=chosen.needs_intercept)
     if 0 in levels:
@@ -152,6 +158,7 @@ class _Work:
     error: float
     processes: int | None
     source: Source
+    strata: bool
     report: Callable[[int, int], object] | None
     findings: list[Finding] = field(default_factory=list)
     curves: list[Curve] = field(default_factory=list)
@@ -159,7 +166,8 @@ class _Work:
     planned: int = 0
 
     def __post_init__(self) -> None:
-        self.settings = settings(self.mechanism, self.loss, self.dimension, source=self.source)
+        looked = strata_settings if self.strata else settings
+        self.settings = looked(self.mechanism, self.loss, self.dimension, source=self.source)
         self.fit_runs = max(LEAST_RUNS, self.runs // 10)
 
     def level_0(self, pipeline: Pipeline, schema: Any) -> None:

@@ -75,13 +75,13 @@ def pairs(grid: Grid, neighbours: Neighbours, *, bases: Sequence[int] = (0,)) ->
     for place, (name, before, after) in enumerate(moves):
         for base in bases if place == 0 else bases[:1]:
             # Without any row at all replace-one has no neighbours, and add-remove has: nothing, and one row.
-            spikes = np.tile(_whole(np.eye(grid.dimension)[0], grid), (base, 1))
+            spikes = np.tile(whole_row(np.eye(grid.dimension)[0], grid), (base, 1))
             made.append(
                 Pair(
                     name=name if not base else f"{name}, {base} rows beside",
                     grid=grid,
-                    first=np.vstack([spikes, *(_whole(row, grid)[None] for row in before)]),
-                    second=np.vstack([spikes, *(_whole(row, grid)[None] for row in after)]),
+                    first=np.vstack([spikes, *(whole_row(row, grid)[None] for row in before)]),
+                    second=np.vstack([spikes, *(whole_row(row, grid)[None] for row in after)]),
                 )
             )
     return tuple(made)
@@ -154,7 +154,7 @@ def _with_intercept(grid: Grid) -> list[Move]:
     return found
 
 
-def _whole(row: Floats, grid: Grid) -> Floats:
+def whole_row(row: Floats, grid: Grid) -> Floats:
     """A row in units of the norm bound as integers of the grid, rounded toward zero so that the bound holds."""
     if not grid.intercept:
         return np.trunc(row * math.isqrt(grid.squared_norm_bound) * (1 - 1e-15))

@@ -50,6 +50,7 @@ QUICK_RUNS, FULL_RUNS = 500, 20_000
     help="An option of the mechanism; may be repeated.  [default: its own]",
 )
 @click.option("--as-published", is_flag=True, help="The constants of the mechanism's paper.")
+@click.option("--strata", is_flag=True, help="Audit a release of two strata, and a person who moves.")
 @click.option(
     "--processes",
     type=click.IntRange(1, 256),
@@ -75,6 +76,7 @@ def command(
     arithmetic: str,
     options: tuple[str, ...],
     as_published: bool,
+    strata: bool,
     processes: int | None,
     reader_path: str | None,
     schema_path: str | None,
@@ -103,8 +105,8 @@ def command(
 
     if every == (name is not None):
         raise click.UsageError("give the NAME of a mechanism, or --all, or --reader FILE.")
-    if every and (options or as_published or plot_path):
-        raise click.UsageError("--option, --as-published and --plot belong to one mechanism.")
+    if every and (options or as_published or strata or plot_path):
+        raise click.UsageError("--option, --as-published, --strata and --plot belong to one mechanism.")
     if plot_path is not None:
         from privcov.audit.report import check_can_draw
 
@@ -125,6 +127,7 @@ def command(
                     processes=processes,
                     progress=progress,
                     as_published=as_published,
+                    strata=strata,
                     fresh=not quick,
                     arithmetic=arithmetic,
                     **named_options(options),

@@ -46,6 +46,7 @@ def command(
                 "neighbours": found.loss.neighbours.value,
                 "columns": found.columns,
                 "dimension": found.dimension,
+                "strata": found.strata,
                 "engine": found.engine,
                 "price": None if found.price is None else _texts(found.price),
                 "left": None if found.left is None else _texts(found.left),
@@ -59,13 +60,16 @@ def command(
     )
     if left_out := order["schema"].left_out:
         say(f"Left out, and not read: {listed(left_out)}.")
+    if found.strata > 1:
+        say(f"There would be {found.strata:,} such matrices, one for each stratum, for one payment.")
     say(f"Mechanism: {found.mechanism}. It can promise {found.loss}. Engine: {found.engine}.")
     if found.frame:
         say(frame_words(found.frame))
     if found.rows_for:
         counted = "rows" if order["schema"].weight is None else "rows of the largest weight"
+        what = "For correlations of a stratum" if found.strata > 1 else "For correlations"
         say(
-            f"For correlations this is useful from about {found.rows_for['useful']:,} {counted} on, and worse than "
+            f"{what} this is useful from about {found.rows_for['useful']:,} {counted} on, and worse than "
             f"publishing zeros below {found.rows_for['marginal']:,}; privcov plan says why."
         )
     if found.price is not None and found.left is not None:

@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import click
 
-from privcov.cli.output import json_option, print_json, say
+from privcov.cli.output import json_option
+from privcov.cli.strata import against_option, releases_in, stratum_option, tell, tell_differences
+
+if TYPE_CHECKING:
+    from privcov.models.ols import Fit
+    from privcov.releases.release import Release
 
 METHODS = ["auto", "wald", "score", "bootstrap"]
 
@@ -31,9 +38,20 @@ METHODS = ["auto", "wald", "score", "bootstrap"]
     "--level", default=0.95, show_default=True, help="Confidence level of the intervals, from 0.5 to below 1."
 )
 @click.option("--latex", is_flag=True, help="Print a LaTeX table.")
+@stratum_option
+@against_option
 @json_option
 def command(
-    path: str, formula: str, naive: bool, method: str, errors: str, level: float, latex: bool, as_json: bool
+    path: str,
+    formula: str,
+    naive: bool,
+    method: str,
+    errors: str,
+    level: float,
+    latex: bool,
+    stratum: str | None,
+    against: str | None,
+    as_json: bool,
 ) -> None:
     """Fit least squares from a release, with standard errors that include the noise.
 
@@ -48,12 +66,19 @@ def command(
     Example: privcov ols people.release.json "income ~ age + educ"
     """
     from privcov.models.ols import ols
-    from privcov.releases.release import load
 
     if as_json and latex:
         raise click.UsageError("--json and --latex exclude each other.", click.get_current_context())
-    fit = ols(load(path), formula, method=method, naive=naive, errors=errors)  # type: ignore[arg-type]
-    if as_json:
-        print_json(fit.to_dict(level))
-    else:
-        say(fit.to_latex(level) if latex else fit.summary(level))
+    if against is not None:
+        tell_differences(path, stratum, against, formula, level, as_json=as_json)
+        return
+
+    def fit(release: Release) -> Fit:
+        return ols(release, formula, method=method, naive=naive, errors=errors)  # type: ignore[arg-type]
+
+    tell(
+        releases_in(path, stratum),
+        as_json=as_json,
+        values=lambda release: fit(release).to_dict(level),
+        words=lambda release: fit(release).to_latex(level) if latex else fit(release).summary(level),
+    )

@@ -175,6 +175,17 @@ def order_options(command: Callable[..., Any]) -> Callable[..., Any]:
             "[default: all alike]",
         ),
         click.option(
+            "--by",
+            metavar="NAMES",
+            help="One matrix for each level of this column, or of several with commas between them: strata, for one "
+            "payment.  [default: one matrix]",
+        ),
+        click.option(
+            "--other",
+            metavar="NAME",
+            help="With --by: a stratum of this name for rows that are in no other.  [default: they count nowhere]",
+        ),
+        click.option(
             "--rows",
             "expect_rows",
             type=click.IntRange(1),
@@ -233,6 +244,8 @@ def as_order(words: dict[str, Any]) -> dict[str, Any]:
                 "frame",
                 "emphasis",
                 "expect_rows",
+                "by",
+                "other",
             )
         },
     }

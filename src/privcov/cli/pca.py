@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from privcov.cli.output import json_option, print_json, say
+from privcov.cli.output import json_option
+from privcov.cli.strata import releases_in, stratum_option, tell
 
 if TYPE_CHECKING:
     from privcov.models.pca import PCAFit
+    from privcov.releases.release import Release
 
 _MOST = 6  # components side by side on a terminal
 
@@ -24,6 +26,7 @@ _MOST = 6  # components side by side on a terminal
 @click.option(
     "--level", default=0.95, show_default=True, help="Confidence level of the intervals, from 0.5 to 0.999."
 )
+@stratum_option
 @json_option
 def command(
     path: str,
@@ -32,6 +35,7 @@ def command(
     original: bool,
     correlation: bool,
     level: float,
+    stratum: str | None,
     as_json: bool,
 ) -> None:
     """Show the principal components of a release, with intervals for their variances and loadings.
@@ -44,11 +48,16 @@ def command(
     Example: privcov pca people.release.json --rank 2
     """
     from privcov.models.pca import pca
-    from privcov.releases.release import load
 
-    fit = pca(load(path), rank=rank, centred=not uncentred, scaled=not original, correlation=correlation)
-    values = fit.to_dict(level)
-    print_json(values) if as_json else say(render(fit, values))
+    def fit(release: Release) -> PCAFit:
+        return pca(release, rank=rank, centred=not uncentred, scaled=not original, correlation=correlation)
+
+    def words(release: Release) -> str:
+        made = fit(release)
+        return render(made, made.to_dict(level))
+
+    found = releases_in(path, stratum)
+    tell(found, as_json=as_json, values=lambda release: fit(release).to_dict(level), words=words)
 
 
 def render(fit: PCAFit, values: dict[str, Any]) -> str:

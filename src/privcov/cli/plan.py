@@ -56,6 +56,18 @@ if TYPE_CHECKING:
     help="A PUBLIC table to stand in for the one to be released.  [default: none]",
 )
 @click.option(
+    "--by",
+    metavar="NAMES",
+    help="Columns whose levels make strata: which of them would drown?  [default: one matrix]",
+)
+@click.option("--other", metavar="NAME", help="With --by: a stratum for rows in no other.  [default: none]")
+@click.option(
+    "--sizes",
+    metavar="NAME=ROWS",
+    multiple=True,
+    help="With --by: the rows of a stratum, public or guessed; may be repeated.  [default: equal parts of --rows]",
+)
+@click.option(
     "--releases",
     type=int,
     help="Also show what the budget is worth divided over so many releases.  [default: one]",
@@ -73,6 +85,9 @@ def command(
     kind: str | None,
     mechanisms: tuple[str, ...],
     surrogate_path: str | None,
+    by: str | None,
+    other: str | None,
+    sizes: tuple[str, ...],
     releases: int | None,
     plot: str | None,
     force: bool,
@@ -97,6 +112,13 @@ def command(
 
     whole = Schema.read(schema_path)
     schema = as_part(whole, kept, dropped)
+    if by is not None or other is not None or sizes:
+        if target or kind or releases or plot or surrogate_path or len(mechanisms) > 1:
+            raise click.UsageError(
+                "--by takes one mechanism, and no --target, --kind, --releases, --plot or --surrogate."
+            )
+        _plan_strata(schema, rows, by, other, sizes, mechanisms, purpose, as_json, loss_words)
+        return
     moments = _moments(whole, schema, schema_path, surrogate_path)
     if target is not None:
         if releases is not None or plot is not None:
@@ -132,6 +154,37 @@ def command(
     say(str(made))
     if divided is not None:
         say("\n" + split_text(divided))
+
+
+def _plan_strata(
+    schema: Schema,
+    rows: str,
+    by: str | None,
+    other: str | None,
+    sizes: tuple[str, ...],
+    mechanisms: tuple[str, ...],
+    purpose: str,
+    as_json: bool,
+    loss_words: dict[str, Any],
+) -> None:
+    from privcov.planning.strata import plan_strata
+
+    if by is None:
+        raise click.UsageError("--other and --sizes need --by.")
+    pairs = [text.rpartition("=") for text in sizes]
+    if not all(name and size.strip().isdecimal() for name, _, size in pairs):
+        raise click.UsageError("--sizes takes NAME=ROWS.")
+    made = plan_strata(
+        schema=schema,
+        by=by,
+        other=other,
+        rows=_rows(rows),
+        loss=as_loss(**loss_words, rows_per_person=schema.max_rows_per_person),
+        sizes={name: int(size) for name, _, size in pairs},
+        purpose=purpose,
+        mechanism=mechanisms[0] if mechanisms else "auto",
+    )
+    print_json(made.to_dict()) if as_json else say(str(made))
 
 
 def _invert(

@@ -43,6 +43,7 @@ def command(
     """
     from privcov.linalg.triangle import is_wide
     from privcov.publish.release import release
+    from privcov.releases.strata import StratifiedRelease
     from privcov.report.words import misread, promise
 
     order = as_order(words)
@@ -68,7 +69,8 @@ def command(
         )
     if book is not None:
         note(left_words(book))
-    if warned := misread(made):  # from the finished release alone, so it tells no more than that does
+    whole = made.total() if isinstance(made, StratifiedRelease) else made
+    if warned := misread(whole):  # from the finished release alone, so it tells no more than that does
         warn(warned)
     if output is None:
         return
@@ -80,5 +82,5 @@ def command(
         print_json(made.to_dict(key=key))
         return
     note(f"wrote {output}" + ("" if key is None else f", signed with the key {key.public.fingerprint}"))
-    say(promise(made))
+    say(promise(made[made.names[0]] if isinstance(made, StratifiedRelease) else made))
     note(f"Read it: privcov show {output}")

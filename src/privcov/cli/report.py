@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import hashlib
+import re
+from collections.abc import Sequence
 from pathlib import Path
 
 import click
@@ -25,6 +27,9 @@ from privcov.cli.output import json_option, note, print_json
     "key_path",
     help="The steward's public key: then the file must be signed with it.  [default: any key, or none]",
 )
+@click.option(
+    "--stratum", metavar="NAME", help="Of a file with strata: which one.  [default: a page for each]"
+)
 @click.option("--title", help="What to call it.  [default: the name of the file]")
 @click.option("--force", is_flag=True, help="Replace an existing page.")
 @json_option
@@ -35,6 +40,7 @@ def command(
     components: int | None,
     key_path: str | None,
     title: str | None,
+    stratum: str | None,
     force: bool,
     as_json: bool,
 ) -> None:
@@ -53,20 +59,50 @@ def command(
     target = str(beside(path)) if output is None else output
     files.check_writable(target, force=force)
     found = Verified.file(path, key=key, key_name=None if key_path is None else Path(key_path).name)
-    whole = found.page(models=models, components=components, title=title)
-    files.write(target, whole, force=force)
+    pages = pages_of(target, found.strata if stratum is None else (stratum,))
+    for one in pages:
+        files.check_writable(one, force=force)
+    made = {
+        one: found.page(models=models, components=components, title=title, stratum=name)
+        for one, name in pages.items()
+    }
+    for one, whole in made.items():
+        files.write(one, whole, force=force)
     if as_json:
         signer = found.verdict.signer
-        print_json(
+        told = [
             {
                 "path": path,
-                "report": target,
+                "report": one,
+                **({} if pages[one] is None else {"stratum": pages[one]}),
                 "bytes": len(whole),
                 "sha256": hashlib.sha256(whole).hexdigest(),
                 "release_sha256": found.source.sha256,
                 "models": list(models),
                 "signed_by": None if signer is None else signer.fingerprint,
             }
-        )
+            for one, whole in made.items()
+        ]
+        print_json(told[0] if len(told) == 1 else told)
     else:
-        note(f"wrote {target}")
+        for one in made:
+            note(f"wrote {one}")
+
+
+def pages_of(target: str, strata: Sequence[str]) -> dict[str, str | None]:
+    """Where pages are written, and the stratum that each is about: several have a number and a name in theirs.
+
+    >>> pages_of("areas.html", ["south", "a/b"])
+    {'areas-1-south.html': 'south', 'areas-2-a_b.html': 'a/b'}
+    """
+    if len(strata) < 2:
+        return {target: next(iter(strata), None)}
+    whole = Path(target)
+    return {
+        str(whole.with_name(f"{whole.stem}-{place}-{_plain(name)}{whole.suffix}")): name
+        for place, name in enumerate(strata, start=1)
+    }
+
+
+def _plain(name: str) -> str:
+    return re.sub(r"[^\w-]", "_", name)[:40]

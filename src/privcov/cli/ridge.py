@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from privcov.cli.output import json_option, print_json, say
+from privcov.cli.output import json_option
+from privcov.cli.strata import releases_in, stratum_option, tell
+
+if TYPE_CHECKING:
+    from privcov.models.ridge import RidgeFit
+    from privcov.releases.release import Release
 
 
 @click.command(name="ridge")
@@ -27,9 +32,17 @@ from privcov.cli.output import json_option, print_json, say
 @click.option(
     "--level", default=0.95, show_default=True, help="Confidence level of the error bound, from 0.5 to 0.999."
 )
+@stratum_option
 @json_option
 def command(
-    path: str, target: str, features: str | None, penalty: str, original: bool, level: float, as_json: bool
+    path: str,
+    target: str,
+    features: str | None,
+    penalty: str,
+    original: bool,
+    level: float,
+    stratum: str | None,
+    as_json: bool,
 ) -> None:
     """Fit ridge regression from a release, with a bound on the effect of the noise on the coefficients.
 
@@ -40,12 +53,19 @@ def command(
     Example: privcov ridge people.release.json --target income --features age,educ --penalty auto
     """
     from privcov.models.ridge import ridge
-    from privcov.releases.release import load
     from privcov.schema.names import split_names
 
     names = None if features is None else split_names(features)
-    fit = ridge(load(path), target, features=names, penalty=_number(penalty), scaled=not original)
-    print_json(fit.to_dict(level)) if as_json else say(fit.summary(level))
+
+    def fit(release: Release) -> RidgeFit:
+        return ridge(release, target, features=names, penalty=_number(penalty), scaled=not original)
+
+    tell(
+        releases_in(path, stratum),
+        as_json=as_json,
+        values=lambda release: fit(release).to_dict(level),
+        words=lambda release: fit(release).summary(level),
+    )
 
 
 def _number(penalty: str) -> Any:

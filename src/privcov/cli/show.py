@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 import click
 
 from privcov.cli.output import json_option, print_json, say
+from privcov.cli.strata import against_option, releases_in, stratum_option, tell, tell_differences
+
+if TYPE_CHECKING:
+    from privcov.releases.release import Release
 
 WHAT = ["correlation", "covariance", "mean", "moment", "raw"]
 
@@ -26,34 +32,59 @@ WHAT = ["correlation", "covariance", "mean", "moment", "raw"]
     help="How noise is turned into a valid matrix: auto, none, clip, trace or shrink.",
 )
 @click.option("--scaled", is_flag=True, help="In [-1, 1] units instead of the original ones.")
+@stratum_option
+@against_option
+@click.option("--shrink", is_flag=True, help="Of strata: each drawn towards their pool, small ones most.")
 @json_option
-def command(path: str, what: str, repair: str, scaled: bool, as_json: bool) -> None:
+def command(
+    path: str,
+    what: str,
+    repair: str,
+    scaled: bool,
+    stratum: str | None,
+    against: str | None,
+    shrink: bool,
+    as_json: bool,
+) -> None:
     """Show what a release says and what it promises.
 
     PATH is the release file, or that of an estimate, which has one matrix. The matrix shown is repaired (a valid
     moment matrix) unless raw is asked for; the file always keeps the raw one, unbiased but for rows that a private
-    frame shortened.
+    frame shortened. Of a file with strata, a line for each is shown, or all of one with --stratum.
 
     Example: privcov show people.release.json --matrix covariance
     """
     from privcov.errors import ReleaseError
-    from privcov.releases.release import load
-    from privcov.report.summary import as_json_values, as_text
+    from privcov.releases.strata import StratifiedRelease
+    from privcov.report.summary import as_json_values, as_text, strata_text
     from privcov.report.words import origin
 
+    if against is not None:
+        tell_differences(path, stratum, against, None, 0.95, as_json=as_json)
+        return
+    if shrink:
+        _tell_shrunk(path, stratum, what, as_json=as_json)
+        return
+
+    def values(release: Release) -> dict[str, Any]:
+        signer = None if release.signer is None else release.signer.fingerprint
+        return {**as_json_values(release, repair=repair, scaled=scaled), "signed_by": signer}
+
+    def words(release: Release) -> str:
+        return as_text(release, what=what, repair=repair, scaled=scaled) + "\n" + origin(release)
+
     try:
-        release = load(path)
+        found = releases_in(path, stratum)
     except ReleaseError as error:
         if error.code != "E620":
             raise
         _show_estimate(path, as_json=as_json)
         return
-    if as_json:
-        signer = None if release.signer is None else release.signer.fingerprint
-        print_json({**as_json_values(release, repair=repair, scaled=scaled), "signed_by": signer})
+    if isinstance(found, StratifiedRelease) and not as_json:
+        say(strata_text(found, repair=repair, scaled=scaled))
+        say(origin(found[found.names[0]]))
     else:
-        say(as_text(release, what=what, repair=repair, scaled=scaled))
-        say(origin(release))
+        tell(found, as_json=as_json, values=values, words=words)
 
 
 def _show_estimate(path: str, *, as_json: bool) -> None:
@@ -63,3 +94,38 @@ def _show_estimate(path: str, *, as_json: bool) -> None:
 
     estimate = load(path)
     print_json(estimate.to_dict()) if as_json else say(as_text(estimate))
+
+
+def _tell_shrunk(path: str, stratum: str | None, what: str, *, as_json: bool) -> None:
+    """Strata drawn towards their pool, as means, covariances or correlations."""
+    from privcov.models.strata import shrunk
+    from privcov.releases.strata import load_strata
+    from privcov.report.tables import matrix
+
+    if what not in ("correlation", "covariance", "mean"):
+        raise click.UsageError("--shrink shows correlation, covariance or mean.")
+    strata = load_strata(path)
+    names = strata.names if stratum is None else (stratum,)
+    found = {name: one for name, one in shrunk(strata).items() if name in names}
+    if not found:
+        strata.strata.place(names[0])
+    if as_json:
+        print_json(
+            {
+                name: {"weight": one.weight, "mean_weight": one.mean_weight, what: getattr(one, what)()}
+                for name, one in found.items()
+            }
+        )
+        return
+    columns = [feature.name for feature in strata.schema.features[1:]]
+    for name, one in found.items():
+        weight = one.mean_weight if what == "mean" else one.weight
+        say(f"{name}: {100 * weight:.0f} % its own, the rest that of all strata")
+        shown = getattr(one, what)()
+        if what == "mean":
+            say(
+                "\n".join(f"  {column}  {value:.4g}" for column, value in zip(columns, shown, strict=True))
+                + "\n"
+            )
+        else:
+            say(matrix(columns, shown) + "\n")

@@ -112,6 +112,8 @@ class Mechanism(ABC):
     """The columns beyond which a draw would take hours or more memory than a machine has."""
     needs_intercept: ClassVar[bool] = False
     """Whether it works only on a grid whose first column is the intercept in every row."""
+    takes_strata: ClassVar[bool] = False
+    """Whether its loss is proven for several matrices between which a person may move: docs/proofs/strata.md."""
 
     arithmetic: Arithmetic = "exact"
 
@@ -178,6 +180,15 @@ class Mechanism(ABC):
                 "E267",
                 f"{self.name} takes at most {self.most_columns:,} columns, got {dimension:,}.",
                 "Use gaussian (with a delta or a rho) or frobenius (without).",
+            )
+
+    def check_strata(self, grid: Grid) -> None:
+        """Refuse several matrices where the loss of this mechanism is not proven for a person who moves."""
+        if grid.strata and not self.takes_strata:
+            raise ParameterError(
+                "E282",
+                f"{self.name} cannot release strata: what a person costs who moves between them is not proven for it.",
+                "Use symmetric-wishart, gaussian, frobenius or laplace.",
             )
 
     @abstractmethod

@@ -28,6 +28,7 @@ class Frobenius(AdditiveMechanism):
     best_at = "a baseline; the distribution of its total error is known exactly"
     proof = "docs/proofs/frobenius.md"
     most_columns = MAX_DIMENSION
+    takes_strata = True
 
     def law(self, *, loss: Loss, grid: Grid) -> FrobeniusBall:
         return FrobeniusBall(dimension=grid.dimension, scale=float_up(self._scale(loss, grid) * grid.unit))
@@ -38,4 +39,4 @@ class Frobenius(AdditiveMechanism):
     @staticmethod
     def _scale(loss: Loss, grid: Grid) -> Fraction:
         """Δ_F/ε in grid units."""
-        return Sensitivity.of(grid, loss.neighbours).frobenius / loss.amounts["epsilon"]
+        return Sensitivity.of(grid, loss.neighbours).frobenius_sum / loss.amounts["epsilon"]

@@ -45,12 +45,13 @@ class Gaussian(AdditiveMechanism):
     as_published = {"constants": "published"}  # noqa: RUF012 - a constant of the class
 
     most_columns = MAX_DIMENSION
+    takes_strata = True
 
     noise: Literal["rounded", "discrete"] = "rounded"
     constants: Literal["tight", "published"] = "tight"
 
     def law(self, *, loss: Loss, grid: Grid) -> NoiseLaw:
-        kind: type[NoiseLaw] = GaussianFreeTrace if self._free_trace(loss) else GaussianEnsemble
+        kind: type[NoiseLaw] = GaussianFreeTrace if self._free_trace(loss, grid) else GaussianEnsemble
         if self.constants == "published":
             kind = GaussianTriangle
         return kind(dimension=grid.dimension, scale=float_up(self._std(loss, grid) * grid.unit))
@@ -58,7 +59,7 @@ class Gaussian(AdditiveMechanism):
     def exact_noise(self, *, loss: Loss, grid: Grid, randomness: Randomness) -> Upper:
         d, std = grid.dimension, self._std(loss, grid)
         if self.noise == "rounded":
-            keep = sqrt_up(Fraction(1, d + 1)) if self._free_trace(loss) else Fraction(1)
+            keep = sqrt_up(Fraction(1, d + 1)) if self._free_trace(loss, grid) else Fraction(1)
             return gaussian_ensemble(
                 randomness,
                 dimension=d,
@@ -87,14 +88,14 @@ class Gaussian(AdditiveMechanism):
         """Off-diagonal over diagonal standard deviation: 1/√2, or 1 as the papers draw it."""
         return Fraction(1) if self.constants == "published" else sqrt_up(Fraction(1, 2))
 
-    def _free_trace(self, loss: Loss) -> bool:
+    def _free_trace(self, loss: Loss, grid: Grid) -> bool:
         tight = self.noise == "rounded" and self.constants == "tight"
-        return tight and loss.neighbours is Neighbours.REPLACE_ONE
+        return tight and not grid.strata and loss.neighbours is Neighbours.REPLACE_ONE
 
     def _std(self, loss: Loss, grid: Grid) -> Fraction:
         """Δ/μ in grid units, rounded up; Δ is measured in the norm that the noise is isotropic in."""
         sensitivity = Sensitivity.of(grid, loss.neighbours)
-        norm = sensitivity.free_trace_frobenius if self._free_trace(loss) else sensitivity.frobenius
+        norm = sensitivity.free_trace_frobenius if self._free_trace(loss, grid) else sensitivity.frobenius
         return norm * self._std_over_sensitivity(loss)
 
     def _std_over_sensitivity(self, loss: Loss) -> Fraction:

@@ -34,6 +34,7 @@ class Laplace(AdditiveMechanism):
     as_published = {"constants": "published"}  # noqa: RUF012 - a constant of the class
 
     most_columns = MAX_DIMENSION
+    takes_strata = True
 
     constants: Literal["tight", "published"] = "tight"
 

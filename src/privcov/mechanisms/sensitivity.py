@@ -5,6 +5,9 @@ over one person's rows in either table, at most m of them, not the same number, 
 Every function returns an upper bound as an exact rational in the unit of R² (grid units, when R² is the
 integer bound of the grid): irrational bounds are rounded up. Proofs, and the pairs that attain each bound:
 docs/proofs/sensitivity.md. Such a person moves D by at most m times as much as one with one row, in every norm.
+
+Of a stratified release D is the tuple of changes D_k, one for each stratum. Under replace-one a person may move: then
+one D_k is xxᵀ and another −yyᵀ. What a norm means then is said at each; proofs: docs/proofs/strata.md.
 """
 
 from __future__ import annotations
@@ -35,6 +38,8 @@ class Sensitivity:
     dimension: int
     squared_norm: Fraction
     rows_per_person: int = 1
+    strata: bool = False
+    """Whether D is one change for each stratum, and a person may move from one to another."""
 
     @classmethod
     def of(cls, grid: Grid, neighbours: Neighbours) -> Sensitivity:
@@ -44,7 +49,13 @@ class Sensitivity:
             dimension=grid.dimension,
             squared_norm=Fraction(grid.squared_norm_bound),
             rows_per_person=grid.max_rows_per_person,
+            strata=grid.strata,
         )
+
+    @property
+    def _one_number(self) -> bool:
+        """Whether D is a single number: the difference of two squares is then no larger than one of them."""
+        return self.dimension == 1 and not self.strata
 
     def _scaled(self, add_remove: Fraction, replace_one: Fraction) -> Fraction:
         unit = add_remove if self.neighbours is Neighbours.ADD_REMOVE else replace_one
@@ -52,14 +63,22 @@ class Sensitivity:
 
     @property
     def frobenius(self) -> Fraction:
-        """‖D‖_F ≤ 1 (add-remove) or √2 (replace-one, attained by orthogonal rows), times R²."""
-        both = 1 if self.dimension == 1 else sqrt_up(2)
+        """‖D‖_F ≤ 1 (add-remove) or √2 (replace-one, attained by orthogonal rows), times R².
+
+        Of strata, √(Σ ‖D_k‖_F²): the same, attained by a person who moves.
+        """
+        both = 1 if self._one_number else sqrt_up(2)
         return self._scaled(Fraction(1), Fraction(both))
 
     @property
+    def frobenius_sum(self) -> Fraction:
+        """Σ ‖D_k‖_F over strata ≤ 1 or 2, times R²: a person who moves changes two of them. Else ‖D‖_F."""
+        return self._scaled(Fraction(1), Fraction(2)) if self.strata else self.frobenius
+
+    @property
     def nuclear(self) -> Fraction:
-        """‖D‖_* ≤ 1 or 2, times R²; in one dimension both are 1."""
-        return self._scaled(Fraction(1), Fraction(1 if self.dimension == 1 else 2))
+        """‖D‖_* ≤ 1 or 2, times R²; in one dimension both are 1. Of strata, Σ ‖D_k‖_*: 1 or 2 in every dimension."""
+        return self._scaled(Fraction(1), Fraction(1 if self._one_number else 2))
 
     @property
     def operator(self) -> Fraction:
@@ -147,8 +166,13 @@ class Sensitivity:
 
     @property
     def triangle_l1(self) -> Fraction:
-        """ℓ1 of the upper triangle with diagonal: (d+1)/2, or min(d/√2 + 1, √((d² + 3d)/2)), times R²."""
+        """ℓ1 of the upper triangle with diagonal: (d+1)/2, or min(d/√2 + 1, √((d² + 3d)/2)), times R².
+
+        Of strata, the sum over them: (d+1)/2, or d+1 where a person moves.
+        """
         d = self.dimension
+        if self.strata:
+            return self._scaled(Fraction(d + 1, 2), Fraction(d + 1))
         if d == 1:
             return self._scaled(Fraction(1), Fraction(1))
         replace_one = min(sqrt_up(Fraction(d * d, 2)) + 1, sqrt_up(Fraction(d * d + 3 * d, 2)))
@@ -167,9 +191,10 @@ class Sensitivity:
         """√(‖D‖_F² + (tr D)²) ≤ √2 under replace-one: the trace may be d+1 times as precise at no cost.
 
         In the norm ‖D‖_F² + κ (tr D)²/d with κ = d. Under add-remove the same norm is also √2, where it is
-        no bargain: ‖D‖_F alone is 1. In one dimension it is √2 under both.
+        no bargain: ‖D‖_F alone is 1. In one dimension it is √2 under both. Of strata, with every trace
+        squared, it is 2 where a person moves: there the trace is not free.
         """
-        return self._scaled(sqrt_up(2), sqrt_up(2))
+        return self._scaled(sqrt_up(2), Fraction(2) if self.strata else sqrt_up(2))
 
 
 def changed_bins(neighbours: Neighbours) -> int:

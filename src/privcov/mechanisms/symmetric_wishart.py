@@ -28,6 +28,7 @@ class SymmetricWishart(AdditiveMechanism):
     )
     best_at = "pure privacy, any number of columns; the default for epsilon alone"
     proof = "docs/proofs/symmetric-wishart.md"
+    takes_strata = True
 
     def law(self, *, loss: Loss, grid: Grid) -> WishartDifference:
         return WishartDifference(

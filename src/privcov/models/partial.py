@@ -81,16 +81,17 @@ class Apart:
                 found.append(j)
         return tuple(sorted(found))
 
-    def pair(self, a: int, b: int, level: float) -> Found:
-        """The partial correlation of two columns given those kept, and its interval.
+    def pair(self, a: int, b: int, level: float, *, given: tuple[int, ...] | None = None) -> Found:
+        """The partial correlation of two columns given those kept, or given some places, and its interval.
 
         A level is asked against all other levels of its column, which are therefore not adjusted for.
         """
         if b in self.groups[a]:
             return _UNKNOWN
         away = (self.groups[a] | self.groups[b]) - {a, b}
-        places = tuple(sorted({j for j in self.kept if j not in away} | {a, b}))
-        inverse = self._inverse(places) if self.kept else None
+        kept = self.kept if given is None else given
+        places = tuple(sorted({j for j in kept if j not in away} | {a, b}))
+        inverse = self._inverse(places) if kept else None
         if inverse is None:
             return _UNKNOWN
         two = [places.index(a), places.index(b)]

@@ -57,6 +57,7 @@ def candidate(name: str, *, loss: Loss, grid: Grid, **options: Any) -> Candidate
         loss = PureDP(epsilon=loss.epsilon, neighbours=loss.neighbours)
     found = find(name, loss=loss, **options)
     found.check_width(grid.dimension)
+    found.check_strata(grid)
     try:
         _rehearse(found, loss, grid)
     except ParameterError:
@@ -141,6 +142,7 @@ def decide(
     Purpose.parse(purpose)
     found = find(mechanism, loss=loss, **options)
     found.check_width(schema.summed_dimension)
+    found.check_strata(grid or Grid.of(schema))
     return Candidate(mechanism=found, loss=loss)
 
 

@@ -18,7 +18,7 @@ from privcov.frame.emphasis import emphasis_of, emphasised
 from privcov.frame.framing import Fitted, Framing
 from privcov.ledger import Ledger, Request
 from privcov.linalg.devices import CPU
-from privcov.mechanisms.base import Mechanism
+from privcov.mechanisms.base import Draw, Mechanism
 from privcov.noise.randomness import Randomness
 from privcov.planning.candidates import Candidate, decide
 from privcov.planning.framed import framed_terms
@@ -28,7 +28,9 @@ from privcov.privacy import Amount, Loss
 from privcov.publish.paying import counts_rho, order_for
 from privcov.schema import Schema
 from privcov.schema.grid import Grid
+from privcov.schema.strata import Strata
 from privcov.summing.engines import Engine, engine_for
+from privcov.summing.sum import Split
 from privcov.table import Table, open_table
 
 _LAST = (
@@ -48,11 +50,24 @@ class Ready:
     engine: Engine
     choice: NormChoice | Framing | None
     order: Callable[[], Request]
+    split: Split | None = None
+    """How rows fall into strata, where there is a matrix for each."""
 
     @property
     def options(self) -> dict[str, str]:
         """What the certificate says beside the options of the mechanism."""
-        return self.decided.options | ({} if self.choice is None else self.choice.options)
+        strata = {} if self.split is None else {"strata": str(len(self.split.strata.names))}
+        return self.decided.options | strata | ({} if self.choice is None else self.choice.options)
+
+    def grid(self, fitted: Fitted) -> Grid:
+        """What noise is scaled to."""
+        return Grid.of(fitted.schema, strata=self.split is not None)
+
+    def draw(self, fitted: Fitted, *, randomness: Randomness) -> tuple[Draw, ...]:
+        """Noise for the matrix, or for the matrix of each stratum."""
+        matrices = 1 if self.split is None else len(self.split.strata.names)
+        facts: Any = {"loss": fitted.rest, "grid": self.grid(fitted), "randomness": randomness}
+        return tuple(fitted.mechanism.draw(**facts) for _ in range(matrices))
 
     def fit(self, data: Any, *, randomness: Randomness) -> Fitted:
         """What the release is made under: as declared, or as rounds choose that read the table and are paid for."""
@@ -93,7 +108,10 @@ class Prospect:
         columns. What it leaves goes to the matrix. Empty for the declared frame.
     rows_for : mapping of str to int
         The fewest rows for the verdicts of a plan: "useful", and "marginal", below which a release is worse than
-        publishing zeros. Empty where the noise has no law or a frame is fitted first.
+        publishing zeros. Empty where the noise has no law or a frame is fitted first. Of one stratum, where there are
+        several.
+    strata : int
+        The number of matrices, one for each stratum; 1 without strata.
 
     Examples
     --------
@@ -115,6 +133,7 @@ class Prospect:
     left: Mapping[str, Fraction] | None
     frame: Mapping[str, Fraction] = field(default_factory=dict)
     rows_for: Mapping[str, int] = field(default_factory=dict)
+    strata: int = 1
 
 
 def prepare(
@@ -131,34 +150,68 @@ def prepare(
     ledger: str | Path | Ledger | None,
     engine: str | Engine,
     expect_rows: int | None,
+    by: str | Sequence[str] | None,
+    other: str | None,
     options: Mapping[str, Any],
 ) -> Ready:
     """Refuse what public facts refuse, and return what is left to do. See ``privcov.release`` for the arguments."""
     options = {**options, "as_asked": counts_rho(ledger)}
-    wanted = Purpose.parse(purpose)
+    wanted, split = Purpose.parse(purpose), None
+    if by is not None or other is not None:
+        split, schema = _split(schema, by, other, row_norm=row_norm, frame=frame)
+        frame = "declared"
     first, declared = emphasis_of(wanted.formula if emphasis is None else emphasis, schema), schema
     schema = emphasised(schema, first)
-    asked = partial(decide, mechanism, **{"loss": loss, "schema": schema, "purpose": purpose, **options})
-    decided, table = asked(), open_table(data, schema)
+    whole, grid = (schema, None) if split is None else (split.whole, Grid.of(schema, strata=True))
+    facts = {"loss": loss, "schema": schema, "purpose": purpose, "grid": grid}
+    asked = partial(decide, mechanism, **{**facts, **options})
+    decided, table = asked(), open_table(data, whole)
     if expect_rows is not None:
         _check_rows(table, expect_rows, loss=loss, schema=schema)
     runner = engine_for(engine, table)
     if schema.weight is not None and runner.device != CPU:
         raise InputError("E198", "weighted rows are not summed on a GPU.", "Release with device cpu.")
+    if split is not None and runner.device != CPU:
+        raise _unstratified("a GPU", "Leave --device out")
     choice: NormChoice | Framing | None
     choice = NormChoice.before(decided.mechanism, decided.loss, word=row_norm, share=row_norm_share)
     if choice is not None or frame in ("scales", "shape"):
         check_unweighted(schema)
     if choice is not None and frame in ("scales", "shape"):
         raise ParameterError("E218", "a private frame finds a row norm itself.", "Leave row_norm out.")
-    if choice is None and frame != "declared":
+    if choice is None and frame != "declared" and split is None:
         public = loss.neighbours.count_is_public(schema.max_rows_per_person)
         rows = table.count() if public else None
         fit = partial(framed_terms, Framing, asked, word=frame, schema=declared)
         if found := fit(rows=rows, purpose=wanted, emphasis=first):
             (decided, choice), schema = found, declared
-    order = partial(order_for, decided.mechanism, loss=decided.loss, schema=schema, choice=choice)
-    return Ready(schema=schema, decided=decided, table=table, engine=runner, choice=choice, order=order)
+    strata = None if split is None else split.strata
+    order = partial(
+        order_for, decided.mechanism, loss=decided.loss, schema=schema, choice=choice, strata=strata
+    )
+    return Ready(
+        schema=schema, decided=decided, table=table, engine=runner, choice=choice, order=order, split=split
+    )
+
+
+def _split(
+    schema: Schema, by: str | Sequence[str] | None, other: str | None, *, row_norm: str, frame: str
+) -> tuple[Split, Schema]:
+    """How rows fall into strata, and the schema of what is released of each; refuses what has no strata."""
+    if by is None:
+        raise ParameterError("E283", "a stratum for all other rows needs strata.", "Name their columns: by.")
+    strata, rest = Strata.of(schema, by=by, other=other)
+    if frame not in ("auto", "declared"):
+        raise _unstratified(f'frame="{frame}"', "Take the declared frame")
+    if row_norm != "declared":
+        raise _unstratified("a private row norm", "Declare a row_norm_bound, or leave row_norm out")
+    if schema.file.constant:  # how long a stratum takes depends on its rows
+        raise _unstratified("constant timing", "Leave timing out")
+    return Split(strata=strata, whole=schema), rest
+
+
+def _unstratified(what: str, instead: str) -> ParameterError:
+    return ParameterError("E283", f"strata cannot be released with {what}.", f"{instead}, or leave by out.")
 
 
 def _check_rows(table: Table, expected: int, *, loss: Loss, schema: Schema) -> None:
@@ -202,6 +255,8 @@ def check(
     ledger: str | Path | Ledger | None = None,
     engine: str | Engine = "local",
     expect_rows: int | None = None,
+    by: str | Sequence[str] | None = None,
+    other: str | None = None,
     **options: Any,
 ) -> Prospect:
     """Say whether ``release`` with the same arguments would go through, and what it would cost.
@@ -238,6 +293,10 @@ def check(
         Where rows would be read and summed: "local", "spark", "dask", or an object of ``privcov.engines``.
     expect_rows : int, optional
         The number of records that the table must have, where that number is public.
+    by : str or sequence of str, optional
+        Columns with levels: one matrix for each of their combinations. See ``release``.
+    other : str, optional
+        With ``by``: the name of a stratum for all rows that are in none of the others.
     **options : Any
         Options of the mechanism itself, by name.
 
@@ -276,6 +335,8 @@ def check(
         ledger=ledger,
         engine=engine,
         expect_rows=expect_rows,
+        by=by,
+        other=other,
         options={**options, "as_published": as_published},
     )
     request, price, left = ready.order(), None, None
@@ -286,12 +347,13 @@ def check(
         mechanism=ready.decided.mechanism.name,
         loss=ready.decided.loss,
         columns=len(schema.read_columns),
-        dimension=schema.dimension,
+        dimension=ready.schema.dimension,
         engine=ready.engine.name,
         price=price,
         left=left,
         frame=ready.choice.shares if isinstance(ready.choice, Framing) else {},
         rows_for={} if ready.choice is not None else _rows_for(ready),
+        strata=1 if ready.split is None else len(ready.split.strata.names),
     )
 
 
@@ -308,5 +370,6 @@ def frame_words(shares: Mapping[str, Fraction]) -> str:
 
 def _rows_for(ready: Ready) -> dict[str, int]:
     """The fewest rows for each verdict: the noise per row falls as their number grows."""
-    law = ready.decided.mechanism.law(loss=ready.decided.loss, grid=Grid.of(ready.schema))
+    grid = Grid.of(ready.schema, strata=ready.split is not None)
+    law = ready.decided.mechanism.law(loss=ready.decided.loss, grid=grid)
     return {} if law is None else Outlook.of(ready.schema, entry=entry_of(law, 1)).rows_for

@@ -25,7 +25,9 @@ from privcov.privacy import Loss
 from privcov.releases.documents import to_text
 from privcov.schema import Schema
 from privcov.schema.grid import Grid
+from privcov.schema.strata import Strata
 from privcov.table import open_table
+from privcov.text.grammar import brief
 
 
 @dataclass(kw_only=True)
@@ -87,18 +89,27 @@ def pay(ledger: str | Path | Ledger | None, order: Callable[[], Request], *, ran
 
 
 def order_for(
-    mechanism: Mechanism, *, loss: Loss, schema: Schema, choice: NormChoice | Framing | None
+    mechanism: Mechanism,
+    *,
+    loss: Loss,
+    schema: Schema,
+    choice: NormChoice | Framing | None,
+    strata: Strata | None = None,
 ) -> Request:
-    """A release as a request, once nothing public stands in its way: no bit is drawn and no row is read."""
+    """A release as a request, once nothing public stands in its way: no bit is drawn and no row is read.
+
+    Strata are one request: their losses do not add up (docs/proofs/strata.md).
+    """
     rest = loss if choice is None else choice.rest
-    grids = [Grid.of(schema)] if choice is None else choice.grids(schema)
+    grids = [Grid.of(schema, strata=strata is not None)] if choice is None else choice.grids(schema)
+    told = {} if strata is None else {"by": brief(strata.title), "strata": str(len(strata.names))}
     for grid in grids:  # any of them may be chosen
         mechanism.refuse_early(loss=rest, grid=grid)
     law = mechanism.law(loss=rest, grid=grids[0])
     return Request(
         loss=loss,
         mechanism=mechanism.name,
-        options={**mechanism.options, **({} if choice is None else choice.options)},
+        options={**mechanism.options, **told, **({} if choice is None else choice.options)},
         grid=grid_facts(grids[0]),
         noise={} if law is None else {"law": law.name, "scale": repr(law.scale)},
         arithmetic=mechanism.arithmetic,

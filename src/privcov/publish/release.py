@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from fractions import Fraction
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, overload
 
 from privcov.errors import InputError
 from privcov.frame.framing import Fitted
@@ -18,19 +18,27 @@ from privcov.linalg.devices import using
 from privcov.mechanisms.base import Draw, Mechanism, Upper, answer
 from privcov.noise.randomness import Randomness, kernel
 from privcov.privacy import Amount, Loss
-from privcov.publish.check import prepare
+from privcov.publish.check import Ready, prepare
 from privcov.publish.paying import Bill
 from privcov.publish.sequence import guarded
 from privcov.releases.certificate import Certificate
 from privcov.releases.release import Release
 from privcov.releases.sketch import Sketch
+from privcov.releases.strata import StratifiedRelease
 from privcov.releases.triangle import kept
 from privcov.schema import Schema
 from privcov.summing.engines import Engine, Progress
-from privcov.summing.sum import sum_rows
-from privcov.table import open_table
+from privcov.summing.gram import Gram, fingerprint
+from privcov.summing.sum import sum_rows, sum_strata
+from privcov.table import Table, open_table
 
 
+@overload
+def release(data: Any, *, schema: Schema, loss: Loss, by: None = None, **order: Any) -> Release: ...
+@overload
+def release(
+    data: Any, *, schema: Schema, loss: Loss, by: str | Sequence[str], **order: Any
+) -> StratifiedRelease: ...
 def release(
     data: Any,
     *,
@@ -44,13 +52,15 @@ def release(
     frame: Literal["declared", "scales", "shape", "auto"] = "declared",
     emphasis: str | Sequence[str] | None = None,
     ledger: str | Path | Ledger | None = None,
-    deliver: Callable[[Release], object] | None = None,
+    deliver: Callable[[Any], object] | None = None,
     randomness: Randomness | None = None,
     engine: str | Engine = "local",
     expect_rows: int | None = None,
     progress: Progress | None = None,
+    by: str | Sequence[str] | None = None,
+    other: str | None = None,
     **options: Any,
-) -> Release:
+) -> Release | StratifiedRelease:
     """Release a differentially private second-moment matrix of a table, with its certificate.
 
     The guarantee is the given ``loss``, for every table that the schema admits. The order of the steps is:
@@ -112,13 +122,20 @@ def release(
     progress : callable, optional
         Called as ``progress(rows_done, bytes_done, bytes_in_all)``; the last two are None where the table is
         not made of files.
+    by : str or sequence of str, optional
+        Columns with levels, by name, or a text of names with commas between them: one matrix for each level, or
+        combination of levels, in one pass and for one payment. Each stratum has the whole loss. The columns are
+        constant within a stratum, and no features there. Rows whose cell is missing or none of the levels are in no
+        stratum. How many rows a stratum has is private, also under "replace-one": a person may move.
+    other : str, optional
+        With ``by``: the name of a stratum for all rows that are in none of the others.
     **options : Any
         Options of the mechanism itself, by name, such as ``arithmetic="idealized"``.
 
     Returns
     -------
-    Release
-        The noisy matrix, the schema it belongs to, and the certificate of what was promised.
+    Release, or StratifiedRelease with ``by``
+        The noisy matrix, the schema it belongs to, and the certificate of what was promised; or one for each stratum.
 
     Raises
     ------
@@ -141,6 +158,14 @@ def release(
     ('(Intercept)', 'age')
     >>> made.certificate.mechanism
     'frobenius'
+
+    One matrix for each area:
+
+    >>> columns = {"age": {"lower": 0, "upper": 100}, "area": {"levels": [1, 2]}}
+    >>> table = np.array([[35.0, 1], [61.0, 2], [48.0, 2]])
+    >>> strata = pc.release(table, schema=pc.Schema.from_dict({"columns": columns}), loss=loss, by="area")
+    >>> strata.names, strata["1"].columns, strata.rows, strata["1"].rows
+    (('1', '2'), ('(Intercept)', 'age'), 3, None)
     """
     ready = prepare(
         data,
@@ -155,47 +180,57 @@ def release(
         ledger=ledger,
         engine=engine,
         expect_rows=expect_rows,
+        by=by,
+        other=other,
         options={**options, "as_published": as_published},
     )
     runner, loss = ready.engine, ready.decided.loss
     source = kernel() if randomness is None else randomness
 
-    def draw() -> tuple[Draw, Fitted]:
+    def draw() -> tuple[tuple[Draw, ...], Fitted]:
         fitted = ready.fit(data, randomness=source)
-        return fitted.mechanism.draw(loss=fitted.rest, grid=fitted.grid, randomness=source), fitted
+        return ready.draw(fitted, randomness=source), fitted
 
     def read(
-        bill: Bill, noise: Draw, fitted: Fitted
-    ) -> tuple[Fitted, int | None, tuple[Upper, Sketch | None]]:
+        bill: Bill, noise: tuple[Draw, ...], fitted: Fitted
+    ) -> tuple[Fitted, int | None, list[tuple[Upper, Sketch | None]]]:
         table = open_table(data, fitted.schema) if ready.choice else ready.table
-        gram = sum_rows(table, fitted.schema, fitted.grid, engine=runner, progress=progress)
-        bill.saw(lambda key: gram.fingerprint(key, fitted.schema.published().to_toml()))
-        with using(runner.device):
-            return fitted, _public_rows(gram.rows, loss, schema), answer(noise, gram)
+        grams = _sums(table, fitted, ready, progress)
+        bill.saw(lambda key: fingerprint(grams, key, fitted.schema.published().to_toml()))
+        rows = _public_rows(sum(gram.rows for gram in grams), loss, schema)
+        with using(runner.device):  # rows in no stratum have a sum, which no noise is for
+            return fitted, rows, [answer(one, gram) for one, gram in zip(noise, grams, strict=False)]
 
-    def certify(found: tuple[Fitted, int | None, tuple[Upper, Sketch | None]], created: str) -> Release:
-        fitted, rows, (upper, sketch) = found
-        used, law = fitted.mechanism, fitted.mechanism.law(loss=fitted.rest, grid=fitted.grid)
-        return Release(
-            schema=fitted.schema.published(),
-            rows=rows,
-            upper=kept(upper, grid=fitted.grid, rows=rows, law=law),
-            sketch=sketch,
-            certificate=Certificate(
-                mechanism=used.name,
-                options={**used.options, **ready.options},
-                loss=loss,
-                law=law,
-                arithmetic=used.arithmetic,
-                randomness=source.kind,
-                proof=used.proof,
-                timing=used.timing_note,
-                created=created,
-                rounds=fitted.rounds,
-            ),
+    def certify(
+        found: tuple[Fitted, int | None, list[tuple[Upper, Sketch | None]]], created: str
+    ) -> Release | StratifiedRelease:
+        fitted, rows, answers = found
+        used, grid = fitted.mechanism, ready.grid(fitted)
+        law = used.law(loss=fitted.rest, grid=grid)
+        certificate = Certificate(
+            mechanism=used.name,
+            options={**used.options, **ready.options},
+            loss=loss,
+            law=law,
+            arithmetic=used.arithmetic,
+            randomness=source.kind,
+            proof=used.proof,
+            timing=used.timing_note,
+            created=created,
+            rounds=fitted.rounds,
         )
+        facts: dict[str, Any] = {
+            "schema": fitted.schema.published(),
+            "rows": rows,
+            "certificate": certificate,
+        }
+        if ready.split is not None:
+            uppers = tuple(tuple(map(int, upper)) for upper, _ in answers)
+            return StratifiedRelease(strata=ready.split.strata.published(), uppers=uppers, **facts)
+        ((upper, sketch),) = answers
+        return Release(upper=kept(upper, grid=grid, rows=rows, law=law), sketch=sketch, **facts)
 
-    def carry_out(bill: Bill, noise: Draw, fitted: Fitted) -> Release:
+    def carry_out(bill: Bill, noise: tuple[Draw, ...], fitted: Fitted) -> Release | StratifiedRelease:
         return certify(read(bill, noise, fitted), bill.created)
 
     return guarded(
@@ -204,9 +239,17 @@ def release(
         randomness=source,
         draw=draw,
         read=carry_out,
-        document=Release.to_dict,
+        document=lambda made: made.to_dict(),
         deliver=deliver,
     )
+
+
+def _sums(table: Table, fitted: Fitted, ready: Ready, progress: Progress | None) -> tuple[Gram, ...]:
+    """The exact sum of the rows, or one for each stratum, and perhaps a last one of rows that are in none."""
+    facts: Any = {"engine": ready.engine, "progress": progress}
+    if ready.split is None:
+        return (sum_rows(table, fitted.schema, ready.grid(fitted), **facts),)
+    return sum_strata(table, fitted.schema, ready.grid(fitted), split=ready.split, **facts)
 
 
 def _public_rows(rows: int, loss: Loss, schema: Schema) -> int | None:

@@ -56,16 +56,17 @@ def encode(
     key: PrivateKey | None = None,
 ) -> dict[str, Any]:
     """The release as plain JSON values, sealed: with a digest, or with a signature where a key is given."""
-    return FORM.sealed(_body(schema, rows, upper, sketch, certificate), key)
+    return FORM.sealed(body_of(schema, rows, upper, sketch, certificate), key)
 
 
-def _body(
+def body_of(
     schema: Schema,
     rows: int | None,
     upper: Upper,
     sketch: Sketch | None,
     certificate: Certificate,
 ) -> dict[str, Any]:
+    """The same without format and seal."""
     loss = certificate.loss
     return {
         "columns": [feature.name for feature in schema.features],
@@ -87,14 +88,14 @@ def _body(
             "neighbours": str(loss.neighbours),
             "row_norm_bound": _norm_text(schema),
             "bounds": {
-                "columns": [_bounds(column) for column in declared(schema)],
+                "columns": [bounds_of(column) for column in declared(schema)],
                 "intercept": schema.intercept,
                 "missing": schema.missing,
                 "max_rows_per_person": schema.max_rows_per_person,
                 **({} if schema.shape is None else {"shape": _shape(schema.shape)}),
                 **({} if schema.weight is None else {"weight": _weight(schema)}),
                 **({"persons": schema.per_person or "rows"} if schema.enforced else {}),
-                **({"sources": [_bounds(column) for column in schema.sources]} if schema.sources else {}),
+                **({"sources": [bounds_of(column) for column in schema.sources]} if schema.sources else {}),
             },
             "noise": _noise(certificate.law),
             "arithmetic": certificate.arithmetic,
@@ -134,7 +135,9 @@ def unsealed(document: object, body: BinaryIO | None = None) -> Parts:
     rows = FORM.fields(given["rows"], "kind count")
     count = rows["count"]
     # A public count that may not be public can be read, so that ``verify`` can say so.
-    private = not loss.neighbours.count_is_public(schema.max_rows_per_person)
+    private = "strata" in promise["options"] or not loss.neighbours.count_is_public(
+        schema.max_rows_per_person
+    )
     if not (private if rows["kind"] == "private" else loss.neighbours == "replace-one"):
         raise ValueError("rows")
     if not (count is None if rows["kind"] == "private" else type(count) is int and 0 < count <= _MOST_ROWS):
@@ -144,8 +147,7 @@ def unsealed(document: object, body: BinaryIO | None = None) -> Parts:
     if matrix["grid"] != _grid_text(schema):
         raise ValueError("grid")
     if body is None:
-        integers: Upper = _read_text(matrix["upper"], schema.summed_dimension)
-        _plausible(integers, grid=Grid.of(schema), rows=count, law=law)
+        integers: Upper = integers_of(matrix["upper"], schema, count, law)
     else:
         word = word_bytes(grid=Grid.of(schema), rows=count, law=law)
         integers = _read_body(matrix["body"], body, schema.summed_dimension, word=word)
@@ -165,9 +167,16 @@ def unsealed(document: object, body: BinaryIO | None = None) -> Parts:
         rounds=tuple(_read_round(one, loss) for one in _listed(promise.get("rounds", []), _MOST_ROUNDS)),
     )
     parts = (schema, count, integers, sketch, certificate)
-    if _body(*parts) != given:  # whatever is said twice must agree, and nothing may be said otherwise
+    if body_of(*parts) != given:  # whatever is said twice must agree, and nothing may be said otherwise
         raise ValueError("fields disagree")
     return parts
+
+
+def integers_of(texts: object, schema: Schema, rows: int | None, law: NoiseLaw | None) -> tuple[int, ...]:
+    """The integers of a narrow matrix from their texts; refuses what no release could hold."""
+    integers = _read_text(texts, schema.summed_dimension)
+    _plausible(integers, grid=Grid.of(schema), rows=rows, law=law)
+    return integers
 
 
 def read(path: str | Path, *, signed_by: PublicKey | None = None) -> tuple[Parts, PublicKey | None]:
@@ -306,7 +315,7 @@ def _noise(law: NoiseLaw | None) -> dict[str, str | None]:
     return {"law": None if law is None else law.name, "scale": None if law is None else repr(law.scale)}
 
 
-def _bounds(column: Column) -> dict[str, Any]:
+def bounds_of(column: Column) -> dict[str, Any]:
     own: dict[str, Any] = {}
     if column.missing is not None:
         own["missing"] = column.missing
@@ -331,7 +340,7 @@ def _bounds(column: Column) -> dict[str, Any]:
     return {"name": column.name, word: [str(level) for level in column.levels], **own}
 
 
-def _read_column(given: Mapping[str, Any]) -> Column:
+def read_column(given: Mapping[str, Any]) -> Column:
     name, rule, fill = given["name"], given.get("missing"), given.get("fill")
     shown: dict[str, Any] = {word: given[word] for word in ("label", "unit") if word in given}
     text = FORM.text(given["expression"], most=LONGEST) if "expression" in given else None
@@ -381,7 +390,7 @@ def _read_schema(promise: Mapping[str, Any]) -> Schema:
     if max(len(bounds["columns"]), len(sources)) > MAX_DIMENSION:
         raise ValueError("columns")
     schema = Schema(
-        columns=tuple(_read_column(column) for column in bounds["columns"]),
+        columns=tuple(read_column(column) for column in bounds["columns"]),
         intercept=bounds["intercept"],
         row_norm_bound=None if text.startswith("sqrt") else exact(text),
         missing=bounds["missing"],
@@ -389,7 +398,7 @@ def _read_schema(promise: Mapping[str, Any]) -> Schema:
         shape=_read_shape(bounds["shape"]) if "shape" in given else None,
         per_person=None if persons == "rows" else persons,
         enforced="persons" in bounds,
-        sources=tuple(_read_column(column) for column in sources),
+        sources=tuple(read_column(column) for column in sources),
         **(_read_weight(bounds["weight"]) if "weight" in given else {}),
     )
     if _norm_text(schema) != text:

@@ -86,6 +86,16 @@ class Form:
                 "distribution, so that no model is fitted to them.",
                 "See it with privcov show or privcov report; for models make a release: privcov release --frame auto.",
             )
+        if given.startswith("privcov/strata/"):
+            raise ReleaseError(
+                "E613",
+                "this file holds a release of several strata.",
+                "Name one (--stratum, or stratum= in Python), or read it with privcov.load_strata.",
+            )
+        if self.family == "privcov/strata" and given.startswith("privcov/release/"):
+            raise ReleaseError(
+                "E615", "this release has no strata.", "Leave the stratum out, and read it with load."
+            )
         raise ReleaseError("E601", f"this is not a valid {self.what} file: it has no known format field.")
 
     @property

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from privcov.errors import OutputError, ParameterError
+from privcov.errors import OutputError, ParameterError, ReleaseError
 from privcov.linalg.arrays import Matrix
 from privcov.linalg.mixing import Mixing
 from privcov.linalg.triangle import symmetric
@@ -421,6 +421,8 @@ class Release(Shown):
         ------
         OutputError
             The release is a rehearsal, which must not leave the house (E402).
+        ReleaseError
+            It is the sum over strata, which has no file of its own (E614).
 
         Examples
         --------
@@ -430,6 +432,12 @@ class Release(Shown):
         >>> '"privcov/release/1"' in pc.release(np.full((9, 1), 80.0), schema=schema, loss=loss).to_json()
         True
         """
+        if self.certificate.options.get("stratum") == TOTAL:
+            raise ReleaseError(
+                "E614",
+                "a total over strata has no file of its own.",
+                "Save the strata: it follows from them.",
+            )
         if self.certificate.randomness != "kernel":
             raise OutputError(
                 "E402",
@@ -664,7 +672,11 @@ class Release(Shown):
         return self.sketch
 
 
-def load(path: str | Path, *, signed_by: PublicKey | None = None) -> Release:
+TOTAL = "(total)"
+"""What stands in place of a stratum in the certificate of the sum over strata."""
+
+
+def load(path: str | Path, *, signed_by: PublicKey | None = None, stratum: str | None = None) -> Release:
     """Read a release from its file, after strict validation.
 
     Parameters
@@ -674,6 +686,8 @@ def load(path: str | Path, *, signed_by: PublicKey | None = None) -> Release:
     signed_by : PublicKey, optional
         The key that must have signed the file. Without one an unsigned file is read too, and a signature is
         checked where there is one.
+    stratum : str, optional
+        Of a file with several strata (``load_strata``), the one to return.
 
     Returns
     -------
@@ -699,6 +713,10 @@ def load(path: str | Path, *, signed_by: PublicKey | None = None) -> Release:
     >>> pc.load(path).rows
     9
     """
+    if stratum is not None:
+        from privcov.releases.strata import load_strata
+
+        return load_strata(path, signed_by=signed_by)[stratum]
     parts, signer = codec.read(path, signed_by=signed_by)
     release = assembled(parts)
     object.__setattr__(release, "signer", signer)  # no argument: a copy with other contents has no signer

@@ -10,6 +10,7 @@ import numpy as np
 from privcov.linalg.arrays import Floats
 from privcov.releases.release import Release
 from privcov.releases.rounds import framed_means
+from privcov.releases.strata import StratifiedRelease
 from privcov.releases.triangle import Triangle
 from privcov.report.doubts import can_doubt, doubts
 from privcov.report.standing import Standing, standing
@@ -48,6 +49,30 @@ def as_text(
     said = [fill(line, width=100, subsequent_indent="  ") for line in sentences(release)]
     told = [_legend(release), weighed(release), "\n".join(said), misread(release), promise(release)]
     return "\n\n".join(part for part in [title + units, body, *told] if part)
+
+
+def strata_text(strata: StratifiedRelease, *, repair: str = "auto", scaled: bool = False) -> str:
+    """A line for each stratum: its noisy count, how much can be concluded of it, and the means of its columns."""
+    first = next(iter(strata.values()))
+    names = list(first.columns[1 : 1 + _MOST_MEANS])
+    rows = []
+    for name, release in strata.items():
+        judged = standing(release)
+        values: list[float] = []
+        if release.schema.intercept:
+            values = release.mean(scaled=scaled, repair=repair)[:_MOST_MEANS].tolist()
+        count = f"{release.count(repair=repair):,.0f}" if release.schema.intercept else "private"
+        rows.append(
+            [cut(name), count, "" if judged is None else judged.verdict, *(number(v, 4) for v in values)]
+        )
+    heads = ["stratum", "rows, noisy", "verdict", *(cut(f"mean {name}") for name in names)]
+    more = "One in full: --stratum NAME; their sum: --stratum total; two compared: --stratum NAME --against NAME."
+    public = "" if strata.rows is None else f"; {strata.rows:,} rows in all, which is public"
+    title = f"{len(strata):,} strata by {strata.strata.title}{public}"
+    return "\n\n".join([title, table(heads[: len(rows[0])], rows), more, promise(first)])
+
+
+_MOST_MEANS = 4
 
 
 def sentences(release: Release) -> list[str]:

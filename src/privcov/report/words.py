@@ -7,7 +7,7 @@ from textwrap import fill
 
 from privcov.privacy import Loss, Neighbours, display
 from privcov.releases.certificate import proof_address
-from privcov.releases.release import Release
+from privcov.releases.release import TOTAL, Release
 from privcov.report import rounds
 from privcov.report.doubts import ODDS, doubts
 from privcov.schema import Column, Numeric
@@ -75,6 +75,7 @@ def particulars(release: Release) -> list[str]:
     weight = release.schema.weight_words
     return [
         rows,
+        *strata_told(release),
         release.schema.person_words,
         *([weight] if weight else []),
         *rounds.told(release),
@@ -84,6 +85,23 @@ def particulars(release: Release) -> list[str]:
         _noise(release),
         f"Declared as public: {_bounds(release)}.",
         f"Timing: {certificate.timing}.",
+    ]
+
+
+def strata_told(release: Release) -> list[str]:
+    """That a release is one of several strata, and what the promise says of a person who moves; else nothing."""
+    options = release.certificate.options
+    if "strata" not in options:
+        return []
+    moves = (
+        " A person who moves from one to another is covered."
+        if release.certificate.loss.neighbours is Neighbours.REPLACE_ONE
+        else ""
+    )
+    which = "The sum" if options.get("stratum") == TOTAL else "One"
+    page = proof_address("docs/proofs/strata.md", release.certificate.version)
+    return [
+        f"{which} of {options['strata']} strata, with one promise for all of them together.{moves} Proof: {page}."
     ]
 
 

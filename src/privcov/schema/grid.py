@@ -32,10 +32,12 @@ class Grid:
     """Whether column 0 is the integer 2^k in every row, whatever the row says."""
     longest: float = 1.0
     """The largest scaled value that a cell may have; at least 1."""
+    strata: bool = False
+    """Whether this is the grid of several matrices, one for each stratum, and a person may move between them."""
 
     @classmethod
-    def of(cls, schema: Schema) -> Grid:
-        """The finest grid on which the exactness bounds above hold for this schema."""
+    def of(cls, schema: Schema, *, strata: bool = False) -> Grid:
+        """The finest grid on which the exactness bounds above hold for this schema, of one matrix or one a stratum."""
         bound = schema.squared_norm_bound
         norms = schema.largest_squared_norm, schema.largest_scaled_square  # after a shape, and before
         largest = max(schema.dimension, *map(math.ceil, norms))
@@ -61,6 +63,7 @@ class Grid:
             and not schema.empties_rows
             and schema.weight is None,
             longest=_longest(schema),
+            strata=strata,
         )
 
     @property

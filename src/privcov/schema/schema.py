@@ -534,7 +534,8 @@ class Schema:
             The fill, in the column's own units. Of an exhaustive column without another rule: ``otherwise``.
         """
         if column.fill is None and isinstance(column, Categorical):
-            return column.otherwise if (column.missing or self.missing) == "midpoint" else None
+            plain = (column.missing or self.missing) in ("midpoint", "none")
+            return column.otherwise if plain else None
         return column.fill
 
     @cached_property

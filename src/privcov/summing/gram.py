@@ -14,7 +14,7 @@ together with the release is the exact sum. What each of them says is in ``_refu
 from __future__ import annotations
 
 import hmac
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any, ClassVar, Never
 
 import numpy as np
@@ -204,6 +204,13 @@ class Gram(Sealed):
             self._low &= 2**_LOW_BITS - 1
             self._reach = 2**_LOW_BITS
         self._reach += reach
+
+
+def fingerprint(grams: Iterable[Gram], key: bytes, about: str) -> str:
+    """The fingerprint of one sum, or of several in their order."""
+    for gram in grams:
+        about = gram.fingerprint(key, about)
+    return about
 
 
 def upper_of(matrix: NDArray[Any]) -> NDArray[Any]:

@@ -15,17 +15,20 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable
-from functools import partial
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial, reduce
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from privcov.errors import InternalError
+from privcov.linalg.arrays import Floats
 from privcov.linalg.devices import CPU, Device
 from privcov.schema import Schema
 from privcov.schema.grid import BLOCK_ROWS, Grid
+from privcov.schema.strata import Strata
 from privcov.summing.bounding import Bounding
 from privcov.summing.check import Check, check_arithmetic
 from privcov.summing.engines import AnyFragment, Engine, Local, Progress, Report, Result, gather
@@ -50,87 +53,188 @@ def sum_rows(
 
     The result is the same integers for every engine, every number of workers and every order of rows.
     """
+    return _summed(table, schema, grid, None, engine=engine, progress=progress)[0]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Split:
+    """How the rows of a table fall into strata: by a few cells of the row itself, and by no other row."""
+
+    strata: Strata
+    whole: Schema
+    """Of the table: the columns that are summed, and those that make the strata."""
+
+    @property
+    def count(self) -> int:
+        """How many sums there are: one a stratum, and one of rows that are in none."""
+        return len(self.strata.names) + (self.strata.other is None)
+
+    def parted(self, block: Block) -> tuple[Floats, NDArray[np.intp]]:
+        """The cells that are summed, stratum by stratum, and where each stratum ends."""
+        names = [column.name for column in self.strata.by]
+        codes, known = np.zeros(len(block[0])), np.ones(len(block[0]), dtype=np.bool_)
+        places = {column.name: place for place, column in enumerate(self.whole.columns)}
+        for column in self.strata.by:
+            cells = block[places[column.name]]
+            if column.otherwise is not None:
+                cells = np.where(cells < 0, column.levels.index(column.otherwise), cells)
+            if (fill := self.whole.filled(column)) is not None:
+                cells = np.where(np.isfinite(cells), cells, column.levels.index(fill))
+            known &= cells >= 0  # neither missing nor unknown
+            codes = codes * len(column.levels) + cells
+        found = np.where(known, codes, self.count - 1).astype(np.int16)
+        order = np.argsort(found, kind="stable")  # by radix: linear in the rows, whatever they say
+        ends = np.cumsum(np.bincount(found, minlength=self.count))
+        rest = [block[place] for name, place in places.items() if name not in names]
+        made = np.empty((len(rest), len(order)))
+        for cells, room in zip(rest, made, strict=True):
+            np.take(cells, order, out=room, mode="clip")  # no place is outside; so nothing is copied twice
+        return made, ends
+
+
+def sum_strata(
+    table: Table,
+    schema: Schema,
+    grid: Grid,
+    *,
+    split: Split,
+    engine: Engine | None = None,
+    progress: Progress | None = None,
+) -> tuple[Gram, ...]:
+    """The exact Gram matrix of each stratum, in one pass; without a stratum for all others, the last is of those.
+
+    Each is the same integers as ``sum_rows`` of the rows of that stratum alone.
+    """
+    return _summed(table, schema, grid, split, engine=engine, progress=progress)
+
+
+def _summed(
+    table: Table,
+    schema: Schema,
+    grid: Grid,
+    split: Split | None,
+    *,
+    engine: Engine | None,
+    progress: Progress | None,
+) -> tuple[Gram, ...]:
     runner = Local() if engine is None else engine
-    facts: dict[str, Any] = {"schema": schema, "grid": grid, "device": runner.device}
+    facts: dict[str, Any] = {"schema": schema, "grid": grid, "device": runner.device, "split": split}
     here = _Here(partial(add_rows, **facts)) if runner.in_process and table.home is None else None
-    total: Gram | None = None
+    count = 1 if split is None else split.count
+    total: tuple[Gram, ...] | None = None
     for rows, sent in gather(table, here or partial(sum_fragment, **facts), runner, progress):
-        part = here.take(sent) if here else decode_sensitive_sum(sent, grid)
-        if part.rows != rows:
+        parts = here.take(sent) if here else decode_sensitive_sums(sent, grid, count)
+        if _rows_of(parts) != rows:
             raise InternalError
         if total is None:
-            total = part
+            total = parts
         else:
-            total.merge(part)
-    return Gram(grid) if total is None else total
+            for one, part in zip(total, parts, strict=True):
+                one.merge(part)
+    return tuple(Gram(grid) for _ in range(count)) if total is None else total
+
+
+def _rows_of(grams: Sequence[Gram]) -> int:
+    return sum(gram.rows for gram in grams)
 
 
 def add_rows(
-    fragment: AnyFragment, *, schema: Schema, grid: Grid, device: Device = CPU, report: Report | None = None
-) -> Gram:
-    """The partial sum of one fragment, where it is read."""
-    table = fragment.open(schema)
-    total = HostSum(schema, grid) if device == CPU else DeviceSum(schema, grid, device)
+    fragment: AnyFragment,
+    *,
+    schema: Schema,
+    grid: Grid,
+    device: Device = CPU,
+    split: Split | None = None,
+    report: Report | None = None,
+) -> tuple[Gram, ...]:
+    """The partial sum of one fragment, where it is read; with a split, one for each stratum."""
+    table = fragment.open(schema if split is None else split.whole)
+    total: HostSum | DeviceSum
+    total = HostSum(schema, grid, split) if device == CPU else DeviceSum(schema, grid, device)
     for block in table.blocks():
         total.add(block)
         if report is not None:
             report(fragment.place, table.rows, table.bytes_done)
-    gram = total.gram()
-    if fragment.rows not in (None, gram.rows):
+    grams = total.grams() if isinstance(total, HostSum) else (total.gram(),)
+    if fragment.rows not in (None, _rows_of(grams)):
         raise InternalError()
-    return gram
+    return grams
 
 
 def sum_fragment(fragment: AnyFragment, *, report: Report | None = None, **facts: Any) -> Result:
     """The same as sensitive bytes, for another process, which merges them and never stores them."""
-    gram = add_rows(fragment, report=report, **facts)
-    return gram.rows, encode_sensitive_sum(gram)
+    grams = add_rows(fragment, report=report, **facts)
+    return _rows_of(grams), encode_sensitive_sums(grams)
 
 
 class _Here:
-    """Partial sums that need not travel: what is handed on is the place at which one lies ready."""
+    """Partial sums that need not travel: what is handed on is the place at which they lie ready."""
 
-    def __init__(self, add: Callable[..., Gram]) -> None:
+    def __init__(self, add: Callable[..., tuple[Gram, ...]]) -> None:
         self._add = add
-        self._ready: dict[int, Gram] = {}
+        self._ready: dict[int, tuple[Gram, ...]] = {}
 
     def __call__(self, fragment: AnyFragment, /, *, report: Report | None = None) -> Result:
-        gram = self._add(fragment, report=report)
-        self._ready[fragment.place] = gram
-        return gram.rows, str(fragment.place).encode("ascii")
+        grams = self._add(fragment, report=report)
+        self._ready[fragment.place] = grams
+        return _rows_of(grams), str(fragment.place).encode("ascii")
 
-    def take(self, sent: bytes) -> Gram:
+    def take(self, sent: bytes) -> tuple[Gram, ...]:
         return self._ready.pop(int(sent))
 
 
 class HostSum:
-    """Bounded rows and their Gram matrix in NumPy; ``DeviceSum`` is the same on a GPU."""
+    """Bounded rows and their Gram matrix in NumPy, or one a stratum; ``DeviceSum`` is the same on a GPU, for one."""
 
-    def __init__(self, schema: Schema, grid: Grid) -> None:
+    def __init__(self, schema: Schema, grid: Grid, split: Split | None = None) -> None:
         check_arithmetic()
-        self._bounding = Bounding.of(schema, grid)
-        self._gram, self._check = Gram(grid), Check(grid.dimension)
+        self._bounding, self._split = Bounding.of(schema, grid), split
+        self._grams = tuple(Gram(grid) for _ in range(1 if split is None else split.count))
+        self._check = Check(grid.dimension)
         self._most = max(1_024, min(_MOST_ROWS, _MOST_CELLS // grid.dimension))
         self._room = np.empty(self._most * grid.dimension)
 
     def add(self, block: Block) -> None:
         """Bound the rows of a block and add them, in equal parts that fit the cache, in the same memory each time."""
         count = len(block[0])
-        step = -(-count // max(1, -(-count // self._most)))
-        for start in range(0, count, max(1, step)):
+        ends: NDArray[np.intp] = np.array([count])
+        if self._split is not None:
+            block, ends = self._split.parted(block)
+        step = max(1, -(-count // max(1, -(-count // self._most))))
+        for start in range(0, count, step):
             rows = self._bounding.rows(block, start, start + step, room=self._room)
-            self._gram.add(rows)
+            self._share_out(rows, np.clip(ends - start, 0, len(rows)))
             self._check.saw(rows)
 
+    def _share_out(self, rows: Floats, ends: NDArray[np.intp]) -> None:
+        """Add rows that stand stratum by stratum to the sum of each."""
+        begins = np.concatenate([[0], ends[:-1]])
+        for place in np.flatnonzero(ends > begins):
+            self._grams[place].add(rows[begins[place] : ends[place]])
+
     def gram(self) -> Gram:
-        """The sum, if Freivalds' check confirms it."""
-        if not self._gram.agrees_with(self._check.weights, self._check.expected):
+        """The one sum, where there are no strata."""
+        (gram,) = self.grams()
+        return gram
+
+    def grams(self) -> tuple[Gram, ...]:
+        """The sums, if Freivalds' check confirms the sum of them."""
+        whole = (
+            self._grams[0] if self._split is None else reduce(_merged, self._grams, Gram(self._bounding.grid))
+        )
+        if not whole.agrees_with(self._check.weights, self._check.expected):
             raise InternalError()
-        return self._gram
+        return self._grams
+
+
+def _merged(total: Gram, part: Gram) -> Gram:
+    total.merge(part)
+    return total
 
 
 _FORMAT = "privcov/summing/wire/1"
 _DIGEST_BYTES = 16
+_LENGTH = 8
 _WORD = np.dtype("<i8")
 
 
@@ -150,6 +254,28 @@ def encode_sensitive_sum(gram: Gram) -> bytes:
     if high is not None:
         body += high.astype(_WORD).tobytes()
     return _digest(body) + body
+
+
+def encode_sensitive_sums(grams: Sequence[Gram]) -> bytes:
+    """One sum, or several one after the other, each with its length in front."""
+    if len(grams) == 1:
+        return encode_sensitive_sum(grams[0])
+    encoded = [encode_sensitive_sum(gram) for gram in grams]
+    return b"".join(len(one).to_bytes(_LENGTH, "little") + one for one in encoded)
+
+
+def decode_sensitive_sums(sent: bytes, grid: Grid, count: int) -> tuple[Gram, ...]:
+    """So many sums again, and nothing else."""
+    if count == 1:
+        return (decode_sensitive_sum(sent, grid),)
+    found, at = [], 0
+    for _ in range(count):
+        begin = at + _LENGTH
+        at = begin + int.from_bytes(sent[at:begin], "little")
+        found.append(decode_sensitive_sum(sent[begin:at], grid))
+    if at != len(sent):
+        raise InternalError
+    return tuple(found)
 
 
 def decode_sensitive_sum(sent: bytes, grid: Grid) -> Gram:

@@ -31,8 +31,8 @@ _TOLERANCE = 2.0**-40
 _NEXT = 1.5
 """Of a whole number that was rounded, or rounded up: the next one is close."""
 
-_REMARKS = ("auto",)
-"""Options that tell why the mechanism was chosen; no promise rests on them."""
+_REMARKS = ("auto", "strata", "stratum")
+"""Options that tell why the mechanism was chosen, and what else was paid for with it."""
 
 
 def disagreements(release: Release) -> tuple[str, ...]:
@@ -56,6 +56,11 @@ def disagreements(release: Release) -> tuple[str, ...]:
     return found
 
 
+def is_stratum(release: Release) -> bool:
+    """Whether a release is one of several strata: then its noise is also for a person who moves between them."""
+    return "strata" in release.certificate.options
+
+
 def confirmed(release: Release) -> str:
     """What it means that there are no disagreements: how much of the promise the file itself can show."""
     certificate, name = release.certificate, release.certificate.mechanism
@@ -73,7 +78,8 @@ def confirmed(release: Release) -> str:
 
 
 def _disagreements(release: Release) -> Iterator[str]:
-    certificate, loss, grid = release.certificate, release.certificate.loss, Grid.of(release.schema)
+    certificate, loss, stratified = release.certificate, release.certificate.loss, is_stratum(release)
+    grid = Grid.of(release.schema, strata=stratified)
     stated = {word: text for word, text in certificate.options.items() if word not in _REMARKS}
     norm = {word: stated.pop(word) for word in ("row_norm", "row_norm_share") if word in stated}
     frame: dict[str, str] = {word: stated.pop(word) for word in ("frame", "emphasis") if word in stated}
@@ -86,12 +92,15 @@ def _disagreements(release: Release) -> Iterator[str]:
         return
     mechanism = kind.from_words({**stated, "arithmetic": certificate.arithmetic})
     mechanism.check(loss)
+    mechanism.check_strata(grid)
     if loss.neighbours not in mechanism.relations:
         yield f"{kind.name} promises nothing under {loss.neighbours}"
     if release.rows is not None and not loss.neighbours.count_is_public(grid.max_rows_per_person):
         yield (
             f"the number of rows is stated, but a person with up to {grid.max_rows_per_person} rows can change it"
         )
+    if stratified and (norm or frame or certificate.rounds):
+        yield "strata have no private frame and no private row norm"
     choice = NormChoice.before(
         mechanism, loss, word=norm.get("row_norm", "declared"), share=norm.get("row_norm_share", "none")
     )

@@ -13,10 +13,13 @@ from pathlib import Path
 from privcov.errors import ParameterError
 from privcov.releases.release import load
 from privcov.releases.signing import PublicKey
+from privcov.releases.strata import FORM, load_strata
 from privcov.report.page import Source, html
 from privcov.unbounded import page as estimates
 from privcov.unbounded.estimate import load as load_estimate
 from privcov.verification.verify import Verdict, verify
+
+STRATIFIED = FORM.what
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,15 +41,25 @@ class Verified:
         source = Source(name=Path(path).name, sha256=digest, checks=checks, key=key_name)
         return cls(path=Path(path), verdict=verdict, source=source)
 
+    @property
+    def strata(self) -> tuple[str, ...]:
+        """The names of the strata; none of a file without."""
+        return load_strata(self.path).names if self.verdict.what == STRATIFIED else ()
+
     def page(
-        self, *, models: Sequence[str] = (), components: int | None = None, title: str | None = None
+        self,
+        *,
+        models: Sequence[str] = (),
+        components: int | None = None,
+        title: str | None = None,
+        stratum: str | None = None,
     ) -> bytes:
-        """The whole page; without a title it is called like the file."""
-        heading = beside(self.path).stem if title is None else title
+        """The whole page, of one stratum where there are several; without a title it is called like the file."""
+        name = beside(self.path).stem if stratum is None else f"{beside(self.path).stem}: {stratum}"
+        heading = name if title is None else title
         if self.verdict.what != "estimate":
-            made = html(
-                load(self.path), models=models, components=components, title=heading, source=self.source
-            )
+            release = load(self.path, stratum=stratum)
+            made = html(release, models=models, components=components, title=heading, source=self.source)
         elif models or components is not None:
             raise ParameterError(
                 "E286", "an estimate has no models or components to show.", "Leave --model and --pca out."

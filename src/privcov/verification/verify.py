@@ -7,12 +7,12 @@ the file alone. What no check can tell is in docs/explain/signing.md.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from privcov.errors import VerificationError
 from privcov.privacy import display
-from privcov.releases import codec, documents
+from privcov.releases import codec, documents, strata
 from privcov.releases.release import Release, assembled
 from privcov.releases.signing import PublicKey
 from privcov.report.rounds import budget
@@ -55,7 +55,7 @@ class Verdict:
     Attributes
     ----------
     what : str
-        What the file is: "release" or "estimate".
+        What the file is: "release", "stratified release" or "estimate".
     checks : tuple of Check
         One for each thing that was looked at.
     signer : PublicKey or None
@@ -136,7 +136,8 @@ def verify(path: str | Path, *, key: PublicKey | None = None) -> Verdict:
     with documents.opened(path, what="release") as (text, body):
         document = documents.parse(text, what="release")
         family = document["format"].rpartition("/")[0]
-        form = estimates.FORM if family == estimates.FORM.family else codec.FORM
+        forms = {one.family: one for one in (estimates.FORM, strata.FORM)}
+        form = forms.get(family, codec.FORM)
         form.of_this_version(document)
         try:
             signer = form.signer(document)
@@ -149,6 +150,8 @@ def verify(path: str | Path, *, key: PublicKey | None = None) -> Verdict:
                 return Verdict(what=form.what, checks=told, signer=signer)
             if form is estimates.FORM:
                 about = tuple(_about_estimate(form.decoded(document, estimates.unsealed)))
+            elif form is strata.FORM:
+                about = tuple(_about_strata(form.decoded(document, strata.unsealed)))
             else:
                 about = tuple(_about_release(assembled(form.decoded(document, codec.unsealed, body))))
         except VerificationError as failure:
@@ -193,6 +196,20 @@ def _about_release(release: Release) -> Iterator[Check]:
         said = f"The certificate is consistent: {confirmed(release)}."
         words = " ".join([said, release.schema.person_words, *_frame(release)])
     yield Check(name="certificate", holds=not against, words=words)
+
+
+def _about_strata(made: strata.StratifiedRelease) -> Iterator[Check]:
+    """One certificate for all of them, so that the first stratum is asked for all."""
+    about = f"There are {len(made):,} strata, by {made.strata.title}, with one promise for all of them."
+    first = made[made.names[0]]
+    if made.rows is not None and not first.certificate.loss.neighbours.count_is_public(
+        made.schema.max_rows_per_person
+    ):
+        yield Check(
+            name="rows", holds=False, words="The number of rows is stated, but a person can change it."
+        )
+    for check in _about_release(first):
+        yield replace(check, words=f"{check.words} {about}") if check.name == "certificate" else check
 
 
 def _frame(release: Release) -> Iterator[str]:

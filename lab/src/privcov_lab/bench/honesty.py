@@ -465,7 +465,7 @@ def _released(
     exact = scaled.T @ scaled
     if design.frame:
         cells = np.column_stack([drawn[column.name] for column in schema.columns])
-        made = privcov.release(cells, schema=schema, loss=promised, frame=design.frame)  # type: ignore[arg-type]
+        made = privcov.release(cells, schema=schema, loss=promised, frame=design.frame)
         return _Released(release=made, exact=exact)
     public = str(promised.neighbours) == "replace-one" and schema.max_rows_per_person == 1
     made = noisy_release(schema, exact, name, promised, len(scaled) if public else None, noise)

@@ -1,0 +1,322 @@
+"""Several releases of one payment: a matrix for each stratum, with one certificate, in one file.
+
+How many rows a stratum has is private under both relations; under replace-one the number of all rows is public. The
+file is canonical JSON of format ``privcov/strata/1``, closed, and read back as that of a release is (``codec.py``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from privcov.errors import OutputError, ReleaseError
+from privcov.noise.laws import summed
+from privcov.releases import codec
+from privcov.releases.certificate import Certificate
+from privcov.releases.documents import Form, to_text
+from privcov.releases.release import TOTAL, Release
+from privcov.releases.signing import PrivateKey, PublicKey
+from privcov.schema import Categorical, Schema
+from privcov.schema.strata import MOST_STRATA, Strata
+from privcov.text import files
+from privcov.text.display import Shown
+
+FORM = Form("stratified release", "privcov/strata/1")
+
+
+@dataclass(frozen=True, kw_only=True)
+class StratifiedRelease(Shown, Mapping[str, Release]):
+    """A differentially private second-moment matrix of each stratum of a table, paid for once.
+
+    A mapping: ``strata["Kern"]`` is a ``Release`` that every model takes. Noise is independent between strata. Made by
+    ``privcov.release(…, by=…)`` and ``privcov.load_strata``.
+
+    Attributes
+    ----------
+    strata : Strata
+        The columns whose levels make the strata, and the name of the one for all other rows, if there is one.
+    schema : Schema
+        The public facts about the other columns.
+    rows : int or None
+        The number of all rows of the table, also of those in no stratum, where it is public (replace-one, one row per
+        person). How many a stratum has is always private.
+    uppers : tuple of tuple of int
+        For each stratum the noisy integers of the upper triangle, row by row, in units of the grid.
+    certificate : Certificate
+        What was promised, for all strata together.
+    signer : PublicKey or None
+        The key whose signature ``load_strata`` checked.
+
+    Examples
+    --------
+    >>> import numpy as np, privcov as pc
+    >>> columns = {"age": {"lower": 0, "upper": 100}, "area": {"levels": [1, 2]}}
+    >>> table = np.column_stack([np.full(4000, 80.0), np.repeat([1, 2], 2000)])
+    >>> loss = pc.PureDP(epsilon=9, neighbours="add-remove")
+    >>> strata = pc.release(table, schema=pc.Schema.from_dict({"columns": columns}), loss=loss, by="area")
+    >>> strata.names, len(strata), strata["2"].mean().round()
+    (('1', '2'), 2, array([80.]))
+    >>> bool(3900 < strata.total().count() < 4100), strata.to_dict()["format"]
+    (True, 'privcov/strata/1')
+    """
+
+    strata: Strata
+    schema: Schema
+    rows: int | None
+    uppers: tuple[tuple[int, ...], ...]
+    certificate: Certificate
+    signer: PublicKey | None = field(default=None, init=False, compare=False)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The strata, in the order of the declared levels."""
+        return self.strata.names
+
+    def __getitem__(self, name: str | Sequence[str]) -> Release:
+        return self._parts[self.strata.place(name)]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.names)
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self.names
+
+    def __hash__(self) -> int:
+        return hash(self.uppers)
+
+    @cached_property
+    def _parts(self) -> tuple[Release, ...]:
+        return tuple(self._release(name, upper) for name, upper in zip(self.names, self.uppers, strict=True))
+
+    def _release(self, name: str, upper: tuple[int, ...], **own: Any) -> Release:
+        options = {**self.certificate.options, "stratum": name}
+        certificate = replace(self.certificate, **{"options": options, **own})
+        rows = self.rows if name == TOTAL and self.strata.other is not None else None
+        made = Release(schema=self.schema, rows=rows, upper=upper, certificate=certificate)
+        object.__setattr__(made, "signer", self.signer)
+        return made
+
+    def total(self) -> Release:
+        """Return the sum over all strata, with the law of its noise: variances add.
+
+        It is not as accurate as a release of the whole table: with K strata its noise is √K times as large. Where there
+        is a stratum for all other rows and the number of rows is public, that number is the total's.
+
+        Returns
+        -------
+        Release
+            The sum. It has no file of its own (E614): it follows from this one.
+
+        Examples
+        --------
+        >>> import numpy as np, privcov as pc
+        >>> columns = {"age": {"lower": 0, "upper": 100}, "area": {"levels": [1, 2]}}
+        >>> schema, loss = pc.Schema.from_dict({"columns": columns}), pc.ZCDP(rho=1, neighbours="replace-one")
+        >>> table = np.array([[35.0, 1], [61.0, 2], [48.0, 7]])
+        >>> pc.release(table, schema=schema, loss=loss, by="area", other="elsewhere").total().rows
+        3
+        """
+        law = self.certificate.law
+        own = {} if law is None else {"law": summed(law, len(self))}
+        return self._release(TOTAL, tuple(map(sum, zip(*self.uppers, strict=True))), **own)
+
+    def to_dict(self, *, key: PrivateKey | None = None) -> dict[str, Any]:
+        """Return the strata as the JSON values of their file.
+
+        Parameters
+        ----------
+        key : PrivateKey, optional
+            The key to sign with. Without one the document carries a digest, and no signature.
+
+        Returns
+        -------
+        dict
+            The document: format, strata, columns, scaling, rows, matrices, certificate and signature.
+        """
+        return FORM.sealed(self._body(), key)
+
+    def _body(self) -> dict[str, Any]:
+        body = codec.body_of(self.schema, self.rows, (), None, self.certificate)
+        grid = body.pop("matrix")["grid"]
+        uppers = [[str(value) for value in upper] for upper in self.uppers]
+        by = [codec.bounds_of(column) for column in self.strata.by]
+        return {
+            **body,
+            "strata": {"by": by, "other": self.strata.other},
+            "matrices": {"grid": grid, "uppers": uppers},
+        }
+
+    def to_json(self, *, key: PrivateKey | None = None) -> str:
+        """Return the canonical text of the file.
+
+        Parameters
+        ----------
+        key : PrivateKey, optional
+            The key to sign with. Without one the text carries a digest, and no signature.
+
+        Returns
+        -------
+        str
+            JSON in ASCII; the same strata give the same text.
+
+        Raises
+        ------
+        OutputError
+            It is a rehearsal, which must not leave the house (E402).
+
+        Examples
+        --------
+        >>> import numpy as np, privcov as pc
+        >>> columns = {"age": {"lower": 0, "upper": 100}, "area": {"levels": [1, 2]}}
+        >>> schema, loss = pc.Schema.from_dict({"columns": columns}), pc.PureDP(epsilon=1, neighbours="add-remove")
+        >>> strata = pc.release(np.ones((9, 2)), schema=schema, loss=loss, by="area")
+        >>> '"privcov/strata/1"' in strata.to_json()
+        True
+        """
+        if self.certificate.randomness != "kernel":
+            raise OutputError(
+                "E402",
+                "a rehearsal is not a release: its noise can be repeated, so it protects nobody.",
+                "Release without a seed.",
+            )
+        return to_text(self.to_dict(key=key))
+
+    def file_bytes(self, *, key: PrivateKey | None = None) -> Iterator[bytes]:
+        """Yield the file in pieces.
+
+        Parameters
+        ----------
+        key : PrivateKey, optional
+            The key to sign with. Without one the file carries a digest, and no signature.
+
+        Yields
+        ------
+        bytes
+            The next piece of the file.
+
+        Examples
+        --------
+        >>> import numpy as np, privcov as pc
+        >>> columns = {"age": {"lower": 0, "upper": 100}, "area": {"levels": [1, 2]}}
+        >>> schema, loss = pc.Schema.from_dict({"columns": columns}), pc.PureDP(epsilon=1, neighbours="add-remove")
+        >>> strata = pc.release(np.ones((9, 2)), schema=schema, loss=loss, by="area")
+        >>> b"".join(strata.file_bytes()) == strata.to_json().encode("ascii")
+        True
+        """
+        yield self.to_json(key=key).encode("ascii")
+
+    def save(self, path: str | Path, *, key: PrivateKey | None = None, force: bool = False) -> None:
+        """Write the file, whole or not at all.
+
+        Parameters
+        ----------
+        path : str or Path
+            Where to write it.
+        key : PrivateKey, optional
+            The key to sign with. Without one the file is unsigned.
+        force : bool, default False
+            Whether to replace a file that is already there.
+
+        Raises
+        ------
+        OutputError
+            The file is there already or cannot be written (E401), or it is a rehearsal (E402).
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> import numpy as np, privcov as pc
+        >>> columns = {"age": {"lower": 0, "upper": 100}, "area": {"levels": [1, 2]}}
+        >>> schema, loss = pc.Schema.from_dict({"columns": columns}), pc.PureDP(epsilon=1, neighbours="add-remove")
+        >>> strata = pc.release(np.ones((9, 2)), schema=schema, loss=loss, by="area")
+        >>> path = tempfile.mkdtemp() + "/areas.release.json"
+        >>> strata.save(path)
+        >>> pc.verify(path).holds
+        True
+        """
+        files.write(path, self.file_bytes(key=key), force=force)
+
+    def __repr__(self) -> str:
+        return (
+            f"<StratifiedRelease of {len(self):,} strata by {self.strata.title}, {self.schema.dimension} columns each: "
+            f"{self.certificate.mechanism}, {self.certificate.loss}>"
+        )
+
+
+def load_strata(path: str | Path, *, signed_by: PublicKey | None = None) -> StratifiedRelease:
+    """Read a release of several strata from its file, after strict validation.
+
+    Parameters
+    ----------
+    path : str or Path
+        The file.
+    signed_by : PublicKey, optional
+        The key that must have signed the file. Without one an unsigned file is read too, and a signature is
+        checked where there is one.
+
+    Returns
+    -------
+    StratifiedRelease
+        The strata. Their ``signer`` is the key whose signature holds, or None.
+
+    Raises
+    ------
+    ReleaseError
+        The file cannot be read or has another format (E6xx), such as that of a single release (E615).
+    VerificationError
+        The digest or the signature does not hold, or another key signed it.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import numpy as np, privcov as pc
+    >>> columns = {"age": {"lower": 0, "upper": 100}, "area": {"levels": [1, 2]}}
+    >>> loss = pc.PureDP(epsilon=1, neighbours="add-remove")
+    >>> made = pc.release(np.ones((9, 2)), schema=pc.Schema.from_dict({"columns": columns}), loss=loss, by="area")
+    >>> path = tempfile.mkdtemp() + "/areas.release.json"
+    >>> made.save(path)
+    >>> pc.load_strata(path) == made, pc.load(path, stratum="2") == made["2"]
+    (True, True)
+    """
+    made, signer = FORM.read(path, unsealed, signed_by=signed_by)
+    object.__setattr__(made, "signer", signer)
+    return made
+
+
+def unsealed(document: object) -> StratifiedRelease:
+    """The strata of a document whose seal is known to hold; anything unexpected is refused."""
+    given = FORM.inside(document, "columns scaling rows strata matrices certificate")
+    about, matrices = FORM.fields(given["strata"], "by other"), FORM.fields(given["matrices"], "grid uppers")
+    by, uppers = about["by"], matrices["uppers"]
+    if not (
+        type(by) is list and type(uppers) is list and 1 <= len(by) <= 64 and len(uppers) <= MOST_STRATA + 1
+    ):
+        raise ReleaseError("E601", "the strata of this file are too many, or none.")
+    columns = tuple(codec.read_column(column) for column in by)
+    if not all(isinstance(column, Categorical) for column in columns):
+        raise ValueError("by")
+    strata = Strata(by=columns, other=about["other"])  # type: ignore[arg-type]
+    if len(strata.names) != len(uppers):
+        raise ReleaseError("E601", "the number of matrices is not that of the strata.")
+    common = {word: given[word] for word in ("columns", "scaling", "rows", "certificate")}
+    matrix = {"grid": matrices["grid"], "upper": uppers[0], "sketch": None}
+    single = {"format": codec.FORM.format, "signature": None, **common, "matrix": matrix}
+    schema, rows, first, _, certificate = codec.unsealed(single)
+    strata.check_size(schema.dimension)
+    others = (codec.integers_of(upper, schema, rows, certificate.law) for upper in uppers[1:])
+    made = StratifiedRelease(
+        strata=strata,
+        schema=schema,
+        rows=rows,
+        uppers=(tuple(first), *others),
+        certificate=certificate,
+    )
+    if certificate.options.get("strata") != str(len(made)) or made._body() != given:
+        raise ValueError("fields disagree")  # whatever is said twice must agree
+    return made

@@ -1,0 +1,152 @@
+"""Strata on the command line: plan, release, read, compare. What cannot be is one line and costs nothing."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+import privcov as pc
+from privcov.cli import main
+
+SCHEMA = """
+ignore_extra = true
+[columns.age]
+lower = 0
+upper = 100
+[columns.pay]
+lower = 0
+upper = 200
+[columns.area]
+levels = ["south", "west"]
+"""
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory):
+    """A messy table, its schema, and a release of it by area."""
+    home = tmp_path_factory.mktemp("strata")
+    rng = np.random.default_rng(5)
+    area = rng.choice(["south", "west ", "", "east", "SOUTH"], 4000, p=[0.45, 0.45, 0.05, 0.03, 0.02])
+    age = rng.uniform(20, 80, 4000)
+    pay = 20 + np.where(area == "south", 1.5, 0.7) * age + rng.normal(0, 10, 4000)
+    lines = [
+        f"{a:.1f},{'n/a' if i % 97 == 0 else f'{p:.2f}'},{s},{i % 7}\n"
+        for i, (a, p, s) in enumerate(zip(age, pay, area, strict=True))
+    ]
+    (home / "t.csv").write_text("age,pay,area,many\n" + "".join(lines))
+    (home / "t.toml").write_text(SCHEMA)
+    (home / "wide.toml").write_text(f"{SCHEMA}[columns.many]\nlevels = {list(range(3000))}\n")
+    pc.Ledger.init(home / "l", pc.PureDP(epsilon=5, neighbours="replace-one"))
+    asked = ["release", str(home / "t.csv"), "--schema", str(home / "t.toml"), "--epsilon", "3"]
+    more = ["--by", "area", "--other", "rest", "--ledger", str(home / "l"), "-o", str(home / "r.json")]
+    assert main([*asked, *more]) == 0
+    return home
+
+
+def said(capsys, *words):
+    code = main([str(word) for word in words])
+    heard = capsys.readouterr()
+    return code, heard.out, heard.err
+
+
+def test_one_file_one_payment_and_a_line_for_each_stratum(home, capsys):
+    assert pc.Ledger.open(home / "l").spent == {"epsilon": 3}
+    code, out, _ = said(capsys, "show", home / "r.json")
+    assert code == 0
+    assert "3 strata by area; 4,000 rows in all, which is public" in out
+    assert all(name in out for name in ("south", "west", "rest"))
+    assert said(capsys, "verify", home / "r.json")[0] == 0
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("show", "--stratum", "west"),
+        ("show", "--stratum", "total", "--matrix", "mean"),
+        ("show", "--stratum", "west", "--against", "south"),
+        ("show", "--shrink"),
+        ("ols", "pay ~ age"),
+        ("ols", "pay ~ age", "--stratum", "west", "--latex"),
+        ("ols", "pay ~ age", "--stratum", "south", "--against", "west"),
+        ("pca", "--stratum", "west"),
+        ("ridge", "--target", "pay", "--features", "age", "--stratum", "west"),
+    ],
+)
+def test_what_reads_a_release_reads_a_stratum_or_all(home, capsys, words):
+    command, *rest = words
+    code, out, err = said(capsys, command, home / "r.json", *rest)
+    assert (code, err) == (0, "")
+    assert len(out) > 100
+
+
+def test_a_difference_shows_what_is_there(home, capsys):
+    asked = ("ols", home / "r.json", "pay ~ age", "--stratum", "south", "--against", "west", "--json")
+    code, out, _ = said(capsys, *asked)
+    age = next(one for one in json.loads(out)["differences"] if one["name"] == "age")
+    assert code == 0
+    # The slopes differ by 0.8, some ten standard errors: no run of a million leaves zero inside.
+    assert 0 < age["lower"] < age["difference"] < age["upper"]
+
+
+@pytest.mark.long
+def test_a_report_of_all_strata_is_a_page_for_each(home, capsys):
+    assert said(capsys, "report", home / "r.json", "-o", home / "p.html")[0] == 0
+    assert sorted(path.name for path in home.glob("p*.html")) == [
+        "p-1-south.html",
+        "p-2-west.html",
+        "p-3-rest.html",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("words", "code"),
+    [
+        (["--by", "county"], "E185"),
+        (["--by", "area,area"], "E185"),
+        (["--by", "age"], "E186"),
+        (["--by", "area", "--other", "west"], "E188"),
+        (["--by", "area", "--mechanism", "joint-gaussian", "--delta", "1e-6"], "E282"),
+        (["--by", "area", "--frame", "scales"], "E283"),
+        (["--by", "area", "--row-norm", "private"], "E283"),
+        (["--other", "rest"], "E283"),
+        (["--by", "area,many", "--schema", "wide.toml"], "E187"),
+    ],
+)
+def test_bad_orders_are_one_line_and_cost_nothing(home, capsys, monkeypatch, words, code):
+    monkeypatch.chdir(home)
+    before = (home / "l").read_bytes()
+    asked = ["release", "t.csv", "--schema", "t.toml", "--epsilon", "1", "--ledger", "l", "-o", "none.json"]
+    given, out, err = said(capsys, *asked, *words)
+    assert (given, out) == (2, "")
+    assert code in err.splitlines()[-1]
+    assert (home / "l").read_bytes() == before
+    assert not (home / "none.json").exists()
+
+
+@pytest.mark.parametrize(
+    ("words", "code"),
+    [
+        (("ols", "pay ~ age", "--stratum", "Napa"), "E284"),
+        (("ols", "pay ~ area", "--stratum", "west"), "E231"),
+        (("show", "--stratum", "west", "--against", "west"), "E284"),
+        (("show", "--against", "west"), "E200"),
+        (("show", "--shrink", "--matrix", "raw"), "E200"),
+    ],
+)
+def test_bad_questions_are_one_line(home, capsys, words, code):
+    command, *rest = words
+    given, _, err = said(capsys, command, home / "r.json", *rest)
+    assert given == 2
+    assert code in err
+
+
+def test_a_plan_says_which_strata_drown_and_opens_no_data(home, capsys):
+    asked = ("plan", "--schema", home / "t.toml", "--rows", "20000", "--epsilon", "1", "--by", "area")
+    code, out, _ = said(capsys, *asked, "--sizes", "west=50", "--json")
+    assert code == 0
+    assert json.loads(out)["drowned"] == ["west"]
+    assert said(capsys, *asked, "--sizes", "Napa=50")[0] == 2
+    assert said(capsys, *asked, "--sizes", "west")[0] == 2
