@@ -166,8 +166,9 @@ class _Explained:
             return 0.0, _SMALLEST_SKEW
         # The cumulant of a non-central law has six times the size of one weight for each part of linear variance.
         weight = self.cube / self.square / 4 if self.square > 0 else 0.0
-        third = self.cube + 6 * weight * (sampling + noise)
-        return float(np.sqrt(variance)), max(float(third / variance**1.5), _SMALLEST_SKEW)
+        third, spread = self.cube + 6 * weight * (sampling + noise), float(np.sqrt(variance))
+        # Divided twice: the cube of the spread of sixty digits behind the point is no number above zero.
+        return spread, max(float(third / variance) / spread, _SMALLEST_SKEW)
 
 
 _ONE_DEVIATION = 0.16

@@ -10,13 +10,14 @@ from privcov.models.pca import PCAFit
 from privcov.models.ridge import RidgeFit, RidgePath
 from privcov.releases.certificate import Certificate, proof_address
 from privcov.releases.release import Release
+from privcov.releases.strata import StratifiedRelease
 from privcov.report import rounds, words
 from privcov.report.drawing import Estimate, Line, Markup, coefficients, curves, heat_map, tag
 from privcov.report.page.elements import facts, figure, number, side_by_side, table, warning
 from privcov.report.page.matrix import correlation_figure
 from privcov.report.page.models import loadings_figure, model, spectrum_figure, variances
 from privcov.report.page.promise import amounts, misread
-from privcov.report.summary import sentences
+from privcov.report.summary import sentences, strata_lines, strata_title
 from privcov.report.view import View
 
 _DRAWN = 60
@@ -88,6 +89,20 @@ def _(result: Certificate) -> str:
         ("Made", f"{result.created}, privcov {result.version}"),
     ]
     return card("Certificate", _rehearsal(result.randomness == "rehearsal"), facts(known))
+
+
+@shown.register
+def _(result: StratifiedRelease) -> str:
+    heads, rows = strata_lines(result, most=_LISTED)
+    hidden = len(result) - len(rows)
+    note = f"The first {len(rows)} of {len(result):,}. " if hidden else ""
+    note += "A count is noisy; a stratum in full: strata[NAME]."
+    first = next(iter(result.values()))
+    return card(
+        f"{strata_title(result)}, {amounts(first.certificate.loss)}",
+        _rehearsal(first.certificate.randomness == "rehearsal"),
+        table(heads, rows, caption=note),
+    )
 
 
 @shown.register

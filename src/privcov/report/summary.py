@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import islice
 from textwrap import fill
 from typing import Any
 
@@ -52,11 +53,26 @@ def as_text(
 
 
 def strata_text(strata: StratifiedRelease, *, repair: str = "auto", scaled: bool = False) -> str:
-    """A line for each stratum: its noisy count, how much can be concluded of it, and the means of its columns."""
+    """A line for each stratum, in a table, and the promise for all of them."""
+    heads, rows = strata_lines(strata, repair=repair, scaled=scaled)
+    more = "One in full: --stratum NAME; their sum: --stratum total; two compared: --stratum NAME --against NAME."
+    return "\n\n".join([strata_title(strata), table(heads, rows), more, promise(next(iter(strata.values())))])
+
+
+def strata_title(strata: StratifiedRelease) -> str:
+    """How many strata there are, of which columns, and how many rows where that is public."""
+    public = "" if strata.rows is None else f"; {strata.rows:,} rows in all, which is public"
+    return f"{len(strata):,} strata by {strata.strata.title}{public}"
+
+
+def strata_lines(
+    strata: StratifiedRelease, *, repair: str = "auto", scaled: bool = False, most: int | None = None
+) -> tuple[list[str], list[list[str]]]:
+    """Headings, and for each stratum its noisy count, how much can be concluded of it, and means of its columns."""
     first = next(iter(strata.values()))
     names = list(first.columns[1 : 1 + _MOST_MEANS])
     rows = []
-    for name, release in strata.items():
+    for name, release in islice(strata.items(), most):
         judged = standing(release)
         values: list[float] = []
         if release.schema.intercept:
@@ -66,10 +82,7 @@ def strata_text(strata: StratifiedRelease, *, repair: str = "auto", scaled: bool
             [cut(name), count, "" if judged is None else judged.verdict, *(number(v, 4) for v in values)]
         )
     heads = ["stratum", "rows, noisy", "verdict", *(cut(f"mean {name}") for name in names)]
-    more = "One in full: --stratum NAME; their sum: --stratum total; two compared: --stratum NAME --against NAME."
-    public = "" if strata.rows is None else f"; {strata.rows:,} rows in all, which is public"
-    title = f"{len(strata):,} strata by {strata.strata.title}{public}"
-    return "\n\n".join([title, table(heads[: len(rows[0])], rows), more, promise(first)])
+    return heads[: len(rows[0])], rows
 
 
 _MOST_MEANS = 4

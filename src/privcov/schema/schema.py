@@ -232,14 +232,14 @@ class Schema:
             if self.sources:
                 object.__setattr__(self, "sources", with_weight(self.sources, weighed[0], weighed[1]))
         object.__setattr__(self, "columns", tuple(self._settled(column) for column in in_order))
-        self._settle_sources()
         names = [column.name for column in self.columns]
+        if twice := [name for name, times in Counter(names).items() if times > 1]:
+            raise InputError("E103", f"column {twice[0]} is declared twice.")
+        self._settle_sources()
         if self.shape is not None and self.shape.columns != len(self.numbers):
             raise ParameterError("E205", "a shape has one row for each numeric column.")
         if not declared(self):
             raise InputError("E122", "the schema declares no column.", "Add a [columns.NAME] table.")
-        if twice := [name for name, times in Counter(names).items() if times > 1]:
-            raise InputError("E103", f"column {twice[0]} is declared twice.")
         if self.row_norm_bound is not None:
             bound = _norm_bound(self.row_norm_bound)
             no_row_exceeds_it = bound**2 >= self.largest_squared_norm

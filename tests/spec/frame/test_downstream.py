@@ -154,7 +154,7 @@ def test_a_declared_release_says_nothing_of_rounds():
     assert told(plain) == []
     assert budget(plain.certificate) == ""
     assert "of the budget went" not in html(plain) + plain._repr_html_() + plain.certificate._repr_html_()
-    assert "Target" not in pc.ols(plain, "age ~ visits").summary()
+    assert "shortened" not in pc.ols(plain, "age ~ visits").summary()
 
 
 def test_bounds_are_the_declared_ones_and_not_those_of_the_frame():

@@ -55,12 +55,31 @@ Drawn = dict[str, Floats]
 """A table by column, in original units; levels by their number, −1 for none, NaN where a number is missing."""
 
 
+class _Draws:
+    """What tables are drawn from: a stream of its own for each seed, apart from that of the noise."""
+
+    def __init__(self, seed: int) -> None:
+        self._source = rehearsal(2**40 + seed)
+
+    def uniform(self, low: float, high: float, shape: int | tuple[int, ...]) -> Floats:
+        drawn = self._source.uniforms(int(np.prod(shape))).reshape(shape)
+        return np.asarray(low + (high - low) * drawn)
+
+    def normal(self, mean: float, std: float, shape: int | tuple[int, ...]) -> Floats:
+        whole = (shape,) if isinstance(shape, int) else shape
+        return np.asarray(mean + std * self._source.normals(*whole))
+
+    def choice(self, count: int, rows: int, *, p: Floats) -> Floats:
+        places = np.searchsorted(np.cumsum(p), self._source.uniforms(rows), side="right")
+        return np.minimum(places, count - 1)
+
+
 @dataclass(frozen=True, kw_only=True)
 class Design:
     """A way to draw tables, what is true of it, and what may be expected of intervals."""
 
     columns: dict[str, Any]
-    draw: Callable[[np.random.Generator, int], Drawn]
+    draw: Callable[[_Draws, int], Drawn]
     truth: dict[str, float] | None
     """By coefficient; None: that of a very large table, as its columns are bounded."""
     formula: str
@@ -87,7 +106,7 @@ def _linear(x: Drawn, slopes: dict[str, float], errors: Floats, *, start: float 
     return x | {"y": start + sum((b * x[name] for name, b in slopes.items()), np.zeros(len(errors))) + errors}
 
 
-def _uniform(source: np.random.Generator, rows: int, names: Sequence[str]) -> Drawn:
+def _uniform(source: _Draws, rows: int, names: Sequence[str]) -> Drawn:
     return dict(zip(names, source.uniform(-1, 1, (len(names), rows)), strict=True))
 
 
@@ -96,21 +115,21 @@ _TRUTH = {"(Intercept)": 0.1, **_SLOPES}
 _FORMULA = "y ~ x1 + x2 + x3"
 
 
-def _plain(source: np.random.Generator, rows: int) -> Drawn:
+def _plain(source: _Draws, rows: int) -> Drawn:
     return _linear(_uniform(source, rows, list(_SLOPES)), _SLOPES, source.normal(0, 0.1, rows))
 
 
-def _nothing(source: np.random.Generator, rows: int) -> Drawn:
+def _nothing(source: _Draws, rows: int) -> Drawn:
     return _uniform(source, rows, list(_SLOPES)) | {"y": source.normal(0, 0.2, rows)}
 
 
-def _skewed(source: np.random.Generator, rows: int) -> Drawn:
+def _skewed(source: _Draws, rows: int) -> Drawn:
     """Long right tails within bounds that are ten standard deviations wide."""
     x = dict(zip(_SLOPES, np.minimum(np.exp(source.normal(0, 0.6, (3, rows))), 12.0), strict=True))
     return _linear(x, {"x1": 1.0, "x2": -0.5}, source.normal(0, 1, rows), start=4.0)
 
 
-def _correlated(source: np.random.Generator, rows: int) -> Drawn:
+def _correlated(source: _Draws, rows: int) -> Drawn:
     shared, own = source.uniform(-0.9, 0.9, rows), source.uniform(-1, 1, (2, rows))
     x = {
         "x1": shared + 0.1 * own[0],
@@ -120,10 +139,10 @@ def _correlated(source: np.random.Generator, rows: int) -> Drawn:
     return _linear(x, _SLOPES, source.normal(0, 0.1, rows))
 
 
-def _many(count: int) -> Callable[[np.random.Generator, int], Drawn]:
+def _many(count: int) -> Callable[[_Draws, int], Drawn]:
     slopes = _many_slopes(count)
 
-    def draw(source: np.random.Generator, rows: int) -> Drawn:
+    def draw(source: _Draws, rows: int) -> Drawn:
         return _linear(_uniform(source, rows, list(slopes)), slopes, source.normal(0, 0.1, rows))
 
     return draw
@@ -133,10 +152,10 @@ def _many_slopes(count: int) -> dict[str, float]:
     return {f"x{i}": (0.4, -0.2, 0.0)[i % 3] / math.sqrt(count / 3) for i in range(1, count + 1)}
 
 
-def _levelled(count: int) -> Callable[[np.random.Generator, int], Drawn]:
+def _levelled(count: int) -> Callable[[_Draws, int], Drawn]:
     """The last level is empty, the one before it has two rows in a thousand; both are like the baseline."""
 
-    def draw(source: np.random.Generator, rows: int) -> Drawn:
+    def draw(source: _Draws, rows: int) -> Drawn:
         shares = np.ones(count)
         if count > 2:
             shares[-2:] = 0.002 * (count - 2), 0.0
@@ -148,13 +167,13 @@ def _levelled(count: int) -> Callable[[np.random.Generator, int], Drawn]:
     return draw
 
 
-def _binary(source: np.random.Generator, rows: int) -> Drawn:
+def _binary(source: _Draws, rows: int) -> Drawn:
     x = _uniform(source, rows, list(_SLOPES))
     chance = 0.3 + 0.25 * x["x1"]
     return x | {"y": (source.uniform(0, 1, rows) < chance).astype(np.float64)}
 
 
-def _clustered(source: np.random.Generator, rows: int, each: int = 10) -> Drawn:
+def _clustered(source: _Draws, rows: int, each: int = 10) -> Drawn:
     """Ten rows a person, who has half of the variance of regressors and nine tenths of that of errors."""
     persons = rows // each
     x = {
@@ -165,25 +184,25 @@ def _clustered(source: np.random.Generator, rows: int, each: int = 10) -> Drawn:
     return _linear(x, _SLOPES, shared + source.normal(0, 0.1 * math.sqrt(0.1), persons * each))
 
 
-def _complete(source: np.random.Generator, rows: int) -> Drawn:
+def _complete(source: _Draws, rows: int) -> Drawn:
     """The same with every cell: what a rule costs that is not needed."""
     x = _uniform(source, rows, list(_SLOPES))
     x["x1"] = 0.5 + 0.2 * x["x1"] + 0.1 * x["x2"]
     return _linear(x, _SLOPES, source.normal(0, 0.1, rows))
 
 
-def _missing(source: np.random.Generator, rows: int) -> Drawn:
+def _missing(source: _Draws, rows: int) -> Drawn:
     """One cell in ten of x1 is missing at random; x1 lies off the middle of its bounds, and goes with x2."""
     made = _complete(source, rows)
     return made | {"x1": np.where(source.uniform(0, 1, rows) < 0.1, np.nan, made["x1"])}
 
 
-def _clipped(source: np.random.Generator, rows: int) -> Drawn:
+def _clipped(source: _Draws, rows: int) -> Drawn:
     x = {name: 1.3 * value for name, value in _uniform(source, rows, list(_SLOPES)).items()}
     return _linear(x, _SLOPES, source.normal(0, 0.1, rows))
 
 
-def _heteroscedastic(source: np.random.Generator, rows: int) -> Drawn:
+def _heteroscedastic(source: _Draws, rows: int) -> Drawn:
     x = _uniform(source, rows, list(_SLOPES))
     return _linear(x, _SLOPES, source.normal(0, 0.2, rows) * np.abs(x["x1"]) ** 2)
 
@@ -369,7 +388,7 @@ def run(
 def measured(name: str, rows: int, loss: str, *, tables: int, seed: int) -> dict[str, Any]:
     """One cell: what was seen over its tables, and whether it is as said."""
     design = DESIGNS[name]
-    source, noise = np.random.default_rng(seed), rehearsal(seed)
+    source, noise = _Draws(seed), rehearsal(seed)
     truth, share, spread = _truth(name)
     # Large tables are dear to draw and tell as much each.
     tables = max(20, tables // 4) if rows * len(truth) > 2_000_000 or design.frame else tables
@@ -457,9 +476,7 @@ def _scaled(design: Design, drawn: Drawn) -> Floats:
     return rows
 
 
-def _released(
-    design: Design, rows: int, loss: str, source: np.random.Generator, noise: Randomness
-) -> _Released:
+def _released(design: Design, rows: int, loss: str, source: _Draws, noise: Randomness) -> _Released:
     schema, drawn, (name, promised) = design.schema, design.draw(source, rows), LOSSES[loss]
     scaled = _scaled(design, drawn)
     exact = scaled.T @ scaled
@@ -479,9 +496,7 @@ _POPULATION = 1_000_000
 def _truth(name: str) -> tuple[dict[str, float], float, float]:
     """Coefficients of the population, its R² and its residual error, from a very large table of bounded rows."""
     design = DESIGNS[name]
-    scaled = _scaled(
-        design, design.draw(np.random.default_rng(7), _POPULATION // max(1, len(design.columns) // 4))
-    )
+    scaled = _scaled(design, design.draw(_Draws(7), _POPULATION // max(1, len(design.columns) // 4)))
     fit = _without_noise(design, scaled.T @ scaled)
     found = dict(fit.params) if design.truth is None else design.truth
     return found, fit.rsquared, fit.residual_std_error
