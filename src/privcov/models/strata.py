@@ -20,6 +20,7 @@ from privcov.linalg.arrays import Floats, Matrix
 from privcov.models.levels import Term
 from privcov.models.ols import ols
 from privcov.models.partial import Apart, siblings
+from privcov.models.summary import span
 from privcov.releases.release import Release
 from privcov.releases.strata import StratifiedRelease
 from privcov.schema import Schema
@@ -123,7 +124,7 @@ class Differences:
 
 
 def _ends(one: Difference) -> str:
-    return f"[{one.lower:.4g}, {one.upper:.4g}]" + ("" if one.lower <= 0 <= one.upper else " *")
+    return span(one.lower, one.upper) + ("" if one.lower <= 0 <= one.upper else " *")
 
 
 def differences(

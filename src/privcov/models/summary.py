@@ -331,10 +331,15 @@ def _spans(pieces: Pieces) -> str:
     >>> _spans(((-math.inf, -2.0), (1.0, math.inf)))
     '(-∞, -2.000] ∪ [1.000, ∞)'
     """
-    return " ∪ ".join(_span(low, high) for low, high in pieces)
+    return " ∪ ".join(span(low, high) for low, high in pieces)
 
 
-def _span(low: float, high: float) -> str:
+def span(low: float, high: float) -> str:
+    """An interval as tables have it.
+
+    >>> span(1.0, math.inf)
+    '[1.000, ∞)'
+    """
     if math.isinf(low) and math.isinf(high):
         return "unbounded (-∞, ∞)"
     return f"[{_short(low)}, {_short(high)}]".replace("[-inf", "(-∞").replace("inf]", "∞)")
