@@ -20,6 +20,7 @@ from typing import Any
 
 import privcov
 from privcov import estimators
+from privcov.releases.documents import Written
 
 DOCS = Path(__file__).parents[1]
 GUIDES = ("learn", "do", "explain")
@@ -123,7 +124,7 @@ def described(thing: Any, address: str) -> str:
         for name, method in _methods(thing):
             head = signature(method, name, method=True, wrap=False)
             if not isinstance(
-                vars(thing)[name], FunctionType | classmethod | staticmethod
+                inspect.getattr_static(thing, name), FunctionType | classmethod | staticmethod
             ):  # read, not called
                 head = f"{name}: {_type(method.__annotations__.get('return', ''))}"
             parts.append(f"* `{head}`\n\n{_indented(markdown(inspect.getdoc(method) or ''))}")
@@ -131,11 +132,16 @@ def described(thing: Any, address: str) -> str:
 
 
 def _methods(kind: type) -> Iterator[tuple[str, Any]]:
-    """(name, function) of every public method and property that the class defines itself."""
-    for name, thing in vars(kind).items():
+    """(name, function) of every public method and property that the class defines itself, or has from ``Written``."""
+    homes = {kind.__module__, Written.__module__}
+    given = vars(Written) if issubclass(kind, Written) and kind is not Written else {}
+    for name, thing in {
+        **vars(kind),
+        **{name: given[name] for name in given if name not in vars(kind)},
+    }.items():
         thing = getattr(thing, "__func__", thing)  # a class method, a static method
         thing = getattr(thing, "fget", None) or getattr(thing, "func", thing)  # a property, a cached one
-        if not name.startswith("_") and inspect.isfunction(thing) and thing.__module__ == kind.__module__:
+        if not name.startswith("_") and inspect.isfunction(thing) and thing.__module__ in homes:
             yield name, thing
 
 

@@ -10,13 +10,14 @@ from __future__ import annotations
 
 import json
 import re
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO, TypeVar
+from typing import Any, BinaryIO, Protocol, TypeVar
 
-from privcov.errors import PrivcovError, ReleaseError, VerificationError
+from privcov.errors import OutputError, PrivcovError, ReleaseError, VerificationError
 from privcov.releases.signing import PrivateKey, PublicKey, check_seal, seal
 from privcov.text import files
 from privcov.text.grammar import printable
@@ -166,6 +167,121 @@ class Form:
             raise ReleaseError(
                 "E601", f"this is not a valid {self.what}: a field is missing or malformed."
             ) from None
+
+
+class Drawn(Protocol):
+    """A certificate, as far as it says where the noise came from."""
+
+    @property
+    def randomness(self) -> str: ...
+
+
+class Written(ABC):
+    """A public result that has a file of its own: a release, strata, an estimate."""
+
+    certificate: Drawn
+
+    @abstractmethod
+    def to_dict(self, *, key: PrivateKey | None = None) -> dict[str, Any]:
+        """The JSON values of the file, sealed; with a key, signed."""
+
+    def to_json(self, *, key: PrivateKey | None = None) -> str:
+        """Return the canonical text of the file.
+
+        Of a wide release it is the head of the file, which names the digest of the matrix that follows.
+
+        Parameters
+        ----------
+        key : PrivateKey, optional
+            The key to sign with. Without one the text carries a digest, and no signature.
+
+        Returns
+        -------
+        str
+            JSON in ASCII; the same result gives the same text.
+
+        Raises
+        ------
+        OutputError
+            It is a rehearsal, which must not leave the house (E402).
+        ReleaseError
+            It is the sum over strata, which has no file of its own (E614).
+
+        Examples
+        --------
+        >>> import numpy as np, privcov as pc
+        >>> schema = pc.Schema.from_dict({"columns": {"age": {"lower": 0, "upper": 100}}})
+        >>> loss = pc.PureDP(epsilon=1, neighbours="replace-one")
+        >>> '"privcov/release/1"' in pc.release(np.full((9, 1), 80.0), schema=schema, loss=loss).to_json()
+        True
+        """
+        if self.certificate.randomness != "kernel":
+            raise OutputError(
+                "E402",
+                "a rehearsal is not a release: its noise can be repeated, so it protects nobody.",
+                "Make it again without a seed.",
+            )
+        return to_text(self.to_dict(key=key))
+
+    def file_bytes(self, *, key: PrivateKey | None = None) -> Iterator[bytes | memoryview]:
+        """Yield the file in pieces: its text, and the matrix of a release that is too wide for text.
+
+        Parameters
+        ----------
+        key : PrivateKey, optional
+            The key to sign with. Without one the file carries a digest, and no signature.
+
+        Yields
+        ------
+        bytes or memoryview
+            The next piece of the file.
+
+        Raises
+        ------
+        OutputError
+            It is a rehearsal (E402).
+
+        Examples
+        --------
+        >>> import numpy as np, privcov as pc
+        >>> schema = pc.Schema.from_dict({"columns": {"age": {"lower": 0, "upper": 100}}})
+        >>> loss = pc.PureDP(epsilon=1, neighbours="replace-one")
+        >>> release = pc.release(np.full((9, 1), 80.0), schema=schema, loss=loss)
+        >>> b"".join(release.file_bytes()) == release.to_json().encode("ascii")
+        True
+        """
+        yield self.to_json(key=key).encode("ascii")
+
+    def save(self, path: str | Path, *, key: PrivateKey | None = None, force: bool = False) -> None:
+        """Write the file, whole or not at all.
+
+        Parameters
+        ----------
+        path : str or Path
+            Where to write it.
+        key : PrivateKey, optional
+            The key to sign with. Without one the file is unsigned, even if the result was loaded signed.
+        force : bool, default False
+            Whether to replace a file that is already there.
+
+        Raises
+        ------
+        OutputError
+            The file is there already or cannot be written (E401), or it is a rehearsal (E402).
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> import numpy as np, privcov as pc
+        >>> schema = pc.Schema.from_dict({"columns": {"age": {"lower": 0, "upper": 100}}})
+        >>> loss = pc.PureDP(epsilon=1, neighbours="replace-one")
+        >>> release = pc.release(np.full((9, 1), 80.0), schema=schema, loss=loss)
+        >>> path = tempfile.mkdtemp() + "/people.release.json"
+        >>> release.save(path)
+        >>> pc.load(path) == release
+        True
+        """
+        files.write(path, self.file_bytes(key=key), force=force)
 
 
 def to_text(document: Mapping[str, Any]) -> str:

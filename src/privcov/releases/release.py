@@ -17,14 +17,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from privcov.errors import OutputError, ParameterError, ReleaseError
+from privcov.errors import ParameterError, ReleaseError
 from privcov.linalg.arrays import Matrix
 from privcov.linalg.mixing import Mixing
 from privcov.linalg.triangle import symmetric
 from privcov.noise.laws import Congruent, NoiseLaw
 from privcov.releases import codec
 from privcov.releases.certificate import Certificate, Round
-from privcov.releases.documents import to_text
+from privcov.releases.documents import Written
 from privcov.releases.means import Means
 from privcov.releases.signing import PrivateKey, PublicKey
 from privcov.releases.sketch import Sketch, ridge_of
@@ -33,12 +33,11 @@ from privcov.repair import MOST_REHEARSED, Observed, Structure, repair, repair_w
 from privcov.schema import Categorical, Schema
 from privcov.schema.grid import Grid
 from privcov.schema.recovery import recovery, scaled_corners
-from privcov.text import files
 from privcov.text.display import Shown
 
 
 @dataclass(frozen=True, kw_only=True)
-class Release(Shown):
+class Release(Written, Shown):
     """A differentially private second-moment matrix and its certificate.
 
     Everything it answers is computed from the noisy matrix alone, so it costs no further privacy. Numbers are
@@ -403,110 +402,18 @@ class Release(Shown):
         return codec.encode(self.schema, self.rows, self.upper, self.sketch, self.certificate, key=key)
 
     def to_json(self, *, key: PrivateKey | None = None) -> str:
-        """Return the canonical text of the release file.
-
-        Of a wide release it is the head of the file, which names the digest of the matrix that follows.
-
-        Parameters
-        ----------
-        key : PrivateKey, optional
-            The key to sign with. Without one the text carries a digest, and no signature.
-
-        Returns
-        -------
-        str
-            JSON in ASCII; the same release gives the same text.
-
-        Raises
-        ------
-        OutputError
-            The release is a rehearsal, which must not leave the house (E402).
-        ReleaseError
-            It is the sum over strata, which has no file of its own (E614).
-
-        Examples
-        --------
-        >>> import numpy as np, privcov as pc
-        >>> schema = pc.Schema.from_dict({"columns": {"age": {"lower": 0, "upper": 100}}})
-        >>> loss = pc.PureDP(epsilon=1, neighbours="replace-one")
-        >>> '"privcov/release/1"' in pc.release(np.full((9, 1), 80.0), schema=schema, loss=loss).to_json()
-        True
-        """
         if self.certificate.options.get("stratum") == TOTAL:
             raise ReleaseError(
                 "E614",
                 "a total over strata has no file of its own.",
                 "Save the strata: it follows from them.",
             )
-        if self.certificate.randomness != "kernel":
-            raise OutputError(
-                "E402",
-                "a rehearsal is not a release: its noise can be repeated, so it protects nobody.",
-                "Release without a seed.",
-            )
-        return to_text(self.to_dict(key=key))
+        return super().to_json(key=key)
 
     def file_bytes(self, *, key: PrivateKey | None = None) -> Iterator[bytes | memoryview]:
-        """Yield the release file in pieces: its text, then the matrix where it is too wide for text.
-
-        Parameters
-        ----------
-        key : PrivateKey, optional
-            The key to sign with. Without one the file carries a digest, and no signature.
-
-        Yields
-        ------
-        bytes or memoryview
-            The next piece of the file.
-
-        Raises
-        ------
-        OutputError
-            The release is a rehearsal (E402).
-
-        Examples
-        --------
-        >>> import numpy as np, privcov as pc
-        >>> schema = pc.Schema.from_dict({"columns": {"age": {"lower": 0, "upper": 100}}})
-        >>> loss = pc.PureDP(epsilon=1, neighbours="replace-one")
-        >>> release = pc.release(np.full((9, 1), 80.0), schema=schema, loss=loss)
-        >>> b"".join(release.file_bytes()) == release.to_json().encode("ascii")
-        True
-        """
-        yield self.to_json(key=key).encode("ascii")
+        yield from super().file_bytes(key=key)
         if isinstance(self.upper, Triangle):
             yield from self.upper.pieces()
-
-    def save(self, path: str | Path, *, key: PrivateKey | None = None, force: bool = False) -> None:
-        """Write the release file, whole or not at all.
-
-        Parameters
-        ----------
-        path : str or Path
-            Where to write it.
-        key : PrivateKey, optional
-            The key to sign with. Without one the file is unsigned, even if the release was loaded signed.
-        force : bool, default False
-            Whether to replace a file that is already there.
-
-        Raises
-        ------
-        OutputError
-            The file is there already or cannot be written (E401), or the release is a rehearsal (E402).
-
-        Examples
-        --------
-        >>> import tempfile
-        >>> import numpy as np, privcov as pc
-        >>> schema = pc.Schema.from_dict({"columns": {"age": {"lower": 0, "upper": 100}}})
-        >>> loss = pc.PureDP(epsilon=1, neighbours="replace-one")
-        >>> release = pc.release(np.full((9, 1), 80.0), schema=schema, loss=loss)
-        >>> path = tempfile.mkdtemp() + "/people.release.json"
-        >>> release.save(path)
-        >>> pc.load(path) == release
-        True
-        """
-        files.write(path, self.file_bytes(key=key), force=force)
 
     def __repr__(self) -> str:
         rows = "private" if self.rows is None else self.rows

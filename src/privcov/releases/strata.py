@@ -12,23 +12,22 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from privcov.errors import OutputError, ReleaseError
+from privcov.errors import ReleaseError
 from privcov.noise.laws import summed
 from privcov.releases import codec
 from privcov.releases.certificate import Certificate
-from privcov.releases.documents import Form, to_text
+from privcov.releases.documents import Form, Written
 from privcov.releases.release import TOTAL, Release
 from privcov.releases.signing import PrivateKey, PublicKey
 from privcov.schema import Categorical, Schema
 from privcov.schema.strata import MOST_STRATA, Strata
-from privcov.text import files
 from privcov.text.display import Shown
 
 FORM = Form("stratified release", "privcov/strata/1")
 
 
 @dataclass(frozen=True, kw_only=True)
-class StratifiedRelease(Shown, Mapping[str, Release]):
+class StratifiedRelease(Written, Shown, Mapping[str, Release]):
     """A differentially private second-moment matrix of each stratum of a table, paid for once.
 
     A mapping: ``strata["Kern"]`` is a ``Release`` that every model takes. Noise is independent between strata. Made by
@@ -151,96 +150,6 @@ class StratifiedRelease(Shown, Mapping[str, Release]):
             "strata": {"by": by, "other": self.strata.other},
             "matrices": {"grid": grid, "uppers": uppers},
         }
-
-    def to_json(self, *, key: PrivateKey | None = None) -> str:
-        """Return the canonical text of the file.
-
-        Parameters
-        ----------
-        key : PrivateKey, optional
-            The key to sign with. Without one the text carries a digest, and no signature.
-
-        Returns
-        -------
-        str
-            JSON in ASCII; the same strata give the same text.
-
-        Raises
-        ------
-        OutputError
-            It is a rehearsal, which must not leave the house (E402).
-
-        Examples
-        --------
-        >>> import numpy as np, privcov as pc
-        >>> columns = {"age": {"lower": 0, "upper": 100}, "area": {"levels": [1, 2]}}
-        >>> schema, loss = pc.Schema.from_dict({"columns": columns}), pc.PureDP(epsilon=1, neighbours="add-remove")
-        >>> strata = pc.release(np.ones((9, 2)), schema=schema, loss=loss, by="area")
-        >>> '"privcov/strata/1"' in strata.to_json()
-        True
-        """
-        if self.certificate.randomness != "kernel":
-            raise OutputError(
-                "E402",
-                "a rehearsal is not a release: its noise can be repeated, so it protects nobody.",
-                "Release without a seed.",
-            )
-        return to_text(self.to_dict(key=key))
-
-    def file_bytes(self, *, key: PrivateKey | None = None) -> Iterator[bytes]:
-        """Yield the file in pieces.
-
-        Parameters
-        ----------
-        key : PrivateKey, optional
-            The key to sign with. Without one the file carries a digest, and no signature.
-
-        Yields
-        ------
-        bytes
-            The next piece of the file.
-
-        Examples
-        --------
-        >>> import numpy as np, privcov as pc
-        >>> columns = {"age": {"lower": 0, "upper": 100}, "area": {"levels": [1, 2]}}
-        >>> schema, loss = pc.Schema.from_dict({"columns": columns}), pc.PureDP(epsilon=1, neighbours="add-remove")
-        >>> strata = pc.release(np.ones((9, 2)), schema=schema, loss=loss, by="area")
-        >>> b"".join(strata.file_bytes()) == strata.to_json().encode("ascii")
-        True
-        """
-        yield self.to_json(key=key).encode("ascii")
-
-    def save(self, path: str | Path, *, key: PrivateKey | None = None, force: bool = False) -> None:
-        """Write the file, whole or not at all.
-
-        Parameters
-        ----------
-        path : str or Path
-            Where to write it.
-        key : PrivateKey, optional
-            The key to sign with. Without one the file is unsigned.
-        force : bool, default False
-            Whether to replace a file that is already there.
-
-        Raises
-        ------
-        OutputError
-            The file is there already or cannot be written (E401), or it is a rehearsal (E402).
-
-        Examples
-        --------
-        >>> import tempfile
-        >>> import numpy as np, privcov as pc
-        >>> columns = {"age": {"lower": 0, "upper": 100}, "area": {"levels": [1, 2]}}
-        >>> schema, loss = pc.Schema.from_dict({"columns": columns}), pc.PureDP(epsilon=1, neighbours="add-remove")
-        >>> strata = pc.release(np.ones((9, 2)), schema=schema, loss=loss, by="area")
-        >>> path = tempfile.mkdtemp() + "/areas.release.json"
-        >>> strata.save(path)
-        >>> pc.verify(path).holds
-        True
-        """
-        files.write(path, self.file_bytes(key=key), force=force)
 
     def __repr__(self) -> str:
         return (

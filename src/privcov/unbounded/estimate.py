@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from fractions import Fraction
@@ -11,12 +11,10 @@ from typing import Any, Literal
 
 import numpy as np
 
-from privcov.errors import OutputError
 from privcov.linalg.arrays import Matrix
 from privcov.privacy import ZCDP
-from privcov.releases.documents import to_text
+from privcov.releases.documents import Written
 from privcov.releases.signing import PrivateKey, PublicKey
-from privcov.text import files
 from privcov.version import __version__
 
 PROOF = "docs/proofs/unbounded.md"
@@ -75,7 +73,7 @@ class GaussianCertificate:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class GaussianEstimate:
+class GaussianEstimate(Written):
     """A private mean and covariance of unbounded rows, in original units.
 
     Attributes
@@ -135,71 +133,6 @@ class GaussianEstimate:
         from privcov.unbounded import codec
 
         return codec.encode(self, key=key)
-
-    def to_json(self, *, key: PrivateKey | None = None) -> str:
-        """Return the canonical text of the file.
-
-        Parameters
-        ----------
-        key : PrivateKey, optional
-            The key to sign with. Without one the text carries a digest, and no signature.
-
-        Returns
-        -------
-        str
-            JSON in ASCII.
-
-        Raises
-        ------
-        OutputError
-            The estimate is a rehearsal (E402).
-        """
-        if self.certificate.randomness != "kernel":
-            raise OutputError(
-                "E402",
-                "a rehearsal is not a release: its noise can be repeated, so it protects nobody.",
-                "Estimate without a seed.",
-            )
-        return to_text(self.to_dict(key=key))
-
-    def file_bytes(self, *, key: PrivateKey | None = None) -> Iterator[bytes]:
-        """Yield the file in pieces, of which there is one.
-
-        Parameters
-        ----------
-        key : PrivateKey, optional
-            The key to sign with. Without one the file carries a digest, and no signature.
-
-        Yields
-        ------
-        bytes
-            The file.
-
-        Raises
-        ------
-        OutputError
-            The estimate is a rehearsal (E402).
-        """
-        yield self.to_json(key=key).encode("ascii")
-
-    def save(self, path: str | Path, *, key: PrivateKey | None = None, force: bool = False) -> None:
-        """Write the file, whole or not at all.
-
-        Parameters
-        ----------
-        path : str or Path
-            Where to write it.
-        key : PrivateKey, optional
-            The key to sign with. Without one the file is unsigned, even if the estimate was loaded signed.
-        force : bool, default False
-            Whether to replace a file that is already there.
-
-        Raises
-        ------
-        OutputError
-            The file is there already or cannot be written (E401), or the estimate is a rehearsal (E402).
-        """
-        files.write(path, self.file_bytes(key=key), force=force)
 
     def _repr_html_(self) -> str:
         from privcov.unbounded.page import shown  # on use, as everything that draws
