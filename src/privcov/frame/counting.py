@@ -100,6 +100,12 @@ class Look(ABC):
     def _numeric(self) -> list[int]:
         return list(self.schema.summed_numbers)
 
+    def _numbers(self, bounding: Bounding, block: Block, room: Floats | None) -> Floats:
+        """The numeric cells of the rows of a block, a column on each line; to be written to, and not kept."""
+        by_feature, places = bounding.rows(block, room=room).T, self._numeric
+        together = places == list(range(places[0], places[-1] + 1))
+        return by_feature[places[0] : places[-1] + 1] if together else by_feature[places]
+
 
 @dataclass(frozen=True, kw_only=True)
 class _Counts(Look):
@@ -145,9 +151,8 @@ class Scales(_Counts):
         return self.bins * self.per_row
 
     def sums(self, bounding: Bounding, block: Block, *, room: Floats | None = None) -> Sums:
-        by_feature, numeric = bounding.rows(block, room=room).T, self._numeric
         # A cell q of [-2^k, 2^k] is in bin ⌊(q + 2^k)·bins/2^(k+1)⌋, where dividing by a power of two is exact.
-        bins = by_feature[numeric[0] : numeric[-1] + 1] if _adjacent(numeric) else by_feature[numeric]
+        bins, numeric = self._numbers(bounding, block, room), self._numeric
         bins += bounding.one  # in place: these rows are needed for nothing else
         bins *= self.bins / (2 * bounding.one)
         np.minimum(bins, self.bins - 1, out=bins)
@@ -178,7 +183,7 @@ class Radius(_Counts):
         return len(self.edges) + 1
 
     def sums(self, bounding: Bounding, block: Block, *, room: Floats | None = None) -> Sums:
-        part = bounding.rows(block, room=room).T[self._numeric]
+        part = self._numbers(bounding, block, room)
         squared = np.einsum("ij,ij->j", part, part)  # whole numbers below 2^53: exact in any order
         return np.bincount(np.searchsorted(self.edges, squared, side="right"), minlength=self.cells)
 
@@ -228,10 +233,12 @@ class Means(Look):
         return discrete_cube(randomness, scale=scale, dimension=self.cells)
 
     def sums(self, bounding: Bounding, block: Block, *, room: Floats | None = None) -> Sums:
-        part = bounding.rows(block, room=room).T[self._numeric]
+        part = self._numbers(bounding, block, room)
         missing, emptied = _absent(bounding, block)
-        part = np.where(missing, self._filled[:, None], part)
-        part[:, emptied] = 0.0
+        if self.schema.file.constant or missing.any():
+            part = np.where(missing, self._filled[:, None], part)
+        if self.schema.file.constant or emptied.any():
+            part[:, emptied] = 0.0
         # 8,192 whole numbers of at most 2^26: exact in any order.
         return part.sum(axis=1).astype(np.int64)
 
@@ -244,10 +251,6 @@ class Means(Look):
 
     def answered(self, loss: Paid, answers: tuple[int, ...]) -> Round:
         return replace(super().answered(loss, answers), intervals=self.intervals, unit=self.one)
-
-
-def _adjacent(places: list[int]) -> bool:
-    return places == list(range(places[0], places[-1] + 1))
 
 
 def _absent(bounding: Bounding, block: Block) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
