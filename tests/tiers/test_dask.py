@@ -59,6 +59,22 @@ def test_derived_columns_are_the_same_bits_on_dask(job: Any, client: Any) -> Non
     job.check_derived(job.csv, Dask(client=client))
 
 
+def test_a_survey_is_the_same_bits_on_dask(survey: Any, client: Any) -> None:
+    """Derived columns, dates, exhaustive levels, weights, rules for missing cells, and strata of them."""
+    frames = pytest.importorskip("dask.dataframe")
+    typed = survey.frame.astype({"admitted": "datetime64[us]"})
+    for data in (survey.csv, survey.parquet, frames.from_pandas(typed, npartitions=3)):
+        survey.check_sums(data, Dask(client=client), "person")
+    survey.check_strata(frames.read_parquet(survey.parquet), Dask(client=client), "area,sex", "elsewhere")
+    survey.check_strata(survey.csv, Dask(client=client), "area")
+
+
+def test_persons_are_refused_on_dask_before_anything_is_paid(survey: Any, client: Any) -> None:
+    frames = pytest.importorskip("dask.dataframe")
+    for data in (survey.csv, frames.read_parquet(survey.parquet)):
+        survey.check_refused(data, Dask(client=client), "E182")
+
+
 def test_one_row_of_a_dask_frame_touches_one_row(job: Any, client: Any) -> None:
     frames = pytest.importorskip("dask.dataframe")
     job.check_law(lambda frame: frames.from_pandas(frame, npartitions=5, sort=False), Dask(client=client))
