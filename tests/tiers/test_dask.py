@@ -13,6 +13,7 @@ import pytest
 
 from privcov.errors import InputError, InternalError, ParameterError
 from privcov.frame.radii import candidates, cut_off
+from privcov.linalg.devices import Device
 from privcov.summing.engines import Dask, Local
 from privcov.table import open_table
 
@@ -73,6 +74,11 @@ def test_persons_are_refused_on_dask_before_anything_is_paid(survey: Any, client
     frames = pytest.importorskip("dask.dataframe")
     for data in (survey.csv, frames.read_parquet(survey.parquet)):
         survey.check_refused(data, Dask(client=client), "E182")
+
+
+def test_a_device_of_this_machine_does_not_sum_a_frame_in_a_cluster(survey: Any, client: Any) -> None:
+    frame = pytest.importorskip("dask.dataframe").read_parquet(survey.parquet)
+    survey.check_refused(frame, Local(device=Device(name="torch")), "E213", "person", "weight")
 
 
 def test_one_row_of_a_dask_frame_touches_one_row(job: Any, client: Any) -> None:
