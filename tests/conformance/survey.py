@@ -97,7 +97,7 @@ class Survey:
             typed = typed.set_column(typed.column_names.index("admitted"), "admitted", dates)
             pq.write_table(typed, folder / f"survey{part}.parquet", row_group_size=50)
 
-    def check_sums(self, data: Any, engine: Engine, *left_out: str) -> None:
+    def check_sums(self, data: Any, engine: Engine, *left_out: str, **words: Any) -> None:
         """A release is that of one process, to the last bit."""
         here, there = (
             pc.release(
@@ -107,10 +107,12 @@ class Survey:
                 mechanism="gaussian",
                 engine=on,
                 randomness=rehearsal(3),
+                **words,
             )
             for rows, on in ((self.frame, "local"), (data, engine))
         )
         assert there.upper == here.upper
+        assert bool(here.certificate.rounds) == bool(words)
 
     def check_strata(self, data: Any, engine: Engine, by: str, other: str | None = None) -> None:
         """So is the release of each stratum, also where rows are in none."""

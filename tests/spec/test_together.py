@@ -18,7 +18,6 @@ from privcov.summing.sum import sum_rows
 from privcov.table import open_table
 
 
-
 @pytest.fixture(scope="module")
 def schema() -> pc.Schema:
     return survey_schema()

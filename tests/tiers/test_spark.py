@@ -191,7 +191,11 @@ def test_a_spark_frame_with_a_date_that_could_stop_it_is_refused(session: Any, t
         times = pa.array([0, 10**12, 2**62, -(2**62), 5, None], kind)
         pq.write_table(pa.table({"d": dates, "t": times}), path)
         frame = session.read.parquet(path)
-        for bad in (frame.select(frame.t.alias("d")), frame.filter("t > '2020-01-01'"), frame.select("d", "t")):
+        for bad in (
+            frame.select(frame.t.alias("d")),
+            frame.filter("t > '2020-01-01'"),
+            frame.select("d", "t"),
+        ):
             with pytest.raises(InputError, match="E150 the Spark frame holds a column of times"):
                 open_table(bad, schema)
     ancient = session.read.option("datetimeRebaseMode", "EXCEPTION").parquet(path)
