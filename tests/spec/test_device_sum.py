@@ -6,6 +6,7 @@ import warnings
 
 import numpy as np
 import pytest
+from survey import Survey
 
 import privcov as pc
 from privcov.errors import InternalError, ParameterError
@@ -181,6 +182,16 @@ def test_a_release_by_way_of_a_device_is_the_same_release(people, schema):
         for place in (devices.CPU, TORCH)
     ]
     assert made[0].upper == made[1].upper
+
+
+@pytest.mark.parametrize("device", DEVICES, ids=lambda device: device.name)
+def test_a_survey_is_the_same_bits_on_a_device(tmp_path, device):
+    """Derived columns, dates, exhaustive levels, rules for missing cells, persons; weights and strata are refused."""
+    survey, engine = Survey(tmp_path), Local(device=device)
+    survey.check_sums(survey.csv, engine, "person", "weight")
+    survey.check_sums(survey.parquet, engine, "weight", frame="shape")
+    survey.check_refused(survey.csv, engine, "E198", "person")
+    survey.check_refused(survey.csv, engine, "E283", "weight", by="area")
 
 
 def test_decompositions_on_a_device_agree_with_those_here():

@@ -7,6 +7,7 @@ import tomllib
 import numpy as np
 import pandas as pd
 import pytest
+from survey import LOSS, survey_schema, survey_table
 
 import privcov as pc
 from privcov.noise.randomness import rehearsal
@@ -16,62 +17,15 @@ from privcov.summing.bounding import Bounding
 from privcov.summing.sum import sum_rows
 from privcov.table import open_table
 
-SCHEMA = """
-person = "id"
-max_rows_per_person = 2
-weight = "w"
-largest_weight = 10
-missing_values = [-9]
-
-[columns.age]
-lower = 18
-upper = 90
-label = "Age at interview"
-unit = "years"
-missing = "zero-row"
-
-[columns.income]
-lower = 0
-upper = 1000
-missing = "indicator"
-
-[columns.sex]
-levels = ["F", "M"]
-exhaustive = true
-otherwise = "M"
-
-[columns.admitted]
-lower = "2020-01-01"
-upper = "2024-12-31"
-feature = false
-
-[derived]
-age2 = "age^2"
-log_income = "log(income + 1)"
-year = "year(admitted)"
-"""
-LOSS = pc.ApproxDP(epsilon=3, delta="1e-6", neighbours="add-remove")
-
 
 @pytest.fixture(scope="module")
 def schema() -> pc.Schema:
-    return pc.Schema.from_dict(tomllib.loads(SCHEMA))
+    return survey_schema()
 
 
 @pytest.fixture(scope="module")
 def table() -> pd.DataFrame:
-    draw, rows = np.random.default_rng(0), 600
-    days = draw.integers(0, 1800, rows).astype("timedelta64[D]")
-    return pd.DataFrame(
-        {
-            "id": draw.integers(0, 250, rows).astype(str),
-            "age": np.where(draw.random(rows) < 0.05, -9, draw.uniform(10, 99, rows).round(1)),
-            "income": np.where(draw.random(rows) < 0.1, np.nan, draw.lognormal(5, 1, rows).round(2)),
-            "sex": draw.choice(["F", "M", "x"], rows),
-            "admitted": np.datetime_as_string(np.datetime64("2020-01-01") + days),
-            "w": draw.uniform(-1, 12, rows).round(3),
-        }
-    )
+    return survey_table()
 
 
 def gram(data, schema):

@@ -19,6 +19,7 @@ import numpy as np
 import pandas as pd
 import pyarrow.parquet as pq
 import pytest
+from survey import Survey
 
 import privcov as pc
 import privcov.table.csv as csv_module
@@ -154,6 +155,11 @@ def job(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Job:
     monkeypatch.setattr(plan, "FRAGMENT_BYTES", 15_000)
     monkeypatch.setattr(csv_module, "FRAGMENT_BYTES", 40_000)
     return Job(tmp_path)
+
+
+@pytest.fixture
+def survey(tmp_path: Path) -> Survey:
+    return Survey(tmp_path)
 
 
 def failing_once(

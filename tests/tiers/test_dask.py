@@ -13,6 +13,7 @@ import pytest
 
 from privcov.errors import InputError, InternalError, ParameterError
 from privcov.frame.radii import candidates, cut_off
+from privcov.linalg.devices import Device
 from privcov.summing.engines import Dask, Local
 from privcov.table import open_table
 
@@ -57,6 +58,29 @@ def test_derived_columns_are_the_same_bits_on_dask(job: Any, client: Any) -> Non
     frames = pytest.importorskip("dask.dataframe")
     job.check_derived(frames.from_pandas(job.frame, npartitions=5), Dask(client=client))
     job.check_derived(job.csv, Dask(client=client))
+
+
+def test_a_survey_is_the_same_bits_on_dask(survey: Any, client: Any) -> None:
+    """Derived columns, dates, exhaustive levels, weights, rules for missing cells, and strata of them."""
+    frames = pytest.importorskip("dask.dataframe")
+    typed = survey.frame.astype({"admitted": "datetime64[us]"})
+    for data in (survey.csv, survey.parquet, frames.from_pandas(typed, npartitions=3)):
+        survey.check_sums(data, Dask(client=client), "person")
+    frame = frames.read_parquet(survey.parquet)
+    survey.check_sums(frame, Dask(client=client), "person", "weight", frame="shape")
+    survey.check_strata(frame, Dask(client=client), "area,sex", "elsewhere")
+    survey.check_strata(survey.csv, Dask(client=client), "area")
+
+
+def test_persons_are_refused_on_dask_before_anything_is_paid(survey: Any, client: Any) -> None:
+    frames = pytest.importorskip("dask.dataframe")
+    for data in (survey.csv, frames.read_parquet(survey.parquet)):
+        survey.check_refused(data, Dask(client=client), "E182")
+
+
+def test_a_device_of_this_machine_does_not_sum_a_frame_in_a_cluster(survey: Any, client: Any) -> None:
+    frame = pytest.importorskip("dask.dataframe").read_parquet(survey.parquet)
+    survey.check_refused(frame, Local(device=Device(name="torch")), "E213", "person", "weight")
 
 
 def test_one_row_of_a_dask_frame_touches_one_row(job: Any, client: Any) -> None:

@@ -13,10 +13,15 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from privcov.errors import InputError, ParameterError
+from privcov.schema import Schema
+from privcov.schema.grid import Grid
 from privcov.summing.engines import Spark
+from privcov.summing.sum import sum_rows
 from privcov.table import open_table
 
 pyspark = pytest.importorskip("pyspark", reason="needs pip install 'privcov[spark]'")
@@ -120,6 +125,22 @@ def test_derived_columns_are_the_same_bits_on_spark(job: Any, session: Any) -> N
 
 
 @java
+def test_a_survey_is_the_same_bits_on_spark(survey: Any, session: Any) -> None:
+    """Derived columns, dates, exhaustive levels, weights, rules for missing cells, and strata of them."""
+    frame = session.read.parquet(survey.parquet).repartition(3)
+    for data in (survey.csv, frame):
+        survey.check_sums(data, Spark(session=session), "person")
+    survey.check_strata(frame, Spark(session=session), "area,sex", "elsewhere")
+    survey.check_strata(survey.csv, Spark(session=session), "area")
+
+
+@java
+def test_persons_are_refused_on_spark_before_anything_is_paid(survey: Any, session: Any) -> None:
+    for data in (survey.csv, session.read.parquet(survey.parquet)):
+        survey.check_refused(data, Spark(session=session), "E182")
+
+
+@java
 def test_one_row_of_a_spark_frame_touches_one_row(job: Any, session: Any) -> None:
     def made(frame: Any) -> Any:
         path = str(job.folder / f"neighbour{len(list(job.folder.iterdir()))}.parquet")
@@ -152,6 +173,36 @@ def test_a_spark_frame_that_a_cell_could_stop_is_refused(job: Any, session: Any)
             open_table(made, schema)
     good = frame.filter("b < 1000000000 and s is not null").select("b", "a", "s")
     assert job.sum(good, Spark(session=session)) == job.expected
+
+
+@java
+def test_a_spark_frame_with_a_date_that_could_stop_it_is_refused(session: Any, tmp_path: Path) -> None:
+    """Spark stops at milliseconds that are too many for its own unit and, where it is told to, at ancient dates."""
+    schema = Schema.from_dict(
+        {
+            "columns": {"d": {"lower": "1500-01-01", "upper": "2024-12-31", "feature": False}},
+            "derived": {"y": "year(d)"},
+            "ignore_extra": True,
+        }
+    )
+    path = str(tmp_path / "dates.parquet")
+    dates = pa.array([0, 19_000, 4_000_000, -150_000, -(2**31), None], pa.date32())
+    for kind in (pa.timestamp("ms"), pa.timestamp("ms", "UTC")):
+        times = pa.array([0, 10**12, 2**62, -(2**62), 5, None], kind)
+        pq.write_table(pa.table({"d": dates, "t": times}), path)
+        frame = session.read.parquet(path)
+        for bad in (
+            frame.select(frame.t.alias("d")),
+            frame.filter("t > '2020-01-01'"),
+            frame.select("d", "t"),
+        ):
+            with pytest.raises(InputError, match="E150 the Spark frame holds a column of times"):
+                open_table(bad, schema)
+    ancient = session.read.option("datetimeRebaseMode", "EXCEPTION").parquet(path)
+    with pytest.raises(InputError, match="E150 the Spark frame holds dates in the mode EXCEPTION"):
+        open_table(ancient, schema)
+    here, there = (sum_rows(open_table(data, schema), schema, Grid.of(schema)) for data in (path, frame))
+    assert list(there.reveal_to_mechanism()) == list(here.reveal_to_mechanism())
 
 
 @java

@@ -47,9 +47,14 @@ class SparkTable(_ClusterTable):
     def __init__(self, frame: Any, schema: Schema) -> None:
         super().__init__(schema)
         from pyspark.sql.pandas.types import to_arrow_schema
+        from pyspark.sql.types import StructField, StructType, TimestampNTZType, TimestampType
 
+        fields = [  # the time zone of times is the session's, and says nothing about whether they fit
+            StructField(field.name, TimestampNTZType()) if field.dataType == TimestampType() else field
+            for field in frame.schema.fields
+        ]
         try:
-            found = to_arrow_schema(frame.schema)
+            found = to_arrow_schema(StructType(fields))
         except Exception:
             raise InputError(
                 "E110",
@@ -57,9 +62,9 @@ class SparkTable(_ClusterTable):
                 "Select columns of numbers and texts.",
             ) from None
         places = check_columns(found, schema, "the Spark frame")
-        check_spark_frame(frame)
         names = [found.field(place).name for place in places]
         self._frame = frame.select(*("`" + name.replace("`", "``") + "`" for name in names))
+        check_spark_frame(self._frame)
         self._kinds = pa.schema([found.field(place) for place in places])
 
     def asked_at_home(self, question: str) -> list[object]:
@@ -211,17 +216,23 @@ def check_spark_frame(frame: Any) -> None:
     """Walk the analysed plan, in which Spark has written every cast of its own.
 
     A CSV scan is refused in every mode: a line of more cells than ``maxColumns`` ends the job also where bad lines are
-    permitted. So is an RDD, which may run Python for each row.
+    permitted. So is an RDD, which may run Python for each row. So are times, which Parquet files may hold in
+    milliseconds: one that has too many microseconds ends the job.
     """
 
     def walk() -> None:
         plan = frame._jdf.queryExecution().analyzed()
+        kinds: set[str] = set()
         for node, following in _spark_nodes(json.loads(plan.toJSON())):
             name = _short(node["class"])
+            if name == "AttributeReference":
+                kinds.add(str(node["dataType"]))
             if name == "Cast" and following is not None:
                 _check_spark_cast(str(node["dataType"]), following)
             elif name not in _SPARK_STEPS:
                 raise Unlisted(f"the step {name}")
+        if any(kind.startswith("time") for kind in kinds):
+            raise Unlisted("a column of times")
         leaves = plan.collectLeaves()
         for place in range(leaves.size()):
             leaf = leaves.apply(place)
@@ -229,15 +240,28 @@ def check_spark_frame(frame: Any) -> None:
                 kind = leaf.relation().fileFormat().getClass().getSimpleName()
                 if kind not in _SPARK_FORMATS:
                     raise Unlisted(f"{kind.removesuffix('FileFormat')} files")
+                if "date" in kinds and _ancient_dates(frame, leaf.relation()) == "EXCEPTION":
+                    raise Unlisted("dates in the mode EXCEPTION")
 
     walked("the Spark frame", walk, remedy=_REMEDY.format("spark"))
 
 
+def _ancient_dates(frame: Any, relation: Any) -> str:
+    """What Spark does where a Parquet file has a date before 1582 and does not say in which calendar."""
+    jvm, session = frame.sparkSession._jvm, relation.sparkSession()
+    options = jvm.org.apache.spark.sql.execution.datasources.parquet.ParquetOptions
+    return str(options(relation.options(), session.sessionState().conf()).datetimeRebaseModeInRead())
+
+
 def _spark_nodes(tree: Any) -> Iterator[tuple[dict[str, Any], dict[str, Any] | None]]:
-    """Every step and expression of a plan, with the one that is written after it: its first child, if it has one."""
+    """Every step and expression of a plan, with the one that is written after it: its first child, if it has one.
+
+    The columns of a relation are not among them: what no step names is not read.
+    """
     if isinstance(tree, dict):
-        for value in tree.values():
-            yield from _spark_nodes(value)
+        if _short(str(tree.get("class"))) != "LogicalRelation":
+            for value in tree.values():
+                yield from _spark_nodes(value)
     elif isinstance(tree, list):
         for item, following in zip_longest(tree, tree[1:]):
             if isinstance(item, dict) and "num-children" in item:

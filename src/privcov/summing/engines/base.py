@@ -80,7 +80,7 @@ class Engine(ABC):
         Raises
         ------
         ParameterError
-            The table lives elsewhere, or ``verify`` is out of range (E213).
+            The table or the device lives elsewhere, or ``verify`` is out of range (E213).
         InputError
             A cluster does not answer, or its workers have another version (E1xx).
         """
@@ -101,6 +101,12 @@ class Engine(ABC):
                 "E213",
                 f"this table is in {table.home}, not in {self.name}.",
                 "Leave the engine out: the table is summed where it is.",
+            )
+        if table.home is not None and self.device != CPU:
+            raise ParameterError(
+                "E213",
+                f"this table is in {table.home}, but the device {self.device.name} is one of this machine.",
+                "Leave the device out: the table is summed where it is.",
             )
         if not 0 <= self.verify <= 1:
             raise ParameterError("E213", f"verify must be a share from 0 to 1, got {self.verify}.")
