@@ -19,6 +19,7 @@ from privcov.planning.outlook import Outlook, entry_of
 from privcov.privacy import ZCDP, ApproxDP, Loss, PureDP, display
 from privcov.schema import Schema
 from privcov.schema.grid import Grid
+from privcov.schema.weights import declared
 from privcov.web.asking import EPSILON_POLICY_CAP, Question, text
 
 FRAMES = ("auto", "declared", "scales", "shape")
@@ -129,7 +130,7 @@ class Till:
             if better := self._better(loss=delta):
                 yield f"Allow a δ of {display(_DELTA)}: {better}"
         if count := self._fewer():
-            yield f"Release fewer columns: with the first {count} of {len(self.schema.columns)} it would be marginal."
+            yield f"Release fewer columns: with the first {count} of {len(declared(self.schema))} it would be marginal."
         if amount := self._enough():
             yield f"Spend more: from ε = {display(amount)} on it would be marginal."
 
@@ -143,11 +144,11 @@ class Till:
 
     def _fewer(self) -> int | None:
         """The most columns, from the first on, that are better than zeros; at least two."""
-        columns = self.schema.columns
+        columns = [column.name for column in declared(self.schema)]
         low, high = 1, len(columns) if len(columns) <= _MOST_TRIED else 1
         while high - low > 1:
             middle = (low + high) // 2
-            fewer = replace(self.schema, columns=columns[:middle])
+            fewer = self.schema.subset(columns[:middle])
             worth = self._better(schema=fewer, choice=replace(self.choice, emphasis=""), moments=None)
             low, high = (middle, high) if worth else (low, middle)
         return low if low > 1 else None
