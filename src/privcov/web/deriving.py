@@ -111,7 +111,7 @@ class Expressions:
 
     def insist(self) -> None:
         """Refuse what could not be read, and names that are there twice."""
-        wrong, taken = list(self.wrong), set()
+        wrong, taken = list(self.wrong), set[str]()
         for one in self._needed(self.used):
             if taken.intersection(one.made):
                 sentence = f"the derived column {one.name} has the name of another column."
