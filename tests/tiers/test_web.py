@@ -624,6 +624,89 @@ def test_a_wide_release_shows_its_first_screen_while_the_rest_is_computed_and_is
     page.screenshot(path=SHOTS / "4-wide.png", full_page=True)
 
 
+RICH = """
+[columns.age]
+lower = 0
+upper = 100
+label = "Age at interview"
+unit = "years"
+[columns.sex]
+levels = ["F", "M"]
+[columns.income]
+lower = 0
+upper = 200
+feature = false
+[derived]
+log_income = "log(income + 1)"
+"""
+
+
+def test_derived_columns_are_typed_refused_beside_their_field_released_and_read_by_stratum(serve, browse):
+    server = serve("--data", "people.csv", "--ledger", "people.ledger")
+    (server.folder / "rich.toml").write_text(RICH)
+    page = browse(server).page
+    page.select_option("#schema-file", "rich.toml")
+    page.wait_for_selector("#d0-bounds:has-text('from 0 to 5.3')")
+    assert "Age at interview (years)" in shown(page, "#columns")
+    assert "is read for derived columns, and not released" in shown(page, "#columns")
+    page.click("#derive")
+    assert page.evaluate("() => document.activeElement.id") == "d1-name"
+    page.fill("#d1-name", "old")
+    page.fill("#d1-expression", "age >> 65")
+    page.wait_for_selector("#d1-expression[aria-invalid]")
+    beside = page.get_attribute("#d1-expression", "aria-describedby")
+    assert "the derived column old" in page.inner_text(f"#{beside}")
+    assert page.inner_text("#d0-bounds") == ""  # nothing is said of a schema that does not hold
+    page.fill("#d1-expression", "age >= 65")
+    page.wait_for_selector("#d1-bounds:has-text('from 0 to 1')")
+    page.uncheck("[data-field='derived.0.use']")  # then nobody reads income, and its bounds go away
+    page.wait_for_selector("#c2-lower", state="detached")
+    page.check("[data-field='derived.0.use']")
+    page.check("[data-field='columns.1.exhaustive']")
+    page.fill("#c1-otherwise", "X")
+    page.wait_for_selector("#c1-otherwise[aria-invalid]")
+    page.fill("#c1-otherwise", "M")
+    page.wait_for_selector("#schema-saving:has-text('noise on every entry')")
+    page.click("text=More about the table")
+    assert not page.is_visible("#largest-weight")
+    page.select_option("#weight", "income")
+    page.wait_for_selector("#largest-weight")
+    page.wait_for_selector("#columns:has-text('says what a row counts')")
+    page.select_option("#weight", "")
+    page.reload()
+    page.wait_for_selector("#d1-bounds:has-text('from 0 to 1')")  # a reload loses none of it
+    page.fill("#schema-name", "again.toml")
+    page.click("#schema-save")
+    page.wait_for_selector("#schema-status:has-text('Saved as again.toml')")
+    saved = pc.Schema.read(server.folder / "again.toml")
+    assert [column.name for column in saved.columns] == ["age", "sex", "log_income", "old"]
+    assert (saved.columns[1].exhaustive, saved.columns[1].otherwise) == (True, "M")
+
+    page.goto(f"{server.origin}/#release")
+    page.fill("#till-by", "town")
+    page.wait_for_selector("#till-by[aria-invalid]")
+    page.fill("#till-by", "sex")
+    page.wait_for_selector("#quote-words:has-text('2 matrices')")
+    if page.is_visible("#knowing"):
+        page.check("#knowing")
+    release_now(page)
+    page.wait_for_selector("#job[data-state=done]")
+    assert "2, one for each stratum" in shown(page, "#receipt-facts")
+    assert server.spent() == "1"
+    page.click("text=Read it")
+    page.wait_for_selector("#sections .matrix svg")
+    assert page.locator("#stratum option").all_inner_texts() == ["F", "M"]
+    page.select_option("#stratum", "M")
+    page.wait_for_selector("#sections .columns table:has-text('log_income')")
+    page.fill("#fit-formula", "log_income ~ age")
+    page.press("#fit-formula", "Enter")
+    wanted = pc.ols(pc.load_strata(server.folder / "people.release.json")["M"], "log_income ~ age")
+    page.wait_for_selector("#fit-summary", state="attached")
+    page.wait_for_function(
+        "(text) => document.getElementById('fit-summary').textContent === text", arg=wanted.summary()
+    )
+
+
 def test_every_control_has_a_name_and_every_chart_a_description(serve, browse):
     server = serve("--schema", "people.toml")
     page = browse(server, step="plan").page
@@ -658,6 +741,15 @@ def test_it_fits_every_screen_in_light_and_dark(serve, browse, width, scheme):
     page.select_option("#schema-file", "people.toml")
     page.wait_for_selector("#schema-status:has-text('3 columns')")
     shoot("1-schema")
+    page.click("text=Derived columns")
+    page.click("#derive")
+    page.fill("#d0-name", "age_p")
+    page.fill("#d0-expression", "poly(age, 2)")
+    page.check("[data-field='columns.1.exhaustive']")
+    page.fill("#c1-otherwise", "M")
+    page.click("text=More about the table")
+    page.wait_for_selector("#d0-bounds:has-text('age_p_2')")
+    shoot("1-schema-more")
     page.click("text=Continue to the plan")
     page.fill("#rows", "300")
     page.fill("#formula", "income ~ age + sex")

@@ -110,10 +110,7 @@ def check(path: str, as_json: bool) -> None:
     if schema.weight is not None:
         say(schema.weight_words)
     if schema.sources:
-        released = {column.name for column in schema.columns}
-        unseen = [column.name for column in schema.sources if column.name not in released]
-        alone = f" Read for them alone: {', '.join(unseen)}." if unseen else ""
-        say(f"Derived columns: {len(_derived(schema))}.{alone}")
+        say(schema.derived_words)
     if schema.file.words():
         say(f"File format: {schema.file.sentence()}.")
 
@@ -153,7 +150,7 @@ def explain(
 
     Example: privcov schema explain people.toml --epsilon 1 --rows 4000
     """
-    from privcov.planning.signal import column_costs, saving
+    from privcov.planning.signal import column_costs, saving, saving_words
     from privcov.report.tables import number, table
     from privcov.schema import Numeric, Schema
     from privcov.text.aligning import cut
@@ -197,8 +194,8 @@ def explain(
     say(f"So the row norm is at most {norm:.4g}. The noise grows with its square, {norm**2:.4g}.")
     grows = " The noise grows with it too." if schema.max_rows_per_person > 1 else ""
     say(f"{schema.person_words}{grows}\n" if grows or schema.enforced else "")
-    for line in _exhaustive(schema):
-        say(line)
+    if schema.exhaustive:
+        say("\n".join([*saving_words(schema), ""]))
     if schema.weight is not None:
         say(f"{schema.weight_words}\n{_weight_saving(schema)}\n")
     per = "mean" if rows else "sum"
@@ -235,35 +232,6 @@ def explain(
         f"{chosen['noise']:.3g}."
     )
     say(f"The choice cost {chosen['price']}. The rest of the loss is {chosen['rest']}.")
-
-
-def _exhaustive(schema: Schema) -> list[str]:
-    """What levels that add up to the intercept save, and what every cell counts as."""
-    from privcov.planning.signal import saving
-    from privcov.schema.toml import toml_value
-    from privcov.text.aligning import cut
-
-    saved = saving(schema)
-    if saved is None:
-        return []
-    which = "columns" if saved.columns > 1 else "column"
-    lines = [
-        f"Levels of {saved.columns} exhaustive {which} add up to the intercept: {schema.summed_dimension} columns are "
-        f"summed for {schema.dimension} in the release, and the rest is recovered exactly.",
-        f"Without that the squared norm would be {saved.squared_norm:.4g}: noise on every entry is "
-        f"{100 * saved.noise:.0f} % of what it would be, and between their levels {100 * saved.levels:.0f} %.",
-    ]
-    rules = {
-        "indicator": "counts as missing, with an indicator",
-        "zero-row": "makes its row count as zeros",
-    }
-    for column in schema.exhaustive:
-        missing = rules.get(schema.rule(column)) or f"counts as {toml_value(schema.filled(column) or '')}"
-        other = missing if column.otherwise is None else f"counts as {toml_value(column.otherwise)}"
-        both = f"a cell that is missing or has none of its levels {missing}"
-        parted = f"a cell that has none of its levels {other}, a missing one {missing}"
-        lines.append(f"{cut(column.name)}: {both if other == missing else parted}.")
-    return [*lines, ""]
 
 
 _output = click.option("-o", "--output", help="Write it here.  [default: stdout]")

@@ -18,6 +18,8 @@ from privcov.planning.candidates import choose
 from privcov.privacy import Loss
 from privcov.schema import Categorical, Column, Numeric, Schema
 from privcov.schema.grid import Grid
+from privcov.schema.toml import toml_value
+from privcov.text.aligning import cut
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -113,6 +115,36 @@ def saving(schema: Schema) -> Saving | None:
         noise=noise,
         levels=noise * sum(shares) / len(shares),
     )
+
+
+def saving_words(schema: Schema) -> list[str]:
+    """What levels that add up to the intercept save, and what every cell counts as; no sentence without them.
+
+    >>> sex = {"levels": ["F", "M"], "exhaustive": True, "otherwise": "M"}
+    >>> print(saving_words(Schema.from_dict({"columns": {"sex": sex}}))[-1])
+    sex: a cell that is missing or has none of its levels counts as "M".
+    """
+    saved = saving(schema)
+    if saved is None:
+        return []
+    which = "columns" if saved.columns > 1 else "column"
+    lines = [
+        f"Levels of {saved.columns} exhaustive {which} add up to the intercept: {schema.summed_dimension} columns are "
+        f"summed for {schema.dimension} in the release, and the rest is recovered exactly.",
+        f"Without that the squared norm would be {saved.squared_norm:.4g}: noise on every entry is "
+        f"{100 * saved.noise:.0f} % of what it would be, and between their levels {100 * saved.levels:.0f} %.",
+    ]
+    rules = {
+        "indicator": "counts as missing, with an indicator",
+        "zero-row": "makes its row count as zeros",
+    }
+    for column in schema.exhaustive:
+        missing = rules.get(schema.rule(column)) or f"counts as {toml_value(schema.filled(column) or '')}"
+        other = missing if column.otherwise is None else f"counts as {toml_value(column.otherwise)}"
+        both = f"a cell that is missing or has none of its levels {missing}"
+        parted = f"a cell that has none of its levels {other}, a missing one {missing}"
+        lines.append(f"{cut(column.name)}: {both if other == missing else parted}.")
+    return lines
 
 
 def _bounds(column: Column) -> str:

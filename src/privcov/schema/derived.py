@@ -122,7 +122,7 @@ def derived_columns(sources: Sequence[Column], given: object) -> list[Column]:
     for key, about in given.items():
         name = check_name(key)
         text, own = _declared(name, about)
-        for made, node in _columns_of(name, parse(text, _where(name))):
+        for made, node in columns_of(name, parse(text, _where(name))):
             if made in taken:
                 raise InputError(
                     "E176", f"the derived column {made} has the name of another column.", "Rename it."
@@ -176,7 +176,12 @@ def basis_columns(node: Node) -> list[Node]:
     return [Node(node.op, (*node.parts, Node("number", value=float(place)))) for place in places]
 
 
-def _columns_of(name: str, node: Node) -> list[tuple[str, Node]]:
+def columns_of(name: str, node: Node) -> list[tuple[str, Node]]:
+    """The columns that a name and its expression declare, several of a whole basis.
+
+    >>> [name for name, _ in columns_of("age_p", parse("poly(age, 2)"))]
+    ['age_p_1', 'age_p_2']
+    """
     made = basis_columns(node)
     return (
         [(name, node)] if made == [node] else [(f"{name}_{place}", one) for place, one in enumerate(made, 1)]

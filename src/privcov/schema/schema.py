@@ -176,6 +176,8 @@ class Schema:
     >>> more = pc.Schema.from_dict({"columns": {"age": {"lower": 0, "upper": 100}}, "derived": {"age2": "age^2"}})
     >>> more.columns[1].upper, [column.name for column in more.read_columns], more.recipe is None
     (10000.0, ['age'], False)
+    >>> more.derived_words
+    'Derived columns: 1.'
     """
 
     columns: tuple[Column, ...]
@@ -395,6 +397,16 @@ class Schema:
             (column.name, column.expression) for column in self.columns if column.expression is not None
         ]
         return Recipe.of(self.sources, tuple(derived))
+
+    @property
+    def derived_words(self) -> str:
+        """How many columns are derived, and which are read for them alone, in words; empty where none is either."""
+        if not self.sources:
+            return ""
+        released = {column.name: column for column in self.columns}
+        unseen = [column.name for column in self.sources if column.name not in released]
+        alone = f" Read for them alone: {', '.join(unseen)}." if unseen else ""
+        return f"Derived columns: {sum(column.expression is not None for column in self.columns)}.{alone}"
 
     def _settled(self, column: Column) -> Column:
         """The column with the missing values it has, its own or the table's, and a rule only where it is its own."""

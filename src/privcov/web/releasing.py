@@ -30,6 +30,7 @@ from privcov.publish.paying import counts_rho, order_for
 from privcov.publish.release import release
 from privcov.releases.release import Release
 from privcov.releases.signing import PrivateKey
+from privcov.releases.strata import StratifiedRelease
 from privcov.report.doubts import doubts
 from privcov.report.words import MOST_TOLD
 from privcov.schema import Schema
@@ -43,7 +44,8 @@ _NAME = re.compile(r"[0-9a-f]{32}")
 
 Before = Callable[[], object]
 """Called when everything else is in place and the ledger is about to be paid; may refuse."""
-Maker = Callable[["Job", Before], Release]
+Made = Release | StratifiedRelease
+Maker = Callable[["Job", Before], Made]
 
 
 @dataclass
@@ -89,10 +91,10 @@ class Order:
     output: Path
     key: PrivateKey | None
 
-    def made(self, job: Job, before: Before) -> Release:
+    def made(self, job: Job, before: Before) -> Made:
         """Pay under the name of the job, release, and write the file where there is none; ``before`` may refuse."""
         with files.reserved(self.output, force=False):
-            made = release(
+            made: Made = release(
                 self.data,
                 schema=self.schema,
                 loss=self.loss,
@@ -101,7 +103,8 @@ class Order:
                 deliver=lambda made: made.save(self.output, key=self.key, force=False),
                 progress=job.progress,
             )
-        job.result["receipt"] = self.receipt()
+        strata = {"strata": len(made)} if isinstance(made, StratifiedRelease) else {}
+        job.result["receipt"] = self.receipt() | strata
         return made
 
     def receipt(self) -> dict[str, Any]:
@@ -189,7 +192,8 @@ class Jobs:
             job.error = {"code": "E900", "text": "Internal error; the budget stays charged."}
             job.state = "failed"
         else:
-            told = [str(doubt) for doubt in doubts(made)[:MOST_TOLD]]
+            whole = made.total() if isinstance(made, StratifiedRelease) else made
+            told = [str(doubt) for doubt in doubts(whole)[:MOST_TOLD]]
             job.result |= {"taken": made.certificate.mechanism, "doubts": told}
             job.state = "done"
 
@@ -238,6 +242,7 @@ def quote(
         "refusal": "",
         "stronger": taken.loss.kind != loss.kind,
         "frame": "",
+        "strata": 1,
     }
     try:
         price, _ = ledger.quote(order_for(taken.mechanism, loss=taken.loss, schema=schema, choice=None))
@@ -260,6 +265,7 @@ def _checked(schema: Schema, loss: Loss, ledger: Ledger, *, choice: Choice, data
         "refusal": refusal,
         "stronger": seen.loss.kind != loss.kind,
         "frame": frame_words(seen.frame),
+        "strata": seen.strata,
     }
 
 

@@ -16,9 +16,12 @@ from privcov.planning.candidates import decide
 from privcov.planning.framed import Framed, in_frame
 from privcov.planning.moments import PublicMoments
 from privcov.planning.outlook import Outlook, entry_of
+from privcov.planning.strata import plan_strata
 from privcov.privacy import ZCDP, ApproxDP, Loss, PureDP, display
 from privcov.schema import Schema
 from privcov.schema.grid import Grid
+from privcov.schema.strata import Strata
+from privcov.schema.weights import declared
 from privcov.web.asking import EPSILON_POLICY_CAP, Question, text
 
 FRAMES = ("auto", "declared", "scales", "shape")
@@ -35,6 +38,8 @@ class Choice:
     purpose: str = "covariance"
     frame: str = "declared"
     emphasis: str = ""
+    by: str = ""
+    """Columns whose levels make strata, with a matrix for each; empty for one matrix of all rows."""
 
     @classmethod
     def of(cls, question: Question) -> Choice:
@@ -47,6 +52,7 @@ class Choice:
             purpose=text(question, "purpose") or "covariance",
             frame=frame,
             emphasis=text(question, "focus", longest=20_000),
+            by=text(question, "by", longest=20_000),
         )
 
     @property
@@ -57,12 +63,13 @@ class Choice:
             "purpose": self.purpose,
             "frame": self.frame,
             "emphasis": self.emphasis or None,
+            "by": self.by or None,
         }
 
     @property
     def needs_a_look(self) -> bool:
         """Whether what it would be depends on the header of the table."""
-        return self.frame != "declared" or bool(self.emphasis)
+        return self.frame != "declared" or bool(self.emphasis) or bool(self.by)
 
     def weighed(self, schema: Schema) -> Schema:
         """The schema with its focus, as the declared frame has it."""
@@ -81,6 +88,8 @@ class Till:
 
     def outlook(self) -> Outlook | None:
         """How large a correlation must be to stand clear of the noise; None where the noise has no law."""
+        if self.choice.by:
+            return self._of_strata()
         schema = self.choice.weighed(self.schema)
         taken = decide(self.choice.mechanism, loss=self.loss, schema=schema, purpose=self.choice.purpose)
         law = taken.mechanism.law(loss=taken.loss, grid=Grid.of(schema))
@@ -91,6 +100,20 @@ class Till:
         return Outlook.of(
             schema, entry=entry_of(law, self.rows), moments=None if self.choice.emphasis else self.moments
         )
+
+    def _of_strata(self) -> Outlook:
+        """The same of each stratum, with the rows spread evenly over them."""
+        _, rest = Strata.of(self.schema, by=self.choice.by)
+        found = plan_strata(
+            schema=self.schema,
+            by=self.choice.by,
+            rows=self.rows,
+            loss=self.loss,
+            purpose=self.choice.purpose,
+            mechanism=self.choice.mechanism,
+            moments=None if self.moments is None or self.choice.emphasis else self.moments.part(rest),
+        )
+        return next(iter(found.outlooks.values()))
 
     def framed(self) -> Framed | None:
         """What a private frame would do; None where there is none."""
@@ -120,8 +143,10 @@ class Till:
 
     def _exits(self) -> Iterator[str]:
         """What would be better than zeros, each tried before it is offered."""
-        if self.choice.frame == "declared" and (
-            better := self._better(choice=replace(self.choice, frame="auto"))
+        if (
+            self.choice.frame == "declared"
+            and not self.choice.by
+            and (better := self._better(choice=replace(self.choice, frame="auto")))
         ):
             yield f"Fit a private frame first (frame: auto): {better}"
         if isinstance(self.loss, PureDP):
@@ -129,7 +154,7 @@ class Till:
             if better := self._better(loss=delta):
                 yield f"Allow a δ of {display(_DELTA)}: {better}"
         if count := self._fewer():
-            yield f"Release fewer columns: with the first {count} of {len(self.schema.columns)} it would be marginal."
+            yield f"Release fewer columns: with the first {count} of {len(declared(self.schema))} it would be marginal."
         if amount := self._enough():
             yield f"Spend more: from ε = {display(amount)} on it would be marginal."
 
@@ -143,11 +168,11 @@ class Till:
 
     def _fewer(self) -> int | None:
         """The most columns, from the first on, that are better than zeros; at least two."""
-        columns = self.schema.columns
-        low, high = 1, len(columns) if len(columns) <= _MOST_TRIED else 1
+        columns = [column.name for column in declared(self.schema)]
+        low, high = 1, len(columns) if len(columns) <= _MOST_TRIED and not self.choice.by else 1
         while high - low > 1:
             middle = (low + high) // 2
-            fewer = replace(self.schema, columns=columns[:middle])
+            fewer = self.schema.subset(columns[:middle])
             worth = self._better(schema=fewer, choice=replace(self.choice, emphasis=""), moments=None)
             low, high = (middle, high) if worth else (low, middle)
         return low if low > 1 else None

@@ -84,6 +84,7 @@ class Workbench:
             "quote": self.quote,
             "release": self.release,
             "job": self.job,
+            "strata": self.strata,
             "result": self.result,
             "fit": self.fit,
             "download": self.download,
@@ -190,9 +191,11 @@ class Workbench:
         draft, loss = self._draft(question), as_loss(part(question, "loss"))
         choice, name = self._choice(question), text(question, "data")
         with at("data"):
-            data = self.directory.existing(name) if name and choice.needs_a_look else None
+            look = choice.by or (name and choice.needs_a_look)
+            data = self.directory.existing(name) if look else None
         with at("ledger"):
             ledger = self._ledger(question)
+        with at("by" if choice.by else "ledger"):
             quoted = releasing.quote(draft.schema, loss, ledger, choice=choice, data=data)
         rows = self._rows(question) if text(question, "rows") else None
         till = None if rows is None else self._till(draft, loss, rows, choice)
@@ -241,6 +244,12 @@ class Workbench:
         with at("request"):
             return self.jobs.find(text(question, "request")).told()
 
+    def strata(self, question: Question) -> Answer:
+        """The strata that a release file has a matrix for each of; none of a file with one matrix."""
+        with at("release"):
+            path = self.directory.existing(_release_name(question))
+            return {"names": list(Verified.file(path).strata)}
+
     def result(self, question: Question) -> Answer:
         """A release file in words and charts: all of it, or one ``section``, as some take long of a wide release."""
         return shown(self._loaded(question), text(question, "section"))
@@ -261,13 +270,13 @@ class Workbench:
                     f"{path.name} is too large for a browser.",
                     "Find it in the directory that the workbench serves.",
                 )
-            if text(question, "what") != "report":
-                load(path)
-                return Download(name=path.name, kind="application/json", content=path.read_bytes())
             found = Verified.file(path)
+            if text(question, "what") != "report":
+                return Download(name=path.name, kind="application/json", content=path.read_bytes())
+            stratum = text(question, "stratum") or None
         with at("formula"):
             formula = text(question, "formula", longest=20_000)
-            made = found.page(models=[formula] if formula else [])
+            made = found.page(models=[formula] if formula else [], stratum=stratum)
         return Download(name=beside(path).name, kind="text/html; charset=utf-8", content=made)
 
     def _draft(self, question: Question) -> drafting.Draft:
@@ -333,10 +342,11 @@ class Workbench:
         with at("release"):
             path = self.directory.existing(_release_name(question))
             seen = path.stat()
-            facts = (path, seen.st_mtime_ns, seen.st_size, seen.st_ino)
+            stratum = text(question, "stratum")
+            facts = (path, seen.st_mtime_ns, seen.st_size, seen.st_ino, stratum)
             if facts not in self.loaded:
                 Verified.file(path)
-                made = load(path)
+                made = load(path, stratum=stratum or None)
                 self.loaded.clear()
                 self.loaded[facts] = made
             return self.loaded[facts]

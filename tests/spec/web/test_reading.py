@@ -91,3 +91,63 @@ def test_what_the_command_refuses_the_page_refuses_in_the_same_words(served, cap
 
 def test_a_rehearsal_in_a_file_is_refused_by_both(served, capsys, rehearsed):
     refused(served, *both(served, capsys, to_text(rehearsed.to_dict())))
+
+
+@pytest.fixture
+def parted(served, order):
+    """A release of two strata, made on the page."""
+    asked = {**order, "by": "sex", "rows": "300"}
+    quoted = served.ask("quote", **asked).json
+    assert (quoted["strata"], quoted["price"]) == (2, "epsilon 1")
+    assert quoted["verdict"]
+    del asked["rows"]
+    served.ask("release", request="5" * 32, **asked)
+    job = served.finished("5" * 32)
+    assert (job["state"], job["receipt"]["strata"], served.spent) == ("done", 2, "1")
+    return "people.release.json"
+
+
+def test_strata_are_paid_for_once_and_read_one_by_one(served, parted):
+    made = pc.load_strata(served.folder / parted)
+    assert served.ask("strata", release=parted).json["names"] == ["F", "M"]
+    for name, release in made.items():
+        found = served.ask("result", release=parted, stratum=name)
+        assert found.json["columns"] == ["age", "income"]
+        fit = served.ask("fit", release=parted, stratum=name, formula="income ~ age").json
+        assert fit["summary"] == pc.ols(release, "income ~ age").summary()
+    page = served.ask("download", release=parted, stratum="M", what="report", formula="income ~ age")
+    assert (page.status, b"people: M" in page.body) == (200, True)
+    assert served.ask("download", release=parted).body == (served.folder / parted).read_bytes()
+
+
+def test_a_file_of_strata_without_one_says_how_to_read_it(served, parted):
+    reply = served.ask("result", release=parted)
+    assert (reply.codes, [*reply.errors]) == (["E613"], ["release"])
+    assert served.ask("result", release=parted, stratum="X").codes == ["E284"]
+    (served.folder / "plain.release.json").write_text(
+        pc.release(
+            np.full((9, 1), 5.0),
+            schema=pc.Schema.from_dict({"columns": {"a": {"lower": 0, "upper": 9}}}),
+            loss=PureDP(epsilon=1, neighbours="replace-one"),
+        ).to_json()
+    )
+    assert served.ask("strata", release="plain.release.json").json == {"names": []}
+    assert served.ask("result", release="plain.release.json", stratum="F").codes == ["E615"]
+
+
+@pytest.mark.parametrize(
+    ("words", "field", "code"),
+    [
+        ({"by": "town"}, "by", "E185"),
+        ({"by": "age"}, "by", "E186"),
+        ({"by": "sex", "frame": "scales"}, "by", "E283"),
+        ({"by": "sex", "mechanism": "eigenvectors"}, "by", "E282"),
+        ({"by": "sex", "data": ""}, "data", "E119"),
+    ],
+)
+def test_strata_that_cannot_be_are_refused_beside_their_field_with_nothing_paid(
+    served, order, words, field, code
+):
+    reply = served.ask("quote", **{**order, **words})
+    assert (reply.status, [*reply.errors], reply.codes) == (422, [field], [code])
+    assert served.spent == "0"

@@ -2,6 +2,7 @@
 
 import { ask, latest, Refused } from "./api.js";
 import { chart, clear, find, later, make, options, refuse, rows } from "./dom.js";
+import { mentioned, role } from "./schema.js";
 import { choice, keep, loss, state } from "./state.js";
 
 const form = find("plan-form");
@@ -10,6 +11,7 @@ const put = latest("plan");
 let stops = {};
 let summary = null;
 let again = 0;
+let guessing = []; // the columns whose guesses are on the page
 let forecast = false; // whether a regression was asked for: it follows every change from then on
 
 export function setUp(start) {
@@ -201,15 +203,16 @@ function answered(found) {
   if (open && !document.hidden && location.hash === "#plan") again = setTimeout(() => ask_plan(), 1200);
 }
 
-// The regression: guesses for the columns that the formula names, between backticks or in a run of name characters,
-// where a dash may belong to a name or be a minus sign.
+// The regression: guesses for the columns that the formula names, each with the fields that hold its guess.
 function used() {
-  const tokens = [...state.formula.normalize("NFC").matchAll(/`((?:[^`]|``)*)`|[^\s\x00-,/:-@\[-^`{-\x7f]+/g)];
-  const quoted = new Set(tokens.filter((one) => one[1] !== undefined).map((one) => one[1].replaceAll("``", "`").trim()));
-  const runs = tokens.filter((one) => one[1] === undefined).map((one) => `-${one[0]}-`);
-  const named = (name) => quoted.has(name) || runs.some((run) => run.includes(`-${name}-`));
+  const named = mentioned(state.formula);
   const all = named(".");
-  return state.draft.columns.map((column, place) => [column, place]).filter(([column]) => column.use && (all || named(column.name)));
+  const plain = state.draft.columns.filter((column) => !role(column)).map((column) => ({ name: column.name, kind: column.kind, to: column }));
+  const made = state.draft.derived.filter((one) => one.use && summary?.derived[one.name]).flatMap((one) => {
+    const { kind, made: names } = summary.derived[one.name];
+    return names.map((name) => ({ name, kind, to: name === one.name ? one : (one.guesses[name] ||= { mean: "", std: "", shares: "" }) }));
+  });
+  return [...plain, ...made].filter((one) => all || named(one.name));
 }
 
 function drawGuesses() {
@@ -218,12 +221,13 @@ function drawGuesses() {
   if (document.activeElement !== find("correlations")) {
     find("correlations").value = state.draft.correlations.map((one) => `${one.pair} = ${one.value}`).join("\n");
   }
-  const input = (column, at, word, label) =>
+  guessing = used();
+  const input = (at, word, label) =>
     make("div", { class: "bound" }, make("label", { for: `g${at}-${word}` }, label),
-      make("input", { id: `g${at}-${word}`, "data-guess": `${at}.${word}`, value: column[word], inputmode: "decimal", spellcheck: "false" }));
-  place.replaceChildren(...used().map(([column, at]) =>
-    make("fieldset", { class: "guess" }, make("legend", {}, column.name),
-      ...(column.kind === "numeric" ? [input(column, at, "mean", "mean"), input(column, at, "std", "std. dev.")] : [input(column, at, "shares", "shares")]))));
+      make("input", { id: `g${at}-${word}`, "data-guess": `${at}.${word}`, value: guessing[at].to[word], inputmode: "decimal", spellcheck: "false" }));
+  place.replaceChildren(...guessing.map((one, at) =>
+    make("fieldset", { class: "guess" }, make("legend", {}, one.name),
+      ...(one.kind === "numeric" ? [input(at, "mean", "mean"), input(at, "std", "std. dev.")] : [input(at, "shares", "shares")]))));
 }
 
 const guessSoon = later(drawGuesses, 150);
@@ -231,16 +235,15 @@ const regressSoon = later(() => ask_regression(), 250);
 
 function guessed(event) {
   const [at, word] = event.target.dataset.guess.split(".");
-  state.draft.columns[Number(at)][word] = event.target.value;
+  guessing[Number(at)].to[word] = event.target.value;
   keep();
 }
 
 async function even() {
   const found = await ask("schema/guess", { draft: state.draft });
   for (const guess of found.guesses) {
-    const column = state.draft.columns.find((one) => one.name === guess.name);
-    const isUsed = used().some(([one]) => one === column);
-    if (isUsed) for (const word of ["mean", "std", "shares"]) if (guess[word]) column[word] = column[word] || guess[word];
+    const to = used().find((one) => one.name === guess.name)?.to;
+    if (to) for (const word of ["mean", "std", "shares"]) if (guess[word]) to[word] ||= guess[word];
   }
   keep();
   drawGuesses();

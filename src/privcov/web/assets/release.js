@@ -26,7 +26,7 @@ export function setUp(start, finished) {
       quote();
     });
   }
-  for (const word of ["frame", "focus"]) {
+  for (const word of ["frame", "focus", "by"]) {
     find(`till-${word}`).addEventListener("input", () => {
       state[word] = find(`till-${word}`).value;
       keep();
@@ -68,7 +68,7 @@ export function mechanisms(names) {
 export function show() {
   state.data = find("data").value;
   state.ledger = find("ledger").value;
-  for (const word of ["frame", "focus"]) find(`till-${word}`).value = state[word];
+  for (const word of ["frame", "focus", "by"]) find(`till-${word}`).value = state[word];
   quote();
 }
 
@@ -102,14 +102,15 @@ const quoteSoon = later(() => {
     pay.disabled = true;
     return;
   }
-  put({ draft: state.draft, loss: loss(), ledger: state.ledger, data: find("data").value, mechanism: state.mechanism, rows: state.rows, ...choice() }, (found) => {
+  put({ draft: state.draft, loss: loss(), ledger: state.ledger, data: find("data").value, mechanism: state.mechanism, rows: state.rows, by: state.by, ...choice() }, (found) => {
     clear(form);
     bars(found.balance);
     if (state.receipt) return;
     verdict(found);
     const price = found.refusal ? "" : ` Price: ${found.price || "none"}.`;
     const stronger = found.stronger ? " It has less noise here and promises more than you asked for." : "";
-    find("quote-words").textContent = `${found.mechanism}: ${found.promise}.${stronger}${price}`;
+    const strata = found.strata > 1 ? ` ${found.strata} matrices, one for each stratum.` : "";
+    find("quote-words").textContent = `${found.mechanism}: ${found.promise}.${stronger}${strata}${price}`;
     find("quote-frame").textContent = found.frame;
     find("refusal").textContent = found.refusal;
     pay.textContent = found.price ? `Pay ${found.price} and release` : "Pay and release";
@@ -126,7 +127,8 @@ function verdict(found) {
   const poor = found.verdict.startsWith("worse");
   find("till").hidden = !found.verdict;
   find("till").dataset.verdict = found.verdict;
-  const rows = `For ${Number(state.rows.replaceAll(",", "")).toLocaleString("en")} rows, as the plan has them, it is `;
+  const spread = found.strata > 1 ? `spread evenly over ${found.strata} strata, each is ` : "as the plan has them, it is ";
+  const rows = `For ${Number(state.rows.replaceAll(",", "")).toLocaleString("en")} rows, ${spread}`;
   find("till-words").textContent = found.verdict ? rows + found.verdicts[0].toLowerCase() + found.verdicts.slice(1) : "";
   find("exits").replaceChildren(...found.exits.map((one) => make("li", {}, one)));
   find("knowing-label").hidden = !poor;
@@ -162,7 +164,7 @@ async function pay() {
   try {
     const name = request();
     const output = find("output").value.trim();
-    await ask("release", { request: name, draft: state.draft, loss: loss(), ledger: state.ledger, data: find("data").value, output, mechanism: state.mechanism, ...choice() });
+    await ask("release", { request: name, draft: state.draft, loss: loss(), ledger: state.ledger, data: find("data").value, output, mechanism: state.mechanism, by: state.by, ...choice() });
     follow();
   } catch (error) {
     running = false;
@@ -187,8 +189,8 @@ function armed(ready) {
 function settle(job) {
   state.receipt = job;
   words(`Released: ${job.output}, by ${job.taken}.`, "done", job.doubts);
-  const { file, digest, signed, paid, left } = job.receipt;
-  const facts = [["File", file], ["SHA-256", digest], ["Signature", signed ? `with the key ${signed}` : "none: it was not signed"], ["Paid for", paid], ["Left in the ledger", left.join("; ") || "nothing"]];
+  const { file, digest, signed, paid, left, strata } = job.receipt;
+  const facts = [["File", file], ...(strata ? [["Matrices", `${strata}, one for each stratum`]] : []), ["SHA-256", digest], ["Signature", signed ? `with the key ${signed}` : "none: it was not signed"], ["Paid for", paid], ["Left in the ledger", left.join("; ") || "nothing"]];
   find("receipt-facts").replaceChildren(...facts.flatMap(([word, value]) => [make("dt", {}, word), make("dd", {}, value)]));
   armed(false);
   ask("ledger", { ledger: job.ledger }).then(bars, () => {});

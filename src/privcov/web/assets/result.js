@@ -14,7 +14,13 @@ export function setUp(start) {
   files = start.files;
   find("release-file").addEventListener("change", () => {
     state.release = find("release-file").value;
+    state.stratum = "";
     state.fit = "";
+    keep();
+    show();
+  });
+  find("stratum").addEventListener("change", () => {
+    state.stratum = find("stratum").value;
     keep();
     show();
   });
@@ -24,9 +30,12 @@ export function setUp(start) {
   });
   for (const button of step.querySelectorAll("[data-download]")) {
     button.addEventListener("click", () =>
-      download({ release: state.release, what: button.dataset.download, formula: state.fit }).catch(refused));
+      download({ ...wanted(), what: button.dataset.download, formula: state.fit }).catch(refused));
   }
 }
+
+// The file, and which of its strata where it has several.
+const wanted = () => ({ release: state.release, stratum: state.stratum });
 
 // Said where the buttons are, whatever field it is about.
 function refused(error) {
@@ -48,8 +57,13 @@ export async function show() {
   find("sections").replaceChildren(...SECTIONS.map((name) => make("section", { class: `card ${name}` }, make("p", { class: "waiting", role: "status" }, "Computing …"))));
   const look = (asked += 1);
   try {
+    const strata = (await ask("strata", { release: state.release })).names;
+    if (look !== asked) return;
+    find("stratum-field").hidden = !strata.length;
+    options(find("stratum"), strata, { chosen: state.stratum });
+    state.stratum = find("stratum").value;
     for (const name of QUICKEST) {
-      const found = await ask("result", { release: state.release, section: name });
+      const found = await ask("result", { ...wanted(), section: name });
       if (look !== asked) return;
       place(name, found.sections[0]);
       find("result").hidden = false;
@@ -69,7 +83,7 @@ function place(name, section) {
 async function fit(formula) {
   clear(find("fit-form"));
   try {
-    const found = await ask("fit", { release: state.release, formula });
+    const found = await ask("fit", { ...wanted(), formula });
     state.fit = formula; // a report has it only if it can be fitted
     keep();
     report(find("fit-section"), found.section.body);

@@ -12,6 +12,7 @@ const FRESH = {
   purpose: "covariance",
   frame: "declared",
   focus: "",
+  by: "",
   formula: "",
   ledger: "",
   output: "",
@@ -19,6 +20,7 @@ const FRESH = {
   request: "",
   receipt: null,
   release: "",
+  stratum: "",
   fit: "",
 };
 
