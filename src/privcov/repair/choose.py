@@ -35,11 +35,9 @@ _DECAYS = (0.0, 0.5, 1.0, 2.0, 4.0)  # possible truths: eigenvalue k proportiona
 _SUMMARIES = 8
 _LEAST = 0.1  # of the mean squared noise: no truth counts as easier than that
 _TIE = 1e-2  # repairs that rehearse alike: lean to the flatter one
-_UNIFORM, _DOUBT = (
-    1 / 3,
-    0.1,
-)  # the variance of a column spread over its bounds, and how far columns are from it
-_STEEP = 6  # how fast the guess gives way to a release that stands further from it than noise does
+_UNIFORM = 1 / 3  # the variance of a scaled column that is spread evenly over its bounds
+_DOUBT = 0.1  # how far the variances of columns are from that
+_CLEAR, _STEEP = 1.5, 8  # deviations of noise that do not refute the guess; how fast it gives way beyond them
 
 
 def auto(spectra: Floats, facts: PublicFacts) -> Floats:
@@ -59,7 +57,7 @@ def towards_guess(made: Floats, noisy: Floats, law: NoiseLaw, numeric: Sequence[
     The guess has the repaired means, no correlation of numeric columns with any other, and one variance for all of
     them: the mean of a normal law about the uniform third, given the noisy sum of their squares. With t the squared
     distance of the noisy products from it, and m and s the mean and deviation of that for noise alone, its weight is
-    ((m + s) / t)⁶, at most 1. The first column is the intercept, and no equality of a structure may touch numeric ones.
+    ((m + 1.5 s) / t)⁸, at most 1. The first column is the intercept; no equality of a structure may touch numeric ones.
     """
     count, means = float(made[0, 0]), made[0] / max(float(made[0, 0]), 1e-300)
     at = np.array(numeric, dtype=np.intp)
@@ -81,7 +79,7 @@ def towards_guess(made: Floats, noisy: Floats, law: NoiseLaw, numeric: Sequence[
     touched[at, 1:] = touched[1:, at] = True
     alone = (noise_bank(law).draws[:, touched] ** 2).sum(axis=1)
     apart = float(((noisy - guess)[touched] ** 2).sum())
-    share = min(1.0, float(alone.mean() + alone.std()) / max(apart, 1e-300)) ** _STEEP
+    share = min(1.0, float(alone.mean() + _CLEAR * alone.std()) / max(apart, 1e-300)) ** _STEEP
     return np.asarray((1 - share) * made + share * guess)
 
 

@@ -342,3 +342,21 @@ def test_a_fit_that_ridge_does_not_know_has_no_shrunk_slopes(wide, formula):
     fit = pc.ols(wide[2], formula)
     assert fit.shrunk is None
     assert "shrunk" not in fit.summary()
+
+
+def test_a_fit_predicts_rows_of_levels_that_count_with_the_baseline(make):
+    """No row has the level w, so noise hides it: a frame may have it, and an array has the slopes that are left."""
+    rng = np.random.default_rng(4)
+    columns = {"area": rng.choice(["n", "s"], 900), "age": rng.uniform(0, 1, 900)}
+    columns["y"] = 0.5 * columns["age"] + 0.2 * (columns["area"] == "s")
+    bounds = {"lower": 0, "upper": 1}
+    schema = pc.Schema.from_dict(
+        {"columns": {"area": {"levels": ["n", "s", "w"]}, "age": bounds, "y": bounds}}
+    )
+    release = make(schema, columns, law=GaussianEnsemble(dimension=schema.dimension, scale=0.5))
+    fit = pc.ols(release, "y ~ area + age")
+    assert fit.merged == ("area[w]",)
+    frame = {"area": ["n", "s", "w"], "age": [0.0, 0.0, 1.0]}
+    for made in (fit, fit.shrunk):
+        np.testing.assert_allclose(made.predict(frame), [0, 0.2, 0.5], atol=0.02)
+        np.testing.assert_allclose(made.predict([[0, 0], [1, 0], [0, 1]]), [0, 0.2, 0.5], atol=0.02)
