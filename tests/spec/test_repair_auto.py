@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import privcov as pc
 from privcov.linalg.arrays import Floats
 from privcov.noise.laws import GaussianEnsemble, LaplaceTriangle, NoiseLaw, WishartDifference
 from privcov.noise.randomness import rehearsal
@@ -173,3 +174,55 @@ def test_a_table_of_108_columns_is_repaired_as_well_as_promised() -> None:
     for line in result["results"]:
         assert line["auto"] <= 1.03 * line["target"], line
         assert line["ratio_to_best"] <= 1.1, line
+
+
+def small_table(rows: int) -> tuple[pc.Schema, Floats]:
+    """Thirteen bell-shaped columns of two factors, within bounds at three deviations, in scaled units."""
+    rng = np.random.default_rng(5)
+    found = rng.normal(size=(rows, 2)) @ rng.normal(size=(2, 13)) + rng.normal(size=(rows, 13))
+    scaled = np.clip(found / found.std(axis=0) / 3, -1, 1)
+    return pc.Schema.from_dict({"columns": {f"c{i}": {"lower": -1, "upper": 1} for i in range(13)}}), scaled
+
+
+def covariance_error(release: pc.Release, table: Floats, repair: str = "auto") -> float:
+    miss = release.covariance(scaled=True, repair=repair) - np.cov(table.T)
+    return float(np.sqrt(np.mean(miss**2)))
+
+
+def errors_over_the_guess(epsilon: str, runs: int) -> Floats:
+    schema, table = small_table(178)
+    guess = float(np.sqrt(np.mean((np.eye(13) / 3 - np.cov(table.T)) ** 2)))
+    loss = pc.PureDP(epsilon=epsilon, neighbours="replace-one")
+    made = [covariance_error(pc.release(table, schema=schema, loss=loss), table) for _ in range(runs)]
+    return np.array(made) / guess
+
+
+def test_a_drowned_covariance_is_hardly_worse_than_the_guess_of_the_bounds() -> None:
+    """A root mean square of four exceeds 1.4 in less than 1 of 1,000 batches; without the guess this one is 1.51."""
+    assert np.sqrt(np.mean(errors_over_the_guess("0.1", 4) ** 2)) < 1.4
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("epsilon", ["0.1", "1"])
+def test_covariances_of_a_small_table_are_not_worse_than_the_guess_of_the_bounds(epsilon: str) -> None:
+    """Seen over 600 and 200 releases: 1.03 at ε = 0.1 and 0.82 at ε = 1, root mean squares over the guess's error.
+
+    At ε = 0.1 that of 60 has a standard deviation of 0.02, and exceeds 1.15 in less than 1 of 1,000 runs. It finds a
+    repair that does not lean to the guess, whose error is 1.5 of the guess's there.
+    """
+    assert np.sqrt(np.mean(errors_over_the_guess(epsilon, 60) ** 2)) < 1.15
+
+
+def test_where_noise_is_small_the_guess_of_the_bounds_changes_nothing() -> None:
+    schema, table = small_table(20_000)
+    loss = pc.ApproxDP(epsilon=8, delta="1e-6", neighbours="replace-one")
+    release = pc.release(table, schema=schema, loss=loss)
+    observed = release.second_moment(raw=True, scaled=True)
+    law = release.certificate.law
+    assert law is not None
+    plain = Observed(
+        matrix=observed, law=law, rows=20_000, squared_norm_bound=14.0, structure=release.structure
+    )
+    np.testing.assert_allclose(
+        repair(plain), release.second_moment(scaled=True), rtol=0, atol=1e-3 * law.scale
+    )

@@ -487,8 +487,11 @@ class Contrasts:
         return made
 
     def _design_of(self, rows: Any) -> Floats:
-        columns = self.formula.regressors(self.release.schema)
-        places = self.formula.features(self.release.schema)
+        regressors = self.formula.regressors(self.release.schema)
+        columns = [
+            one for one in regressors if one.name in self.moments.names
+        ]  # merged levels have no coefficient
+        places = list(dict.fromkeys(place for one in columns for place in one.places))
         read = selection.read_rows(self.release, places, rows)
         table = np.zeros((len(read), len(columns)))
         for i, column in enumerate(columns):

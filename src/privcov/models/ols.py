@@ -29,11 +29,14 @@ from privcov.models.inference import (
     sweep,
 )
 from privcov.models.moments import Moments
+from privcov.models.perturbation import can_be_rehearsed
 from privcov.releases.release import Release
 from privcov.text.display import Shown
 
 if TYPE_CHECKING:
     import pandas
+
+    from privcov.models.ridge import RidgeFit
 
 Method = Literal["auto", "wald", "score", "bootstrap"]
 Errors = Literal["equal", "conservative"]
@@ -185,6 +188,8 @@ class Fit(Contrasts, Shown):
     ['coef', 'std err', 't', 'P>|t|', 'Conf. Int. Low', 'Conf. Int. Upp.']
     >>> fit.table.bse["dose"] <= fit.bse["dose"], fit.widening["dose"] >= 1
     (True, True)
+    >>> round(fit.shrunk.params["dose"], 1)
+    2.0
     """
 
     release: Release
@@ -215,6 +220,23 @@ class Fit(Contrasts, Shown):
         Its errors, intervals and tests count the noise alone, whatever the errors of the model are like.
         """
         return replace(self, about="table")
+
+    @cached_property
+    def shrunk(self) -> RidgeFit | None:
+        """The same regression with slopes drawn towards zero as far as the noise demands, to predict with.
+
+        It is ``privcov.ridge`` with the penalty whose estimated error for new rows is smallest, from the repaired
+        matrix; its ``params`` and ``predict`` are those of a fit. Intervals and tests are not about it. None for a
+        naive fit, without an intercept, without a slope, where levels are added up, and where the noise has no law.
+        """
+        from privcov.models.ridge import ridge  # on use, as it shows itself with what a fit is shown with
+
+        release, kept = self.release, self.formula.regressors(self.release.schema)
+        parts = [one.places for one in kept if one.name in self.moments.names]
+        single = bool(parts) and all(len(places) == 1 for places in parts)
+        if self.naive or not (self.moments.intercept and single and can_be_rehearsed(release)):
+            return None
+        return ridge(release, self.formula.target, features=[release.columns[place] for (place,) in parts])
 
     @cached_property
     def widening(self) -> dict[str, float]:

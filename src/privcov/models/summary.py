@@ -6,6 +6,8 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from privcov.errors import ParameterError
 from privcov.models.assumptions import assumptions, target
 from privcov.models.inference import Pieces
@@ -14,6 +16,8 @@ from privcov.text.aligning import cut, line, widths
 
 if TYPE_CHECKING:
     import pandas
+
+    from privcov.models.ridge import RidgeFit
 
 _METHODS = {
     "wald": "Wald, with a sandwich variance of sampling and privacy noise",
@@ -27,6 +31,11 @@ TWO = (
     "Population: where the coefficient of those that the rows were drawn from lies. This table: what these very rows "
     "would have said without noise."
 )
+SHRUNK = (
+    "slopes drawn towards zero as far as this noise demands. The estimates may predict worse than the mean. "
+    "Intervals and tests are about the estimates."
+)
+_MATERIAL = 0.1  # of the norm of the slopes
 REHEARSAL = "REHEARSAL: repeatable noise, protects nobody; not for publication"
 
 
@@ -54,11 +63,13 @@ def as_text(fit: Fit, level: float = 0.95) -> str:
         ]
         lines += [_refusal(fit)]
     else:
+        shrunk = _shrunk(fit)
         statistic = "score root" if fit.method == "score" else "t value"
         heads = ["", "Estimate", "Std. Error", statistic, "Pr(>|t|)", ""]
+        drawn = ["shrunk"] if shrunk else []
         parts = [] if fit.naive else ["sampling", "privacy"]
         intervals = _headings(fit, level)
-        heads += [*intervals.values(), *parts]
+        heads += [*intervals.values(), *parts, *drawn]
         cells = [
             [
                 cut(row["name"]),
@@ -69,6 +80,7 @@ def as_text(fit: Fit, level: float = 0.95) -> str:
                 row["code"],
                 *(_spans(row[pieces]) for pieces in intervals),
                 *(_short(row[f"{part}_std_error"]) for part in parts),
+                *(_short(row[word]) for word in drawn),
             ]
             for row in rows
         ]
@@ -103,6 +115,7 @@ def as_values(fit: Fit, level: float = 0.95) -> dict[str, Any]:
     return {
         **values,
         "drowned": list(fit.uncertainty.drowned),
+        "shrunk": None if (shrunk := _shrunk(fit)) is None else shrunk.params,
         "residual_std_error": _finite(fit.residual_std_error),
         "residual_std_error_interval": [_finite(end) for end in fit.residual_std_error_interval(level)],
         "residual_freedom": fit.moments.freedom,
@@ -182,6 +195,8 @@ def _rows(fit: Fit, level: float) -> list[dict[str, Any]]:
     sets, errors, shares = fit.conf_set(level), fit.bse, fit.privacy_share
     values, probabilities = fit.tvalues, fit.pvalues
     tables, widening = fit.table.conf_set(level), fit.widening
+    shrunk = _shrunk(fit)
+    drawn = {} if shrunk is None else shrunk.params
     return [
         {
             "name": name,
@@ -200,6 +215,7 @@ def _rows(fit: Fit, level: float) -> list[dict[str, Any]]:
             "sampling_std_error": errors[name] * math.sqrt(1 - min(shares[name], 1.0)),
             "privacy_std_error": errors[name] * math.sqrt(shares[name]),
             "widening": widening[name],
+            **({"shrunk": drawn[name]} if drawn else {}),
         }
         for name, estimate in fit.params.items()
     ]
@@ -238,6 +254,10 @@ def _split(fit: Fit) -> list[str]:
             f"THE NOISE IS TOO LARGE FOR THIS MODEL: {', '.join(drowned)} may be a combination of other columns. "
             "Estimates and standard errors mean little."
         )
+    if shrunk := _shrunk(fit):
+        lines.append(
+            f"To predict, take the column shrunk (ridge, penalty {shrunk.penalty:.3g} in scaled units): {SHRUNK}"
+        )
     if fit.method == "score":
         lines.append(
             "Standard errors are first-order approximations; intervals and p-values do not use them. The score root is "
@@ -248,6 +268,15 @@ def _split(fit: Fit) -> list[str]:
             f"DO NOT TRUST THESE INTERVALS: the noise is too large for {fit.method}. Use method score, or auto."
         )
     return lines
+
+
+def _shrunk(fit: Fit) -> RidgeFit | None:
+    """What to predict with, where noise is large for the design and it is a tenth or more from the estimates."""
+    if fit.method in ("none", "naive") or fit.uncertainty.wald_is_sound or fit.shrunk is None:
+        return None
+    slopes = fit.swept.coefficients[1:]
+    apart = np.linalg.norm(fit.shrunk.scaled_slopes - slopes)
+    return fit.shrunk if apart > _MATERIAL * np.linalg.norm(slopes) else None
 
 
 def _overall(fit: Fit, level: float) -> list[str]:

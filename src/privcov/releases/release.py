@@ -493,9 +493,31 @@ class Release(Written, Shown):
             return self._recovered(made)
         # As it was released: there the noise has its law, and the row norm its bound.
         observed = Observed(
-            matrix=self._released, law=law, rows=self.rows, squared_norm_bound=bound, structure=structure
+            matrix=self._released,
+            law=law,
+            rows=self.rows,
+            squared_norm_bound=bound,
+            structure=structure,
+            numeric=self._within_bounds,
         )
         return self._recovered(repair(observed, method=method))
+
+    @property
+    def _within_bounds(self) -> tuple[int, ...]:
+        """The columns whose bounds guess their variance: numbers as declared, neither framed nor in shortened rows."""
+        schema, missing = self.schema, {place - 1 for place in self.schema.number_indicators}
+        if (
+            not schema.intercept
+            or self._is_bare
+            or schema.row_norm_bound is not None
+            or schema.shape is not None
+        ):
+            return ()
+        return tuple(
+            place
+            for place, feature in enumerate(schema.summed)
+            if feature.kind == "numeric" and place not in missing and feature.unit == feature.half_width
+        )
 
     @property
     def _is_bare(self) -> bool:

@@ -21,7 +21,7 @@ from privcov.linalg.devices import composed, eigh
 from privcov.linalg.triangle import symmetrized
 from privcov.noise.laws import NoiseLaw
 from privcov.repair import spectra
-from privcov.repair.choose import auto
+from privcov.repair.choose import auto, towards_guess
 from privcov.repair.facts import PublicFacts
 from privcov.repair.structure import Structure
 
@@ -56,7 +56,8 @@ def repair(observed: Observed, *, method: str = "auto") -> Floats:
         The noisy matrix in scaled units, the law of its noise, and public facts.
     method : str, default "auto"
         A name of ``METHODS``: "none", "clip", "trace", "believed", "shrink", "spiked", "isotropic", "zero", or
-        "auto", which mixes them by rehearsal. Beyond 1,447 columns "auto" is "shrink".
+        "auto", which mixes them by rehearsal, and leans to what bounds guess where noise drowns the rest. Beyond
+        1,447 columns "auto" is "shrink".
 
     Returns
     -------
@@ -100,7 +101,11 @@ def repair(observed: Observed, *, method: str = "auto") -> Floats:
     eigenvalues, vectors = eigh(fitted.matrix)
     repaired = METHODS[method](eigenvalues[None, :], fitted.facts)[0]
     result = composed(vectors, repaired)
-    return result if fitted.structure is None else fitted.structure.fit_positive(result)
+    if fitted.structure is not None:
+        result = fitted.structure.fit_positive(result)
+    if method == "auto" and observed.numeric:
+        result = towards_guess(result, fitted.matrix, observed.law, observed.numeric)
+    return result
 
 
 def repair_without_law(
@@ -142,6 +147,10 @@ class Observed:
         The bound on the squared norm of a row.
     structure : Structure, optional
         What the schema makes certain about the matrix.
+    numeric : tuple of int, default ()
+        Columns that run from -1 to 1 by their bounds, beside an intercept in column 0, and that the structure says
+        nothing about. Where the noise drowns their products, "auto" leans to what the bounds alone would guess:
+        no correlation, and one variance.
 
     Raises
     ------
@@ -164,6 +173,7 @@ class Observed:
     rows: float | None
     squared_norm_bound: float
     structure: Structure | None = None
+    numeric: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
         given, d = np.asarray(self.matrix, dtype=np.float64), self.law.dimension

@@ -7,18 +7,22 @@ simulated noise of the known law to each, repairs the results, and sees which mi
 the truth. A possible truth counts for more when its noisy spectra look like the released one, and for less
 when every repair misses it by far, so that the mixture is good for each truth that could lie behind the
 release.
+
+Where the products of a release cannot be told from noise about what the bounds alone would say, ``towards_guess`` takes
+that for its covariances: numeric columns apart from each other, all of one variance.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
 from privcov.linalg.arrays import Floats
 from privcov.linalg.devices import eigh
+from privcov.noise.laws import NoiseLaw
 from privcov.repair import spectra as repairs
-from privcov.repair.facts import PublicFacts
+from privcov.repair.facts import PublicFacts, truncated_normal_mean
 from privcov.repair.spectra import noise_bank
 
 CANDIDATES: dict[str, Callable[[Floats, PublicFacts], Floats]] = {
@@ -31,6 +35,9 @@ _DECAYS = (0.0, 0.5, 1.0, 2.0, 4.0)  # possible truths: eigenvalue k proportiona
 _SUMMARIES = 8
 _LEAST = 0.1  # of the mean squared noise: no truth counts as easier than that
 _TIE = 1e-2  # repairs that rehearse alike: lean to the flatter one
+_UNIFORM = 1 / 3  # the variance of a scaled column that is spread evenly over its bounds
+_DOUBT = 0.1  # how far the variances of columns are from that
+_CLEAR, _STEEP = 1.5, 8  # deviations of noise that do not refute the guess; how fast it gives way beyond them
 
 
 def auto(spectra: Floats, facts: PublicFacts) -> Floats:
@@ -42,6 +49,38 @@ def weights(spectrum: Floats, facts: PublicFacts) -> dict[str, float]:
     """The weight ``auto`` gives each candidate for this released spectrum."""
     answers = _candidates(spectrum[None, :], facts)[:, 0]
     return dict(zip(CANDIDATES, _weights(spectrum, answers, facts).tolist(), strict=True))
+
+
+def towards_guess(made: Floats, noisy: Floats, law: NoiseLaw, numeric: Sequence[int]) -> Floats:
+    """A repaired matrix, its numeric columns moved to what the bounds guess as far as the release does not refute it.
+
+    The guess has the repaired means, no correlation of numeric columns with any other, and one variance for all of
+    them: the mean of a normal law about the uniform third, given the noisy sum of their squares. With t the squared
+    distance of the noisy products from it, and m and s the mean and deviation of that for noise alone, its weight is
+    ((m + 1.5 s) / t)⁸, at most 1. The first column is the intercept; no equality of a structure may touch numeric ones.
+    """
+    count, means = float(made[0, 0]), made[0] / max(float(made[0, 0]), 1e-300)
+    at = np.array(numeric, dtype=np.intp)
+    if not (at.size and count > 0 and law.scale > 0):
+        return made
+    k = len(at)
+    seen = float(np.mean(noisy[at, at] / count - means[at] ** 2))
+    variance = (law.diagonal_variance + (k - 1) * law.shared) / k / count**2
+    weight = _DOUBT**2 / (_DOUBT**2 + variance)
+    centre, spread = np.array([_UNIFORM + weight * (seen - _UNIFORM)]), float(np.sqrt(weight * variance))
+    level = (
+        float(truncated_normal_mean(centre, spread, 1.0)[0]) if spread > 0 else float(np.clip(seen, 0.0, 1.0))
+    )
+    guess = made.copy()
+    guess[at] = count * np.outer(means[at], means)
+    guess[:, at] = guess[at].T
+    guess[at, at] += count * level
+    touched = np.zeros(made.shape, dtype=bool)
+    touched[at, 1:] = touched[1:, at] = True
+    alone = (noise_bank(law).draws[:, touched] ** 2).sum(axis=1)
+    apart = float(((noisy - guess)[touched] ** 2).sum())
+    share = min(1.0, float(alone.mean() + _CLEAR * alone.std()) / max(apart, 1e-300)) ** _STEEP
+    return np.asarray((1 - share) * made + share * guess)
 
 
 def _mixture(spectrum: Floats, facts: PublicFacts) -> Floats:

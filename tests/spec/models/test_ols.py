@@ -292,3 +292,71 @@ def test_merged_levels_carry_the_noise_of_all_of_them(make, people_schema, peopl
         found.append(fit.params["area[s|w]"])
         privacy.append(fit.bse["area[s|w]"] ** 2 * fit.privacy_share["area[s|w]"])
     assert np.std(found) == pytest.approx(np.sqrt(np.mean(privacy)), rel=0.15)
+
+
+@pytest.fixture(scope="module")
+def wide():
+    """Twelve regressors, half of the variance explained: a table, its schema and a release of 178 rows at ε = 1."""
+    rng = np.random.default_rng(2)
+    columns = rng.uniform(-1, 1, (178, 12))
+    target = np.clip(columns @ np.linspace(0.3, 0, 12) / 2 + rng.normal(0, 0.15, 178), -1, 1)
+    rows = np.column_stack([columns, target])
+    names = [*(f"x{i}" for i in range(12)), "y"]
+    schema = pc.Schema.from_dict({"columns": {name: {"lower": -1, "upper": 1} for name in names}})
+    loss = pc.PureDP(epsilon=1, neighbours="replace-one")
+    return rows, schema, pc.release(rows, schema=schema, loss=loss)
+
+
+def explained(rows, predicted):
+    return 1 - np.mean((rows[:, -1] - predicted) ** 2) / np.var(rows[:, -1])
+
+
+def test_a_drowned_fit_offers_slopes_that_predict_no_worse_than_the_mean(wide):
+    """Of 300 fresh releases no estimate explained more than -2.8; 8 had shrunk slopes below -0.3, for a noisy mean."""
+    rows, _, release = wide
+    fit = pc.ols(release, "y ~ .")
+    assert explained(rows, fit.predict(rows[:, :-1])) < -0.5
+    assert explained(rows, fit.shrunk.predict(rows[:, :-1])) > -0.3
+    values = fit.to_dict()
+    assert (
+        values["shrunk"]
+        == fit.shrunk.params
+        == {row["name"]: row["shrunk"] for row in values["coefficients"]}
+    )
+    words = fit.summary()
+    assert "To predict, take the column shrunk (ridge, penalty" in words
+    assert f"{fit.shrunk.params['x0']:.3e}" in words or f"{fit.shrunk.params['x0']:.4f}" in words
+
+
+def test_where_noise_is_small_the_shrunk_slopes_are_those_of_the_fit_and_are_not_printed(wide):
+    rows, schema, _ = wide
+    loss = pc.PureDP(epsilon=100_000, neighbours="replace-one")
+    fit = pc.ols(pc.release(rows, schema=schema, loss=loss), "y ~ .")
+    assert fit.shrunk.params == pytest.approx(fit.params, abs=0.01)
+    assert fit.to_dict()["shrunk"] is None
+    assert "shrunk" not in fit.summary()
+
+
+@pytest.mark.parametrize("formula", ["y ~ x0 - 1", "y ~ 1"])
+def test_a_fit_that_ridge_does_not_know_has_no_shrunk_slopes(wide, formula):
+    fit = pc.ols(wide[2], formula)
+    assert fit.shrunk is None
+    assert "shrunk" not in fit.summary()
+
+
+def test_a_fit_predicts_rows_of_levels_that_count_with_the_baseline(make):
+    """No row has the level w, so noise hides it: a frame may have it, and an array has the slopes that are left."""
+    rng = np.random.default_rng(4)
+    columns = {"area": rng.choice(["n", "s"], 900), "age": rng.uniform(0, 1, 900)}
+    columns["y"] = 0.5 * columns["age"] + 0.2 * (columns["area"] == "s")
+    bounds = {"lower": 0, "upper": 1}
+    schema = pc.Schema.from_dict(
+        {"columns": {"area": {"levels": ["n", "s", "w"]}, "age": bounds, "y": bounds}}
+    )
+    release = make(schema, columns, law=GaussianEnsemble(dimension=schema.dimension, scale=0.5))
+    fit = pc.ols(release, "y ~ area + age")
+    assert fit.merged == ("area[w]",)
+    frame = {"area": ["n", "s", "w"], "age": [0.0, 0.0, 1.0]}
+    for made in (fit, fit.shrunk):
+        np.testing.assert_allclose(made.predict(frame), [0, 0.2, 0.5], atol=0.02)
+        np.testing.assert_allclose(made.predict([[0, 0], [1, 0], [0, 1]]), [0, 0.2, 0.5], atol=0.02)

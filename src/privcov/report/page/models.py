@@ -14,7 +14,7 @@ import numpy as np
 from privcov.errors import ParameterError
 from privcov.models.ols import Fit
 from privcov.models.pca import PCAFit, pca
-from privcov.models.summary import TWO, headings, merged
+from privcov.models.summary import SHRUNK, TWO, headings, merged
 from privcov.releases.release import Release
 from privcov.report.drawing import Estimate, Markup, coefficients, heat_map, join, spectrum, tag
 from privcov.report.page.elements import (
@@ -91,7 +91,8 @@ def coefficient_table(values: dict[str, Any]) -> Markup:
             ["", "estimate"], [[row["name"], number(row["estimate"])] for row in values["coefficients"]]
         )
     intervals = headings(values)
-    heads = ["", "estimate", "std. error", *intervals.values(), "p-value", "privacy"]
+    drawn = ["shrunk"] if values["shrunk"] else []
+    heads = ["", "estimate", "std. error", *intervals.values(), "p-value", "privacy", *drawn]
     rows = [
         [
             row["name"],
@@ -100,11 +101,13 @@ def coefficient_table(values: dict[str, Any]) -> Markup:
             *(_spans(row[pieces]) for pieces in intervals),
             _probability(row["p_value"]),
             share(row["privacy_share"]),
+            *(number(row[word]) for word in drawn),
         ]
         for row in values["coefficients"]
     ]
     said = f"Intervals: {_METHODS[values['method']]}. Privacy: the share of the squared standard error that is noise."
     said += f" {TWO}" if len(intervals) > 1 else ""
+    said += f" Shrunk, to predict with: {SHRUNK}" if drawn else ""
     return table(heads, rows, caption=said)
 
 
