@@ -34,6 +34,7 @@ from privcov.web.asking import Question, all_of, at, flag, part, parts, text, wh
 from privcov.web.deriving import OF_DERIVED, Expression, Expressions
 
 _PUBLIC = "Fill it from public knowledge, never from the data."
+_OF_LEVELS = "missing fill missing_values feature label unit"
 _RULES = "missing fill missing_values centre scale"
 """What a file says of a column and the page has no field for."""
 
@@ -366,12 +367,13 @@ def _column(row: Question, field: str, released: bool, rule: str) -> tuple[str, 
     if kind == "numeric":
         bounds = all_of(partial(_bound, row, "lower", field), partial(_bound, row, "upper", field))
         with at(field + ".upper"):
-            column = Numeric(name=name, lower=bounds[0], upper=bounds[1])
+            scaling = _words(rules, "centre scale")
+            column = Numeric(name=name, lower=bounds[0], upper=bounds[1], **scaling)
         return name, {"lower": column.lower, "upper": column.upper, **rules}
     with at(field + ".levels"):
         levels = Categorical(name=name, levels=tuple(_levels(row, name))).levels
     with at(field + ".otherwise"):
-        about = {"levels": list(levels), **rules}
+        about = {"levels": list(levels), **_words(rules, _OF_LEVELS)}
         if flag(row, "exhaustive"):
             otherwise = text(row, "otherwise")
             about |= {"exhaustive": True, **({"otherwise": otherwise} if otherwise else {})}

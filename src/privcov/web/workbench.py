@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from privcov.errors import BudgetError, OutputError, ParameterError, PrivcovError
+from privcov.errors import BudgetError, InputError, OutputError, ParameterError, PrivcovError
 from privcov.ledger import Ledger
 from privcov.mechanisms import MECHANISMS
 from privcov.models.ols import ols
@@ -48,6 +48,9 @@ from privcov.web.places import Directory
 from privcov.web.releasing import Jobs, Order
 from privcov.web.simulating import Simulator, Task
 from privcov.web.till import Choice, Till
+
+_OF_STRATA = ("E185", "E186", "E187", "E188", "E189", "E282", "E283")
+"""What is refused of the columns that make strata, and of what cannot be released with them."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -195,8 +198,10 @@ class Workbench:
             data = self.directory.existing(name) if look else None
         with at("ledger"):
             ledger = self._ledger(question)
-        with at("by" if choice.by else "ledger"):
+        try:
             quoted = releasing.quote(draft.schema, loss, ledger, choice=choice, data=data)
+        except PrivcovError as reason:
+            raise Refused([(_quoted_at(reason), reason)]) from None
         rows = self._rows(question) if text(question, "rows") else None
         till = None if rows is None else self._till(draft, loss, rows, choice)
         return {
@@ -350,6 +355,13 @@ class Workbench:
                 self.loaded.clear()
                 self.loaded[facts] = made
             return self.loaded[facts]
+
+
+def _quoted_at(reason: PrivcovError) -> str:
+    """The field that a quote was refused for: the strata, the table that was looked at, or else the ledger."""
+    if reason.code in _OF_STRATA:
+        return "by"
+    return "data" if isinstance(reason, InputError) else "ledger"
 
 
 def _release_name(question: Question) -> str:

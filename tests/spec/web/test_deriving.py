@@ -280,3 +280,28 @@ def test_even_guesses_are_made_of_derived_columns_too(served, rich):
     assert made.guesses["columns"]["band"]["shares"] == ["0.3333"] * 3
     assert made.guesses["columns"]["age_p_1"]["mean"] == "0"
     assert made.moments is not None
+
+
+def test_a_column_may_change_its_kind_and_its_bounds_with_what_the_page_has_no_fields_for(rich):
+    line(rich, "income")["upper"] = "50"
+    assert "centre 60 is outside the bounds" in refusals(rich)["columns.1.upper"]
+    line(rich, "income").update(kind="levels", levels="low\nhigh")
+    assert drafted(rich).schema.columns[1].levels == ("low", "high")
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [
+        {"derived": "x"},
+        {"derived": [3]},
+        {"derived": [{"name": 3}]},
+        {"derived": [{"name": "a", "expression": ["b"]}]},
+        {"derived": [{"name": "a", "expression": "age^2", "use": "yes"}]},
+        {"derived": [{"name": "a", "expression": "age^2", "rules": {"fill": {}}}]},
+        {"person": 3},
+        {"weight": []},
+    ],
+)
+def test_what_is_no_draft_is_refused_and_no_fault(rich, odd):
+    with pytest.raises(Refused):
+        drafted({**rich, **odd})

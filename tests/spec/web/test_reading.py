@@ -143,11 +143,13 @@ def test_a_file_of_strata_without_one_says_how_to_read_it(served, parted):
         ({"by": "sex", "frame": "scales"}, "by", "E283"),
         ({"by": "sex", "mechanism": "eigenvectors"}, "by", "E282"),
         ({"by": "sex", "data": ""}, "data", "E119"),
+        ({"by": "sex", "data": "other.csv"}, "data", "E102"),
     ],
 )
 def test_strata_that_cannot_be_are_refused_beside_their_field_with_nothing_paid(
     served, order, words, field, code
 ):
+    (served.folder / "other.csv").write_text("age,sex\n31,F\n")
     reply = served.ask("quote", **{**order, **words})
     assert (reply.status, [*reply.errors], reply.codes) == (422, [field], [code])
     assert served.spent == "0"
