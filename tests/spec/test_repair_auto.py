@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 import os
 from pathlib import Path
@@ -226,3 +227,18 @@ def test_where_noise_is_small_the_guess_of_the_bounds_changes_nothing() -> None:
     np.testing.assert_allclose(
         repair(plain), release.second_moment(scaled=True), rtol=0, atol=1e-3 * law.scale
     )
+
+
+def test_one_pair_that_stands_clear_of_the_noise_refutes_the_guess() -> None:
+    """Eight deviations on one of 435 products, which the sum of squares of all of them does not show."""
+    law = GaussianEnsemble(dimension=31, scale=10.0)
+    matrix = 900 * np.diag([1.0, *[1 / 3] * 30]) + law.simulate(rehearsal(3))
+    leaning = repair(
+        Observed(matrix=matrix, law=law, rows=900, squared_norm_bound=31.0, numeric=tuple(range(1, 31)))
+    )
+    assert abs(leaning[1, 2] - leaning[0, 1] * leaning[0, 2] / leaning[0, 0]) < 0.1
+    matrix[1, 2] += 8 * np.sqrt(law.offdiagonal_variance)
+    matrix[2, 1] = matrix[1, 2]
+    plain = Observed(matrix=matrix, law=law, rows=900, squared_norm_bound=31.0)
+    told = dataclasses.replace(plain, numeric=tuple(range(1, 31)))
+    np.testing.assert_allclose(repair(told), repair(plain), atol=0.05 * np.sqrt(law.offdiagonal_variance))

@@ -57,7 +57,8 @@ def towards_guess(made: Floats, noisy: Floats, law: NoiseLaw, numeric: Sequence[
     The guess has the repaired means, no correlation of numeric columns with any other, and one variance for all of
     them: the mean of a normal law about the uniform third, given the noisy sum of their squares. With t the squared
     distance of the noisy products from it, and m and s the mean and deviation of that for noise alone, its weight is
-    ((m + 1.5 s) / t)⁸, at most 1. The first column is the intercept; no equality of a structure may touch numeric ones.
+    ((m + 1.5 s) / t)⁸, at most 1; and at most the same of the largest product alone, in its own deviations. The first
+    column is the intercept; no equality of a structure may touch numeric ones.
     """
     count, means = float(made[0, 0]), made[0] / max(float(made[0, 0]), 1e-300)
     at = np.array(numeric, dtype=np.intp)
@@ -77,9 +78,12 @@ def towards_guess(made: Floats, noisy: Floats, law: NoiseLaw, numeric: Sequence[
     guess[at, at] += count * level
     touched = np.zeros(made.shape, dtype=bool)
     touched[at, 1:] = touched[1:, at] = True
-    alone = (noise_bank(law).draws[:, touched] ** 2).sum(axis=1)
-    apart = float(((noisy - guess)[touched] ** 2).sum())
-    share = min(1.0, float(alone.mean() + _CLEAR * alone.std()) / max(apart, 1e-300)) ** _STEEP
+    sizes = np.maximum(law.entry_variances, 1e-300)[touched]
+    alone, apart = noise_bank(law).draws[:, touched] ** 2, (noisy - guess)[touched] ** 2
+    sums, largest = alone.sum(axis=1), (alone / sizes).max(axis=1)
+    whole = float(sums.mean() + _CLEAR * sums.std()) / max(float(apart.sum()), 1e-300)
+    one = float(largest.mean() + _CLEAR * largest.std()) / max(float((apart / sizes).max()), 1e-300)
+    share = min(1.0, whole, one) ** _STEEP
     return np.asarray((1 - share) * made + share * guess)
 
 
