@@ -61,7 +61,9 @@ def test_the_workbench_finishes_what_is_paid_for(home, asked):
     tell(page.process, asked)
     out, err = page.process.communicate(timeout=PATIENCE)
     complete(home / "wide.ledger", home / "wide.release.json")
-    assert (page.process.returncode, out.strip()) == (0, b"")
+    # A further signal that comes once all is done and handed back may end the process by itself: nothing is lost.
+    assert page.process.returncode in {0, *(-further for further in asked[1:])}
+    assert out.strip() == b""
     assert b"Traceback" not in err
 
 
