@@ -7,6 +7,7 @@ end everything at once.
 
 from __future__ import annotations
 
+import atexit
 import os
 import signal
 import threading
@@ -81,10 +82,17 @@ def last() -> None:
 
 
 def settle() -> None:
-    """All is done: no signal changes what the process ends with, unless a thread still has to be waited for."""
+    """All is done: no signal changes what the process ends with. Threads that still work are waited for first."""
     if all(thread.daemon or thread is threading.main_thread() for thread in threading.enumerate()):
-        for number in SIGNALS:
-            signal.signal(number, signal.SIG_IGN)
+        _ignore()
+    else:
+        # Called once they have ended, and before the interpreter puts the handlers that kill back in place.
+        atexit.register(_ignore)
+
+
+def _ignore() -> None:
+    for number in SIGNALS:
+        signal.signal(number, signal.SIG_IGN)
 
 
 def say(sentence: str) -> None:
