@@ -18,6 +18,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+import click
 import numpy as np
 import pytest
 from patience import PATIENCE
@@ -25,6 +26,7 @@ from patience import PATIENCE
 import privcov as pc
 from privcov import unbounded
 from privcov.cli import main
+from privcov.cli.delivery import Delivery
 from privcov_lab.bench.paid import RELEASE, incomplete, order, prepare, tell, wait_until_paid
 from privcov_lab.bench.serving import PRIVCOV, Page, started
 
@@ -196,6 +198,17 @@ def test_before_anything_is_paid_a_command_ends_at_once_and_leaves_nothing(home,
     assert process.returncode == code
     assert pc.Ledger.open(home / "wide.ledger").balance().burned == 0
     assert [name for name in sorted(os.listdir(home)) if "ledger-" not in name] == before
+
+
+@pytest.mark.parametrize("asked", [INT, TERM, HUP], ids=str)
+def test_a_signal_while_the_name_is_being_reserved_leaves_no_trace(tmp_path, monkeypatch, asked):
+    """The file of the reservation exists already, and nobody has noted yet that it is to be removed."""
+    lock = fcntl.flock
+    monkeypatch.setattr(fcntl, "flock", lambda *words: (signal.raise_signal(asked), lock(*words)))
+    delivery = Delivery(key=None, book=None, output=str(tmp_path / "a.release.json"), force=False)
+    with pytest.raises((KeyboardInterrupt, SystemExit)), click.Context(click.Command("release")):
+        delivery.ready()
+    assert not list(tmp_path.iterdir())
 
 
 @pytest.mark.slow

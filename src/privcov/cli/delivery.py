@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Protocol
 import click
 
 from privcov.errors import ParameterError
-from privcov.publish.ending import orderly, say
+from privcov.publish.ending import orderly, say, undisturbed
 from privcov.text import files
 
 if TYPE_CHECKING:
@@ -97,7 +97,8 @@ class Delivery:
         context = click.get_current_context()
         wait = context.with_resource(orderly(lambda: say(PAID)))
         if self.output is not None:
-            context.with_resource(files.reserved(self.output, force=self.force))
+            with undisturbed():
+                context.with_resource(files.reserved(self.output, force=self.force))
         return None if self.book is None else self.book.announcing(wait)
 
     def deliver(self, made: Deliverable) -> None:

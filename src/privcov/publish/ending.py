@@ -43,7 +43,9 @@ def orderly(asked: Callable[[], object]) -> Iterator[Callable[[], None]]:
         pyarrow.enable_signal_handlers(False)  # it would break off reading, whatever our handler says
 
     def heard(number: int, frame: FrameType | None) -> None:
-        if waits:
+        if _held is not None:
+            _held.append(number)
+        elif waits:
             asked()
         elif number == signal.SIGINT:
             raise KeyboardInterrupt
@@ -70,6 +72,37 @@ def orderly(asked: Callable[[], object]) -> Iterator[Callable[[], None]]:
             import pyarrow
 
             pyarrow.enable_signal_handlers(True)
+
+
+_held: list[int] | None = None
+
+
+@contextmanager
+def undisturbed() -> Iterator[None]:
+    """Signals that come while this lasts are heard at its end: what must be undone is first known to whoever undoes it.
+
+    A file that is made and then noted has a moment in between in which an exception would leave it behind. It is for
+    the main thread, within :func:`orderly`, and for steps that take no time.
+
+    >>> with orderly(lambda: None):
+    ...     try:
+    ...         with undisturbed():
+    ...             signal.raise_signal(signal.SIGINT)
+    ...             print("made and noted")
+    ...     except KeyboardInterrupt:
+    ...         print("undone")
+    made and noted
+    undone
+    """
+    global _held
+    held: list[int] = []
+    _held = held
+    try:
+        yield
+    finally:
+        _held = None
+    for number in held[:1]:
+        signal.raise_signal(number)
 
 
 _last = False
