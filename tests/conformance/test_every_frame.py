@@ -109,7 +109,7 @@ def cost_of(look, one, left, right):
     moved, scale = (after - before).astype(float), float(look.noise(one.loss))
     if isinstance(one.loss, pc.PureDP):
         # Noise on counts is Laplace's, noise on sums has the law of a cube.
-        return (np.abs(moved).max() if look.name == "means" else np.abs(moved).sum()) / scale
+        return (np.abs(moved).max() if look.name in ("means", "squares") else np.abs(moved).sum()) / scale
     return (moved**2).sum() / (2 * scale**2)
 
 
@@ -121,7 +121,8 @@ def parts(release, left, right):
         declared=replace(schema, columns=tuple(columns), row_norm_bound=None, shape=None),
         bins=len(release.certificate.rounds[0].answers) // 3,
         most=sum(one.name == "scales" for one in release.certificate.rounds),
-        means=release.certificate.rounds[-1].loss,
+        means=next(one.loss for one in release.certificate.rounds if one.name == "means"),
+        squares=next(one.loss for one in release.certificate.rounds if one.name == "squares"),
         shaped=any(one.name == "shape" for one in release.certificate.rounds),
     )
     spent, told = [], list(release.certificate.rounds)
@@ -198,6 +199,17 @@ def no_clip(*_):
 )
 def test_a_sensitivity_that_is_too_small_is_found(what, kind, monkeypatch):
     monkeypatch.setattr(terms if what.startswith("counts") else counting, what, half_the_change)
+    with pytest.raises(AssertionError):
+        check("laplace" if kind == "pure" else "gaussian", LOSSES[kind])
+
+
+def unbounded_squares(look, cells):
+    return np.floor(4 * cells * cells / (look.one / 2)) - look.one
+
+
+@pytest.mark.parametrize("kind", ["pure", "zcdp"])
+def test_squares_that_are_not_clipped_to_what_is_paid_for_are_found(kind, monkeypatch):
+    monkeypatch.setattr(counting.Squares, "_counted", unbounded_squares)
     with pytest.raises(AssertionError):
         check("laplace" if kind == "pure" else "gaussian", LOSSES[kind])
 

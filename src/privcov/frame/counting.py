@@ -1,9 +1,9 @@
 """The rounds of a frame: sums over rows of what each row counts, with exact integer noise.
 
-Three questions are asked in this way: a histogram of every numeric column (``Scales``), one of the norms of rows
-(``Radius``), and the sums of the numeric columns within bounds that are public by then (``Means``). What a row counts
-depends on that row and on public facts alone, and the sums are the same on every engine. Noise is drawn before a row is
-read. Proof: docs/proofs/frame.md.
+Four questions are asked in this way: a histogram of every numeric column (``Scales``), one of the norms of rows
+(``Radius``), and the sums of the numeric columns (``Means``) and of their squared distances from a centre
+(``Squares``), within bounds that are public by then. What a row counts depends on that row and on public facts alone,
+and the sums are the same on every engine. Noise is drawn before a row is read. Proof: docs/proofs/frame.md.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class Look(ABC):
         What cells are bounded and scaled by. It has no bound on the norm of a row.
     """
 
-    name: ClassVar[Literal["scales", "radius", "means"]]
+    name: ClassVar[Literal["scales", "radius", "means", "squares"]]
     schema: Schema
 
     @property
@@ -237,20 +237,44 @@ class Means(Look):
         missing, emptied = _absent(bounding, block)
         if self.schema.file.constant or missing.any():
             part = np.where(missing, self._filled[:, None], part)
+        part = self._counted(part)
         if self.schema.file.constant or emptied.any():
             part[:, emptied] = 0.0
         # 8,192 whole numbers of at most 2^26: exact in any order.
         return part.sum(axis=1).astype(np.int64)
 
+    def _counted(self, cells: Floats) -> Floats:
+        """What cells add to the sums: whole numbers of at most ``one``, signs aside."""
+        return cells
+
     @cached_property
     def _filled(self) -> Floats:
         """The fills on the grid."""
         columns = zip(self.fills, numbers_of(self.schema), strict=True)
-        cells = np.array([(fill - column.middle) / column.half_width for fill, column in columns])
+        cells = np.array([(fill - c.middle) / (c.half_width / c.reach) for fill, c in columns])
         return np.rint(np.clip(cells, -1.0, 1.0) * self.one)
 
     def answered(self, loss: Paid, answers: tuple[int, ...]) -> Round:
         return replace(super().answered(loss, answers), intervals=self.intervals, unit=self.one)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Squares(Means):
+    """The sums of the squared distances of the numeric columns from a centre, each clipped to a furthest distance.
+
+    A cell at the centre of its column counts as minus ``one``, and one at the furthest distance as ``one``: so one row
+    moves a sum by as much as a row of ``Means`` does.
+    """
+
+    name = "squares"
+
+    def _counted(self, cells: Floats) -> Floats:
+        # The schema bounds cells to the distance; its last bits may not, where bounds are as far apart as doubles go.
+        cells = np.clip(cells, -self.one, self.one)
+        cells *= cells  # at most 2^52, and divided by a power of two: exact
+        np.floor(cells / (self.one / 2), out=cells)
+        cells -= self.one
+        return cells
 
 
 def _absent(bounding: Bounding, block: Block) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:

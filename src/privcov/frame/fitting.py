@@ -8,6 +8,7 @@ formulas: docs/explain/frame.md.
 from __future__ import annotations
 
 import math
+import sys
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
@@ -15,12 +16,13 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from privcov.frame.counting import Look, Means, Paid, Radius, Scales
+from privcov.frame.counting import Look, Means, Paid, Radius, Scales, Squares
 from privcov.frame.shaping import Sums
 from privcov.frame.terms import Rule, numbers_of
 from privcov.linalg.arrays import Floats, Matrix
 from privcov.noise.laws import NoiseLaw
 from privcov.releases.certificate import RADII, Interval, Round
+from privcov.releases.means import centred_squares
 from privcov.releases.rounds import Norms, weight_in, width_of
 from privcov.schema import Numeric, Schema
 from privcov.schema.grid import Grid, framed_weight
@@ -60,8 +62,11 @@ class Fit:
         The columns that matter; other numeric columns weigh half as much in the norm of a row. Empty: all matter.
     means : PureDP or ZCDP, optional
         What the sums of the columns cost, where they are asked for: the noise decides what they are clipped to.
+    squares : PureDP or ZCDP, optional
+        What the sums of squared distances cost, where they are asked for. Then they come with the means before the
+        radius, and correct the scales; without them the means come with the radius.
     shaped : bool, default False
-        Whether a shape is asked for, after the scales and before the radius.
+        Whether a shape is asked for, after the histograms.
     """
 
     declared: Schema
@@ -71,6 +76,7 @@ class Fit:
     most: int = 3
     emphasis: tuple[str, ...] = ()
     means: Paid | None = None
+    squares: Paid | None = None
     shaped: bool = False
 
     def after(self, *rounds: Round, rows: int | None) -> Fit:
@@ -86,23 +92,28 @@ class Fit:
             return (Scales(schema=self._within(found), bins=self.bins),)
         if self.shaped and not self._shapes:
             return (self._products,)
+        if self.means is not None and self.squares is not None and not self._asked("means"):
+            return self._sums(self.means), self._squared(self.squares)
         last = Radius(schema=(schema := self._shaped(1.0)), edges=self._edges(schema))
-        return (last,) if self.means is None else (last, self._sums(self.means))
+        return (last,) if self.means is None or self._asked("means") else (last, self._sums(self.means))
+
+    def _asked(self, name: str) -> list[Round]:
+        return [one for one in self.rounds if one.name == name]
 
     @property
     def radii(self) -> list[Round]:
         """The round of the radius, once it was asked."""
-        return [one for one in self.rounds if one.name == "radius"]
+        return self._asked("radius")
 
     @property
     def _shapes(self) -> list[Round]:
         """The round of a shape, once it was asked."""
-        return [one for one in self.rounds if one.name == "shape"]
+        return self._asked("shape")
 
     @property
     def _products(self) -> Sums:
         """The question for a shape."""
-        return Sums(schema=self._scaled(1.0))
+        return Sums(schema=self._scaled(1.0, self._scales[-1].scale))
 
     @cached_property
     def _found(self) -> tuple[Floats, Matrix] | None:
@@ -138,14 +149,14 @@ class Fit:
             return self._plain()
         return _bounded(self._plain(), list(zip(found.lower.tolist(), found.upper.tolist(), strict=True)))
 
-    def _scaled(self, size: float, *, moved: Floats | None = None) -> Schema:
-        """The declared bounds about the centres found, with ``size`` for one standard deviation found.
+    def _scaled(self, size: float, spreads: Floats, *, moved: Floats | None = None) -> Schema:
+        """The declared bounds about the centres found, with ``size`` for one standard deviation of ``spreads``.
 
-        ``moved``: how far the means are from these centres, in these deviations, where that is known.
+        ``moved``: how far the means are from these centres, in deviations of the histograms, where that is known.
         """
         found = self._scales[-1]
         centres = found.centre if moved is None else found.centre + moved * found.scale
-        about = iter(zip(centres.tolist(), found.scale.tolist(), strict=True))
+        about = iter(zip(centres.tolist(), spreads.tolist(), strict=True))
 
         def scaled(column: Numeric) -> Numeric:
             centre, scale = next(about)
@@ -159,10 +170,27 @@ class Fit:
     def _shaped(self, size: float) -> Schema:
         """The same about the means and with the shape that were found, if a shape was asked for."""
         if self._found is None:
-            return self._scaled(size)
+            return self._scaled(size, self._spreads)
         means, found = self._found
         shape = Shape.of(found, longest=math.ceil(LONGEST * size * math.sqrt(len(found))))
-        return replace(self._scaled(size, moved=means), shape=shape)
+        return replace(self._scaled(size, self._spreads, moved=means), shape=shape)
+
+    @cached_property
+    def _spreads(self) -> Floats:
+        """The standard deviations found: those of the histograms, within an error of what squared distances say.
+
+        Histograms lose tails that noise hides. A scale that is too small makes rows long in that column, and all of
+        their columns are shortened with it. Noise that is larger than the variance of the histograms must be cleared
+        by up to four errors.
+        """
+        scale = self._scales[-1].scale
+        for one in self._asked("squares"):
+            (means,) = self._asked("means")
+            halves, shares, stds = centred_squares(one, means, count=self.count)
+            margin = np.clip(stds * (halves / scale) ** 2, 1.0, 4.0)
+            least, most = np.maximum(shares - margin * stds, 0.0), np.maximum(shares, 0.0) + stds
+            scale = np.clip(scale, halves * np.sqrt(least), halves * np.sqrt(most))
+        return scale
 
     def _edges(self, schema: Schema) -> tuple[int, ...]:
         unit, width = 4 ** Grid.of(schema).exponent, width_of(self.declared, self.emphasis)
@@ -180,6 +208,28 @@ class Fit:
         found = tuple(one.interval(noise, self.count) for one in self._profiles)
         bounded = _bounded(plain, [(one.lower, one.upper) for one in found])
         return replace(asked, schema=bounded, intervals=found)
+
+    def _squared(self, paid: Paid) -> Squares:
+        """The question for squared distances from the centres, each up to the one with the least error."""
+        plain = self._plain()
+        fills = tuple(c.middle if c.fill is None else c.fill for c in numbers_of(self._shaped(1.0)))
+        asked = Squares(schema=plain, fills=fills)
+        noise, centres = asked.std(paid) / asked.one / self.count, self._scales[-1].centre.tolist()
+        pairs = zip(self._profiles, centres, strict=True)
+        found = tuple(one.distance(centre, noise, self.count) for one, centre in pairs)
+        about = iter(zip(centres, found, strict=True))
+
+        def closer(column: Numeric) -> Numeric:
+            centre, one = next(about)
+            lower, upper = max(column.lower, one.lower), min(column.upper, one.upper)
+            filled = column.fill is not None and lower <= column.fill <= upper
+            rule = {} if filled or column.fill is None else {"fill": None, "missing": "midpoint"}
+            return replace(
+                column, lower=lower, upper=upper, centre=centre, scale=one.upper / 2 - one.lower / 2, **rule
+            )
+
+        columns = [closer(c) if isinstance(c, Numeric) else c for c in plain.columns]
+        return replace(asked, schema=replace(plain, columns=tuple(columns)), intervals=found)
 
     @cached_property
     def _profiles(self) -> list[_Profile]:
@@ -366,6 +416,33 @@ class _Profile:
             upper=float(self.edges[last]),
             beyond=float(2 * half * beyond),
             beyond_std=float(2 * half * std),
+        )
+
+    def distance(self, centre: float, noise: float, rows: float) -> Interval:
+        """What squared distances from a centre are best clipped to before they are added up, and what lies beyond.
+
+        As ``interval``, with ``noise`` over half of the largest square. What lies beyond, and how far that may be off,
+        are squares over the furthest distance, so that they are in units of the column.
+        """
+        half = self.edges[-1] / 2 - self.edges[0] / 2
+        edges = (self.edges / 2 - centre / 2) / (half / 2)
+        middles, widths = np.abs((edges[1:] + edges[:-1]) / 2), np.diff(edges)
+        ends = np.unique(np.abs(edges))
+        ends = ends[ends * half > _LEAST_WIDTH]
+        past = np.maximum(middles**2 - ends[:, None] ** 2, 0.0)
+        amount = np.maximum(past @ self.counts, 0.0) / rows
+        rough = np.maximum((2 * _WITHIN * middles * widths * (past > 0)) @ self.counts, 0.0) / rows
+        variance = (past**2 @ self.noise**2) / rows**2 + rough**2
+        best = int(np.argmin(variance + (noise * ends**2 / 2) ** 2))
+        size, end = float(half), float(ends[best])
+        # No squared distance is beyond the square of the bounds, and no number beyond what doubles hold.
+        far = min(size * end, sys.float_info.max - abs(centre))
+        beyond, std = min(float(amount[best]), 4.0), min(math.sqrt(float(variance[best])), 4.0)
+        return Interval(
+            lower=centre - far,
+            upper=centre + far,
+            beyond=min(size * (beyond / end), _LARGEST),
+            beyond_std=min(size * (std / end), _LARGEST),
         )
 
 

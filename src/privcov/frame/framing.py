@@ -61,6 +61,7 @@ class Framing(Terms):
             most=self.detail.most,
             emphasis=self.emphasis,
             means=prices["means"],
+            squares=prices["squares"],
             shaped=self.shape is not None,
         )
         while asked := fit.next_looks():
@@ -99,6 +100,7 @@ def replayed(
         most=looks,
         emphasis=emphasis,
         means=next((one.loss for one in rounds if one.name == "means"), None),
+        squares=next((one.loss for one in rounds if one.name == "squares"), None),
         shaped=any(one.name == "shape" for one in rounds),
     )
     if reason := refusal(fit.declared, mechanism, shaped=fit.shaped, emphasis=emphasis):

@@ -53,6 +53,8 @@ class Detail(NamedTuple):
     """How many times what noise hides a cell of an evenly spread column must hold."""
     means: Fraction = Fraction(1, 10)
     """Of the loss, for the sums of the columns."""
+    squares: Fraction = Fraction(1, 20)
+    """Of the loss, for the sums of their squared distances from their centres."""
 
 
 DETAILS = (
@@ -65,7 +67,7 @@ DETAILS = (
 )
 """In this order: the first at which noise leaves cells to be seen."""
 _MEANS_FIRST = Fraction(1, 2)
-"""Of the loss, for the sums of the columns, where means matter most."""
+"""Of the loss, for the sums of the columns and of their squares, where means matter most."""
 
 
 class Rule(NamedTuple):
@@ -132,7 +134,8 @@ class Terms:
     def _last(self) -> dict[str, Fraction]:
         """The shares of the rounds that are always asked, once, after the looks at the columns."""
         shape = {} if self.shape is None else {"shape": self.shape}
-        return {**shape, "radius": self.detail.radius, "means": self.detail.means}
+        detail = self.detail
+        return {**shape, "means": detail.means, "squares": detail.squares, "radius": detail.radius}
 
     @property
     def rest(self) -> Loss:
@@ -191,7 +194,9 @@ class Terms:
             raise ParameterError("E218", f"a private frame needs {reason}.", f'Use frame = "{other}".')
         made = [
             cls(loss=loss, mechanism=mechanism, schema=schema, detail=detail, emphasis=emphasis)
-            for detail in (one._replace(means=_MEANS_FIRST) if means_first else one for one in DETAILS)
+            for detail in (
+                one._replace(means=_MEANS_FIRST - one.squares) if means_first else one for one in DETAILS
+            )
         ]
         seen = [made[2]] if rows is None else [one for one in made if one.sees(rows)]
         if not seen and word == "auto":

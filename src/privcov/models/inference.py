@@ -78,7 +78,7 @@ class Uncertainty:
         """
         residual = self.swept.residual
         if self.wald_is_sound:
-            residual += float((self.swept.inverse * self.score_noise(self.direction)).sum())
+            residual += float((self.swept.inverse * self._entry_noise(self.direction)).sum())
         return residual
 
     @cached_property
@@ -91,12 +91,18 @@ class Uncertainty:
         k = self.moments.size
         return np.zeros((k, k)) if self.moments.noise is None else self.moments.noise.times(direction)[:k, :k]
 
+    def _entry_noise(self, direction: Floats) -> Floats:
+        """The same of noise on the entries alone, which a fit absorbs."""
+        k, noise = self.moments.size, self.moments.noise
+        return np.zeros((k, k)) if noise is None else noise.entries.times(direction)[:k, :k]
+
     @cached_property
     def wald_is_sound(self) -> bool:
         """λ_min(M) ≥ 4σ√(2k), with σ the largest standard deviation of noise on a diagonal entry of M."""
         noise, k = self.moments.noise, self.moments.size
         sigma = 0.0
         if noise is not None:
+            noise = noise.entries
             # The product of u uᵀ with the noise is one diagonal entry. Symmetric noise of this size has a
             # spectral norm of about σ√(2k); the design must stand four times above it, so that M⁻¹ is stable
             # under noise.
@@ -121,7 +127,7 @@ class Uncertainty:
             # The pivot of column j is the quadratic form of ``left``: the column less its regression on those
             # before it. So its noise is the same form of N, whose variance the law gives.
             square = np.outer(left, left)
-            if not self.swept.pivots[j] > 2 * np.sqrt(noise.inner(square, square)):
+            if not self.swept.pivots[j] > 2 * np.sqrt(noise.entries.inner(square, square)):
                 found.append(name)
         return tuple(found)
 

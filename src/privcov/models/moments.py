@@ -9,7 +9,7 @@ makes certain (a public count, levels that exclude each other) replaces the nois
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -30,6 +30,9 @@ class EntryNoise:
     ``variances`` holds the variance of every entry, zero where it is public. Entries are uncorrelated but for
     the diagonal, where a pair that carries noise has covariance ``shared`` (the free trace). They are those of ``law``
     at ``places``; through the shape of a frame, others than those asked for, which ``mixing`` makes of them.
+
+    ``units`` are symmetric matrices B, in working units: Σ g B with independent standard normal g is what doubt about
+    units and means adds to the moments of a release in a private frame. None of it can make them singular.
     """
 
     variances: Floats
@@ -37,10 +40,17 @@ class EntryNoise:
     mixing: Floats
     law: NoiseLaw
     places: tuple[int, ...]
+    units: Floats | None = None
 
     @classmethod
     def of(
-        cls, law: NoiseLaw, *, places: list[int], known: Iterable[Sequence[int]], mixing: Floats
+        cls,
+        law: NoiseLaw,
+        *,
+        places: list[int],
+        known: Iterable[Sequence[int]],
+        mixing: Floats,
+        units: Floats | None = None,
     ) -> EntryNoise:
         """That of a law at some places of a release; ``known`` are entries of the columns that were summed."""
         law, there, behind = law.behind(places)
@@ -50,22 +60,34 @@ class EntryNoise:
             if i is not None and j is not None:
                 variances[i, j] = variances[j, i] = 0.0
         return cls(
-            variances=variances, shared=law.shared, mixing=mixing @ behind, law=law, places=tuple(there)
+            variances=variances,
+            shared=law.shared,
+            mixing=mixing @ behind,
+            law=law,
+            places=tuple(there),
+            units=None if units is None else mixing @ units @ mixing.T,
         )
+
+    @cached_property
+    def entries(self) -> EntryNoise:
+        """The noise on the entries alone, without doubt about units."""
+        return self if self.units is None else replace(self, units=None)
 
     def times(self, vector: Floats) -> Floats:
         """Cov(N z) for a vector z in working units: diag(Σ_j v_ij z_j²) and v_ik z_i z_k off the diagonal."""
         z = self.mixing.T @ vector
         covariance = self._pairs * np.outer(z, z)
         np.fill_diagonal(covariance, self.variances @ z**2)
-        return self._mixed(covariance)
+        moved = self._moved(vector)
+        return self._mixed(covariance) + moved.T @ moved
 
     def bend(self, vector: Floats, weights: Floats) -> Floats:
         """The derivative of Cov(N z) w with respect to z, in working units."""
         z, w = self.mixing.T @ vector, self.mixing.T @ weights
         derivative = 2 * self.variances * np.outer(w, z) + self._apart * np.outer(z, w)
         derivative[np.diag_indices(len(z))] += self._apart @ (z * w)
-        return self._mixed(derivative)
+        found, by_z, by_w = self._mixed(derivative), self._moved(vector), self._moved(weights)
+        return found + np.einsum("m,mij->ij", by_z @ weights, self._units(len(vector))) + by_z.T @ by_w
 
     def squares(self, vectors: Floats) -> Floats:
         """Var(vᵀN v) for the rows v of ``vectors``, in working units."""
@@ -73,6 +95,8 @@ class EntryNoise:
         halves = self.variances - np.diag(np.diag(self.variances)) / 2
         noisy = squared * self._noisy
         own = 2 * np.einsum("ni,ij,nj->n", squared, halves, squared, optimize=True)
+        moved = np.einsum("ni,mij,nj->nm", vectors, self._units(vectors.shape[1]), vectors, optimize=True)
+        own += (moved**2).sum(axis=1)
         return np.asarray(own + self.shared * (noisy.sum(axis=1) ** 2 - (noisy**2).sum(axis=1)))
 
     def inner(self, first: Floats, second: Floats) -> float:
@@ -80,14 +104,17 @@ class EntryNoise:
         k, m = (self.mixing.T @ matrix @ self.mixing for matrix in (first, second))
         own = 2 * float((self.variances * k * m).sum()) - float(np.diag(self.variances * k * m).sum())
         on, kd, md = self._noisy, np.diag(k), np.diag(m)
+        units = self._units(len(first))
+        own += float(np.tensordot(units, first) @ np.tensordot(units, second))
         return own + self.shared * float((on @ kd) * (on @ md) - (on * kd) @ md)
 
     def forms(self, a: Floats, b: Floats, c: Floats, d: Floats) -> float:
         """Cov(aᵀNb, cᵀNd) for vectors in working units: ``inner`` of their products, at the cost of a vector."""
+        doubt = float((self._moved(b) @ a) @ (self._moved(d) @ c))
         a, b, c, d = (self.mixing.T @ vector for vector in (a, b, c, d))
         v, on, all_four = self.variances, self._noisy, a * b * c * d
         own = (a * c) @ v @ (b * d) + (a * d) @ v @ (b * c) - np.diag(v) @ all_four
-        return float(own + self.shared * ((on @ (a * b)) * (on @ (c * d)) - on @ all_four))
+        return float(own + self.shared * ((on @ (a * b)) * (on @ (c * d)) - on @ all_four)) + doubt
 
     def excess(self, weights: Floats) -> float:
         """The excess kurtosis of ⟨K, N⟩ for a symmetric K in working units."""
@@ -100,6 +127,13 @@ class EntryNoise:
         v, on, own = self.variances, self._noisy, np.diag(g)
         found = own @ v @ (a * b) + b @ (g * v) @ a - (own * np.diag(v)) @ (a * b)
         return float(found + self.shared * ((on * a) @ g @ (on * b) - on @ (own * a * b)))
+
+    def _units(self, size: int) -> Floats:
+        return np.zeros((0, size, size)) if self.units is None else self.units
+
+    def _moved(self, vector: Floats) -> Floats:
+        """B z for each B, a line each."""
+        return np.asarray(self._units(len(vector)) @ vector)
 
     def _mixed(self, matrix: Floats) -> Floats:
         return matrix if self._plain else np.asarray(self.mixing @ matrix @ self.mixing.T)
@@ -193,14 +227,19 @@ class Moments:
         slope, shift = _back(middles, widths, intercept=formula.intercept)
         law = release.law
         names = [column.name for column in columns[:-1]]
-        reaches = [min(features[place].reach, schema.longest_row) for place in chosen]
+        longest = schema.longest_row if release.calibration is None else np.inf
+        reaches = [min(features[place].reach, longest) for place in chosen]
         target = features[columns[-1].places[0]]
         return cls(
             names=tuple([INTERCEPT, *names] if formula.intercept else names),
             matrix=mixing @ raw @ mixing.T,
             rows=rows,
             rows_public=public,
-            noise=None if law is None else EntryNoise.of(law, places=places, known=known, mixing=mixing),
+            noise=None
+            if law is None
+            else EntryNoise.of(
+                law, places=places, known=known, mixing=mixing, units=_doubts(release, places, raw)
+            ),
             intercept=formula.intercept,
             slope=slope,
             shift=shift,
@@ -238,6 +277,34 @@ def _mixing(
     if intercept:
         mixing = np.vstack([np.eye(1, mixing.shape[1]), mixing])
     return mixing, middles, widths
+
+
+def _doubts(release: Release, places: list[int], moment: Floats) -> Floats | None:
+    """What doubt about units and means adds to some moments, a matrix for each source; None where there is none.
+
+    A unit that is larger by a share τ takes a column z to z + τ(z − m), m its mean, and the moments M to
+    M + EM + MEᵀ with E = τ e(e − m e₀)ᵀ; a mean that is larger by s adds s e e₀ᵀ to E.
+    """
+    found = release.calibration
+    if found is None:
+        return None
+    unit = np.eye(len(places))
+    means = moment[0] / max(1.0, float(moment[0, 0]))
+    there = [
+        (places.index(place), row) for row, place in enumerate(release.schema.numbers) if place in places
+    ]
+    if not there:
+        return None
+    steps = [
+        sum(
+            found.doubts[row, column] * np.outer(unit[at], unit[at] - means[at] * unit[0])
+            for at, row in there
+        )
+        for column in range(found.doubts.shape[1])
+    ]
+    steps += [found.mean_doubts[row] * np.outer(unit[at], unit[0]) for at, row in there]
+    moved = np.array(steps) @ moment
+    return np.asarray(moved + np.swapaxes(moved, 1, 2))
 
 
 def _squared_weights(release: Release, places: list[int]) -> Floats:

@@ -608,6 +608,9 @@ class Fit(Contrasts, Shown):
     def _one_variance(self) -> Uncertainty:
         """Rows of one person may depend on each other, which at most multiplies what sampling counts for by them."""
         weight = float(self.moments.per_person) if self.about == "population" else 0.0
+        if (found := self.release.calibration) is not None:
+            # Rows that were shortened are as other rows: docs/explain/frame.md.
+            weight += self.moments.rows * found.bias**2
         return Uncertainty(moments=self.moments, swept=self.swept, weight=weight)
 
     def _weighed(self, functionals: Floats) -> Uncertainty:

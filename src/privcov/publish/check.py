@@ -37,6 +37,7 @@ _LAST = (
     ("shape", "one at their products"),
     ("radius", "one at the norms of rows"),
     ("means", "sums of columns"),
+    ("squares", "sums of squared distances"),
 )
 
 
@@ -104,8 +105,8 @@ class Prospect:
         What would be left in the ledger afterwards. None without a ledger.
     frame : mapping of str to Fraction
         The most that a private frame would take of the loss, as shares: "scales" for looks at the columns, "shape" for
-        one at their products, where that is asked for, "radius" for one at the norms of rows, "means" for sums of
-        columns. What it leaves goes to the matrix. Empty for the declared frame.
+        one at their products, where that is asked for, "radius" for one at the norms of rows, "means" and "squares" for
+        sums of columns and of squares. What it leaves goes to the matrix. Empty for the declared frame.
     rows_for : mapping of str to int
         The fewest rows for the verdicts of a plan: "useful", and "marginal", below which a release is worse than
         publishing zeros. Empty where the noise has no law or a frame is fitted first. Of one stratum, where there are

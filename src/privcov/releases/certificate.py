@@ -29,7 +29,8 @@ class Interval(NamedTuple):
     upper : float
         The upper end.
     beyond : float
-        What the part beyond adds to the mean, as the histograms of earlier rounds have it.
+        What the part beyond adds to the mean, as the histograms of earlier rounds have it; of a round "squares" to the
+        mean square, over half the width of the interval.
     beyond_std : float
         How far that may be off: noise on the counts, and the width of cells.
 
@@ -52,9 +53,9 @@ class Round:
 
     Attributes
     ----------
-    name : {"scales", "shape", "radius", "means"}
+    name : {"scales", "shape", "radius", "means", "squares"}
         What was asked: a histogram of every numeric column, the sums of their products, a histogram of the norms of
-        rows, or the sums of the numeric columns within ``intervals``.
+        rows, or the sums of the numeric columns, or of their squared distances from a centre, within ``intervals``.
     loss : PureDP or ZCDP
         What it cost. With an (ε, δ) promise and Gaussian noise: the ρ = μ²/2 of its Gaussian.
     std : float
@@ -62,9 +63,10 @@ class Round:
     answers : tuple of int
         The noisy counts, or sums; for "shape" the upper triangle row by row, in units of the grid of that round.
     intervals : tuple of Interval, default ()
-        Of "means": what each numeric column was clipped to. A cell is counted as its distance from the middle.
+        Of "means" and "squares": what each numeric column was clipped to. A cell is counted as its distance from the
+        middle; of "squares" as the square of it, a cell in the middle as minus one at an end.
     unit : int, default 1
-        Of "means": the sum that a cell at the upper end of its interval adds.
+        Of "means" and "squares": the sum that a cell at the upper end of its interval adds.
 
     Examples
     --------

@@ -9,7 +9,7 @@ docs/explain/units.md.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -25,7 +25,8 @@ from privcov.noise.laws import Congruent, NoiseLaw
 from privcov.releases import codec
 from privcov.releases.certificate import Certificate, Round
 from privcov.releases.documents import Written
-from privcov.releases.means import Means
+from privcov.releases.means import Calibration, Means, cut_deviations
+from privcov.releases.rounds import Norms
 from privcov.releases.signing import PrivateKey, PublicKey
 from privcov.releases.sketch import Sketch, ridge_of
 from privcov.releases.triangle import Triangle
@@ -210,7 +211,7 @@ class Release(Written, Shown):
             not self.schema.intercept or (self._is_bare and self._every_row_counts)
         ):
             return float(self.rows)
-        return max(1.0, float(self._repaired(repair)[0, 0]))
+        return max(1.0, float(self._summed(repair)[0, 0]))  # the intercept is summed as it is told
 
     @property
     def weight_sum(self) -> float | None:
@@ -290,17 +291,19 @@ class Release(Written, Shown):
     @cached_property
     def _means(self) -> Means:
         """Means with their errors, in original units; for a mechanism whose noise has a law."""
-        assert self.law is not None
+        law = self._law_of_rows
+        assert law is not None
         count, (units, middles) = self.count(), self._scales
-        sums = self.second_moment(scaled=True, raw=self._sums_are_spared)[0, 1:]
+        moment = self._of_rows(self._summed("auto"))
+        sums = (self._of_rows(self._released) if self._sums_are_spared else moment)[0, 1:]
         values = middles[1:] + units[1:] * (sums / count)
         if self._sums_are_spared:
             lower, upper = np.array(
                 [(feature.lower, feature.upper) for feature in self.schema.features[1:]]
             ).T
             values = np.clip(values, lower, upper)
-        found = Means.of_matrix(values, schema=self.schema, law=self.law, count=count)
-        spreads = units[1:] * np.sqrt(np.maximum(np.diag(self.covariance(scaled=True)), 0.0))
+        found = Means.of_matrix(values, schema=self.schema, law=law, count=count)
+        spreads = units[1:] * np.sqrt(np.maximum(self._variances_of_rows, 0.0))
         for one in self._asked_means:
             found = found.with_round(one, schema=self.schema, count=count, spreads=spreads)
         return found
@@ -339,8 +342,11 @@ class Release(Written, Shown):
         if not self.schema.intercept:
             raise _needs_intercept("the covariance")
         moment, count = self.second_moment(scaled=scaled, repair=repair), self.count(repair=repair)
+        return self._centred(moment, count)
+
+    def _centred(self, moment: Matrix, count: float) -> Matrix:
         centred = moment[1:, 1:] - np.outer(moment[0, 1:], moment[0, 1:]) / count
-        return centred / max(1.0, count - self.row_weight)
+        return np.asarray(centred / max(1.0, count - self.row_weight))
 
     def correlation(self, *, repair: str = "auto") -> Matrix:
         """Return the correlations of every column but the intercept.
@@ -432,9 +438,64 @@ class Release(Written, Shown):
         return law if law is None or self._recovery is None else Congruent.of(law, self._recovery)
 
     @cached_property
+    def _law_of_rows(self) -> NoiseLaw | None:
+        """The same for rows as they were added up, before they are calibrated."""
+        law, through = self.certificate.law, recovery(self.schema)
+        return law if law is None or through is None else Congruent.of(law, through)
+
+    @cached_property
     def _recovery(self) -> Mixing | None:
         """What takes the columns that were summed to those of this release; None where they are the same."""
-        return recovery(self.schema)
+        found = self.calibration
+        if found is None:
+            return recovery(self.schema)
+        return recovery(self.schema, factors=found.factors, shifts=found.shifts)
+
+    @cached_property
+    def calibration(self) -> Calibration | None:
+        """What gives shortened columns the means and deviations that rounds found; None without a round for that."""
+        asked = {one.name: one for one in self.certificate.rounds}
+        law, places = self._law_of_rows, np.array(self.schema.numbers) - 1
+        if law is None or "squares" not in asked or "means" not in asked:
+            return None
+        norms, count, (units, middles) = Norms.of(self), self.count(), self._scales
+        units, middles = units[1:][places], middles[1:][places]
+        moment = self._of_rows(self._summed("auto"))
+        logs, doubts = cut_deviations(
+            self._centred(moment, count)[np.ix_(places, places)],
+            np.sqrt(np.diag(law.entry_variances)[1:][places]) / count,
+            rounds=(asked["squares"], asked["means"]),
+            units=units,
+            count=count,
+            most=norms.lost,
+        )
+        factors = np.exp(np.clip(logs, -1.0, 8.0))
+        means, rows = self._means, moment[0, 1:][places] / count
+        return Calibration(
+            factors=factors,
+            shifts=(means.values[places] - middles) / units - factors * rows,
+            doubts=doubts,
+            mean_doubts=means.stds[places] / units,
+            bias=norms.bias,
+        )
+
+    @property
+    def as_added(self) -> Release:
+        """The same release of rows as they were added up: shortened, and not calibrated."""
+        if self.calibration is None:
+            return self
+        rounds = tuple(one for one in self.certificate.rounds if one.name != "squares")
+        return replace(self, certificate=replace(self.certificate, rounds=rounds))
+
+    @cached_property
+    def _variances_of_rows(self) -> NDArray[np.float64]:
+        """The variances of the columns of rows as they were added up, in scaled units."""
+        return np.diag(self._centred(self._of_rows(self._summed("auto")), self.count()))
+
+    def _of_rows(self, moment: Matrix) -> Matrix:
+        """The matrix of the columns of this release for rows as they were added up, before they are calibrated."""
+        through = recovery(self.schema)
+        return moment if through is None else through.seen(moment)
 
     @cached_property
     def _raw(self) -> Matrix:
@@ -479,6 +540,10 @@ class Release(Written, Shown):
         return {}
 
     def _repaired(self, method: str) -> Matrix:
+        return self._recovered(self._summed(method))
+
+    def _summed(self, method: str) -> Matrix:
+        """The repaired matrix, of the columns that were summed."""
         if method not in self._repairs:
             self._repairs[method] = self._repair(method)
         return self._repairs[method]
@@ -487,10 +552,9 @@ class Release(Written, Shown):
         law, bound = self.certificate.law, float(self.schema.squared_norm_bound)
         structure = None if self._is_bare else self.structure
         if law is None:
-            made = repair_without_law(
+            return repair_without_law(
                 self._released, rows=self.rows, squared_norm_bound=bound, structure=structure, method=method
             )
-            return self._recovered(made)
         # As it was released: there the noise has its law, and the row norm its bound.
         observed = Observed(
             matrix=self._released,
@@ -500,7 +564,7 @@ class Release(Written, Shown):
             structure=structure,
             numeric=self._within_bounds,
         )
-        return self._recovered(repair(observed, method=method))
+        return repair(observed, method=method)
 
     @property
     def _within_bounds(self) -> tuple[int, ...]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -19,9 +20,11 @@ from privcov.noise.laws import Normal
 from privcov.privacy import ApproxDP, PureDP
 from privcov.releases.certificate import RADII, Certificate, Round
 from privcov.releases.means import Means
-from privcov.releases.release import Release
 from privcov.schema import Numeric, Schema
 from privcov.schema.names import split_names
+
+if TYPE_CHECKING:
+    from privcov.releases.release import Release
 
 BIAS = 0.08
 """The root mean square bias of correlations over the root of the squared length that a radius cuts off, by row."""
@@ -169,6 +172,29 @@ class Norms:
         length would rest on the few longest rows, which noise hides.
         """
         return self._mean(_cut(self.radius**2))
+
+    @property
+    def bias(self) -> float:
+        """What shortening may have moved a correlation by, in root mean square: a model, and no theorem.
+
+        Twice what the radius was chosen by, with what noise may hide of the cut: docs/explain/frame.md has how often
+        that was enough.
+        """
+        return 2 * BIAS * math.sqrt(sum(self.cut))
+
+    @property
+    def lost(self) -> float:
+        """The most that shortening is taken to have cut off the variance of a column, in scaled units.
+
+        The squared length that all rows lost up to twice the radius, as it was counted; beyond, what the rows there
+        would have if their norms had a tail like u⁻³; one standard deviation of the noise; and all of it in one column.
+        """
+        square = self.radius**2
+        weights = np.clip(_MIDDLES - square, 0.0, 3 * square) + np.where(
+            4 * square < _MIDDLES, 8 * square, 0.0
+        )
+        lost = max(float(self.counts @ weights), 0.0) + self.noise_std * float(np.linalg.norm(weights))
+        return lost * self.width * self.spread**2
 
     def _mean(self, weights: Floats) -> tuple[float, float]:
         value = float(self.counts @ weights)

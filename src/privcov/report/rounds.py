@@ -9,11 +9,14 @@ from privcov.releases.rounds import Norms, share, shares
 from privcov.report.doubts.question import percent
 from privcov.schema import Numeric
 
-SHORTENED = (
-    "The release is of shortened rows, so it is not unbiased (frame = declared is), and no interval counts what was "
-    "cut."
-)
-_ASKED = {"scales": "scales", "shape": "shape", "radius": "the radius", "means": "means"}
+SHORTENED = "The release is of shortened rows, so it is not unbiased (frame = declared is)"
+_ASKED = {
+    "scales": "scales",
+    "shape": "shape",
+    "means": "means",
+    "squares": "deviations",
+    "radius": "the radius",
+}
 
 
 def budget(certificate: Certificate) -> str:
@@ -35,7 +38,17 @@ def told(release: Release) -> list[str]:
         f"Round {place}: {_question(release, one)}, for {_price(one)} ({part(share(certificate, one))} of the loss)."
         for place, one in enumerate(certificate.rounds, 1)
     ]
-    return [*lines, budget(certificate), f"{SHORTENED} {cut(release)}"]
+    return [*lines, budget(certificate), f"{SHORTENED}{allowed(release)} {cut(release)}"]
+
+
+def allowed(release: Release) -> str:
+    """What was made up for of the cut, and what intervals allow for the rest: the end of a sentence."""
+    if (found := release.calibration) is None:
+        return ", and no interval counts what was cut."
+    return (
+        "; standard deviations and means are those of all rows, as rounds found them, and intervals of "
+        f"regressions allow for {found.bias:.1g} on a correlation for what was cut: that part is a model, no proof."
+    )
 
 
 def cut(release: Release) -> str:
@@ -66,6 +79,8 @@ def _question(release: Release, one: Round) -> str:
     many = f"each of {columns} numeric columns" if columns > 1 else "the numeric column"
     if one.name == "means":
         return f"the sum of {many}, within bounds that the histograms suggest"
+    if one.name == "squares":
+        return f"the sum of squared distances of {many} from its centre, within bounds that the histograms suggest"
     return f"a histogram of {many} ({len(one.answers) // columns} cells)"
 
 

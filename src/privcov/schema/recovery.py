@@ -48,14 +48,21 @@ def corners(count: int, exponent: int) -> Floats:
     return made
 
 
-def recovery(schema: Schema) -> Mixing | None:
-    """The map from the columns that are summed to the features of a release; None where they are the same."""
+def recovery(schema: Schema, *, factors: Floats | None = None, shifts: Floats | None = None) -> Mixing | None:
+    """The map from the columns that are summed to the features of a release; None where they are the same.
+
+    With ``factors`` and ``shifts`` a numeric column z is told as shift + factor · z.
+    """
     summed, made = _places(schema, summed=True), _places(schema, summed=False)
     blocks: list[Block] = []
     for column, corner in scaled_corners(schema):
         back = np.linalg.inv(np.vstack([np.ones(column.width), corner]))
         blocks.append((made[column.name], (0, *summed[column.name]), _rows(back)))
-    if schema.shape is not None:
+    if factors is not None and shifts is not None:
+        numbers = np.eye(len(factors)) if schema.shape is None else schema.shape.inverse
+        told = np.column_stack([shifts, factors[:, None] * numbers])
+        blocks.append((schema.numbers, (0, *schema.summed_numbers), _rows(told)))
+    elif schema.shape is not None:
         blocks.append((schema.numbers, schema.summed_numbers, _rows(schema.shape.inverse)))
     if not blocks:
         return None

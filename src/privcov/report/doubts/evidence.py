@@ -68,6 +68,7 @@ class Evidence:
     @classmethod
     def of(cls, release: Release) -> Evidence:
         """What can be read off a release with a law of its noise and a number of rows."""
+        release = release.as_added  # about the file, and so about rows as they were read
         schema, law = release.schema, known_law(release, "a doubt")
         matrix, places = release.second_moment(raw=True, scaled=True), list(range(schema.dimension))
         known = []
