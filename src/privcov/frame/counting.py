@@ -39,6 +39,7 @@ from privcov.table.blocks import Block
 _STEP = 8_192
 Sums = NDArray[np.int64]
 Paid = PureDP | ZCDP
+Name = Literal["scales", "radius", "means", "squares"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,7 +52,7 @@ class Look(ABC):
         What cells are bounded and scaled by. It has no bound on the norm of a row.
     """
 
-    name: ClassVar[Literal["scales", "radius", "means", "squares"]]
+    name: ClassVar[Name]
     schema: Schema
 
     @property
@@ -200,7 +201,7 @@ class Means(Look):
         The same bounds, and what the histograms say of what lies beyond them.
     """
 
-    name = "means"
+    name: ClassVar[Name] = "means"
     fills: tuple[float, ...]
     intervals: tuple[Interval, ...] = ()
 

@@ -217,18 +217,15 @@ class Fit:
         noise, centres = asked.std(paid) / asked.one / self.count, self._scales[-1].centre.tolist()
         pairs = zip(self._profiles, centres, strict=True)
         found = tuple(one.distance(centre, noise, self.count) for one, centre in pairs)
+        bounds = zip(numbers_of(plain), found, strict=True)
+        within = _bounded(plain, [(max(c.lower, one.lower), min(c.upper, one.upper)) for c, one in bounds])
         about = iter(zip(centres, found, strict=True))
 
-        def closer(column: Numeric) -> Numeric:
+        def centred(column: Numeric) -> Numeric:
             centre, one = next(about)
-            lower, upper = max(column.lower, one.lower), min(column.upper, one.upper)
-            filled = column.fill is not None and lower <= column.fill <= upper
-            rule = {} if filled or column.fill is None else {"fill": None, "missing": "midpoint"}
-            return replace(
-                column, lower=lower, upper=upper, centre=centre, scale=one.upper / 2 - one.lower / 2, **rule
-            )
+            return replace(column, centre=centre, scale=one.upper / 2 - one.lower / 2)
 
-        columns = [closer(c) if isinstance(c, Numeric) else c for c in plain.columns]
+        columns = [centred(c) if isinstance(c, Numeric) else c for c in within.columns]
         return replace(asked, schema=replace(plain, columns=tuple(columns)), intervals=found)
 
     @cached_property

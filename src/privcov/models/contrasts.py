@@ -194,11 +194,15 @@ class Contrasts:
             low, high = self._bootstrap.interval(functional, level)
             ends, p_value = (estimate + low, estimate + high), self._bootstrap.tail(functional, away)
         elif self.method == "score":
-            profile = known.profile(functional)
-            statistic = float(np.sign(away) * np.sqrt(max(profile(value - shift), 0.0)))
+            profile, inflation = known.profile(functional), known.inflation(functional)
+            statistic = float(np.sign(away) * np.sqrt(max(profile(value - shift), 0.0) / inflation))
             p_value = tails.p_value(statistic**2)
             pieces = score_set(
-                profile, centre=estimate - shift, step=error, critical=critical, null=value - shift
+                profile,
+                centre=estimate - shift,
+                step=error,
+                critical=critical * inflation,
+                null=value - shift,
             )
             ends = pieces[0][0] + shift, pieces[-1][1] + shift
         return ContrastTest(
@@ -245,7 +249,7 @@ class Contrasts:
         known = self._uncertainty_of(rows)
         wanted = np.broadcast_to(np.asarray(values, dtype=np.float64), count) - weights @ moments.shift
         if self.method == "score":
-            size = _lowest_at(known, rows, wanted)
+            size = _lowest_at(known, rows, wanted) / max(map(known.inflation, rows))
             p_value = known.joint_tails(rows).p_value(size, count)
         else:
             away = rows @ known.swept.coefficients - wanted

@@ -152,12 +152,16 @@ class Uncertainty:
         return np.asarray(inverse @ self.score_noise(self.direction) @ inverse)
 
     def statistic(self, direction: Floats) -> Height:
-        """Q = rᵀS⁻¹r for ζ, its gradient and its second derivatives; unchanged when ζ is multiplied."""
-        matrix, k, noise = self.moments.matrix, self.moments.size, self.moments.noise
+        """Q = rᵀS⁻¹r for ζ, its gradient and its second derivatives; unchanged when ζ is multiplied.
+
+        Doubt about units is no part of S: it moves no solution, and ``inflation`` counts it.
+        """
+        matrix, k = self.moments.matrix, self.moments.size
+        noise = None if self.moments.noise is None else self.moments.noise.entries
         score = matrix[:k] @ direction
         square = max(float(direction @ matrix @ direction), 0.0)
         share = self.weight / (self.moments.freedom + (k - 1))
-        covariance = self.score_noise(direction) + square * share * self.positive_design
+        covariance = self._entry_noise(direction) + square * share * self.positive_design
         # Both parts are positive semi-definite, so their sum is; a ridge of 1e-13 of the mean variance lifts it
         # above rounding, and 1e-300 above zero where there is no noise at all. So Cholesky never fails.
         covariance[np.diag_indices(k)] += 1e-13 * np.trace(covariance) / k + 1e-300
@@ -185,6 +189,15 @@ class Uncertainty:
     def total(self) -> Floats:
         """The covariance of the working coefficients: sampling and privacy."""
         return self.sampling + self.privacy
+
+    def inflation(self, functional: Floats) -> float:
+        """By what doubt about units multiplies the variance of functional·b, to first order."""
+        noise, inverse = self.moments.noise, self.swept.inverse
+        if noise is None or noise.units is None:
+            return 1.0
+        alone = self.sampling + inverse @ self._entry_noise(self.direction) @ inverse
+        least = float(functional @ alone @ functional)
+        return float(functional @ self.total @ functional) / least if least > 0 else 1.0
 
     def tails(self, functional: Floats) -> Tails:
         """The law of the statistic that tests functional·b.

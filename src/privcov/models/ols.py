@@ -377,7 +377,7 @@ class Fit(Contrasts, Shown):
         i = self._place(name)
         critical = self._critical(level, i)
         if self.method == "score":
-            return self._profiles[i](value - self.moments.shift[i]) <= critical
+            return self._profiles[i](value - self.moments.shift[i]) <= critical * self._inflations[i]
         return any(low <= value <= high for low, high in self._set(i, level, critical))
 
     @cached_property
@@ -660,7 +660,7 @@ class Fit(Contrasts, Shown):
                 self._profiles[i],
                 centre=float(estimate - shift),
                 step=float(error),
-                critical=critical,
+                critical=critical * self._inflations[i],
                 null=float(-shift),
             )
             return tuple((low + float(shift), high + float(shift)) for low, high in found)
@@ -695,9 +695,13 @@ class Fit(Contrasts, Shown):
         if self.method == "score":
             each = zip(self._profiles, self._estimates, self.moments.shift, strict=True)
             at_zero = [0.0 if is_lost(f, value - shift) else f(-shift) for f, value, shift in each]
-            return np.sign(self._estimates) * np.sqrt(np.maximum(at_zero, 0.0))
+            return np.sign(self._estimates) * np.sqrt(np.maximum(at_zero, 0.0) / self._inflations)
         with np.errstate(divide="ignore", invalid="ignore"):
             return np.asarray(self._estimates / self._errors)
+
+    @cached_property
+    def _inflations(self) -> Floats:
+        return np.array([self._uncertainty_of(row).inflation(row) for row in self.moments.slope])
 
     @cached_property
     def _profiles(self) -> list[Any]:

@@ -186,14 +186,21 @@ class Norms:
     def lost(self) -> float:
         """The most that shortening is taken to have cut off the variance of a column, in scaled units.
 
-        The squared length that all rows lost up to twice the radius, as it was counted; beyond, what the rows there
-        would have if their norms had a tail like u⁻³; one standard deviation of the noise; and all of it in one column.
+        The squared length that rows lost up to twice the radius, as it was counted, with one standard deviation of the
+        noise; beyond, what a tail like u⁻³ would have, an eighth of the rows beyond the radius at twice as much, or as
+        many rows as counts show clearly; and all of it in one column.
         """
         square = self.radius**2
-        weights = np.clip(_MIDDLES - square, 0.0, 3 * square) + np.where(
-            4 * square < _MIDDLES, 8 * square, 0.0
-        )
+        near, far = (square < _MIDDLES) & (4 * square >= _MIDDLES), 4 * square < _MIDDLES
+        weights = np.where(
+            near, _MIDDLES - square + 11 * square / 7, 0.0
+        )  # each with a seventh of a row further out
         lost = max(float(self.counts @ weights), 0.0) + self.noise_std * float(np.linalg.norm(weights))
+        seen, noise = float(self.counts @ far), self.noise_std * math.sqrt(float(far.sum()))
+        if seen > 3 * noise:
+            lost = max(
+                lost, float(self.counts @ np.clip(_MIDDLES - square, 0.0, 3 * square)) + 8 * square * seen
+            )
         return lost * self.width * self.spread**2
 
     def _mean(self, weights: Floats) -> tuple[float, float]:

@@ -6,7 +6,7 @@ are written here, so that a table stays the same where the bounds are made wider
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -104,6 +104,63 @@ def cases(directory: str | Path, names: Sequence[str]) -> tuple[list[Case], list
             continue
         found.append(Case(name=name, rows=rows, schema=recipe.schema))
     return found, skipped
+
+
+@dataclass(frozen=True, kw_only=True)
+class Design:
+    """A kind of table with skewed columns that no constant of a frame was set on: rows are drawn anew each time."""
+
+    name: str
+    bounds: Bounds
+    draw: Callable[[np.random.Generator, int], Floats]
+    rows: int = 10_000
+
+    def case(self, seed: int, rows: int | None = None) -> Case:
+        """A table of this kind, clipped to its bounds."""
+        lower, upper = np.array(list(self.bounds.values()), dtype=np.float64).T
+        drawn = self.draw(np.random.default_rng(seed), rows or self.rows).clip(lower, upper)
+        return Case(name=self.name, rows=drawn, schema=Recipe(source="", numbers=self.bounds).schema)
+
+
+def _wages(rng: np.random.Generator, rows: int) -> Floats:
+    """Wages with a long tail, on schooling and years of work, and hours that hardly vary."""
+    school, years = rng.normal(13, 2.5, rows), rng.gamma(2.5, 6, rows)
+    hours = rng.normal(38, 6, rows)
+    wage = 900 * school + 350 * years + 200 * hours + 9_000 * rng.lognormal(0, 0.9, rows)
+    return np.column_stack([school, years, hours, wage])
+
+
+def _claims(rng: np.random.Generator, rows: int) -> Floats:
+    """Claims that are mostly zero, and large where they are not; more of them with age, and costs on top of them."""
+    age, risk = rng.uniform(18, 80, rows), rng.gamma(1.5, 1, rows)
+    claims = np.where(rng.random(rows) < 0.05 + 0.001 * age, rng.lognormal(7, 1, rows), 0.0)
+    return np.column_stack([age, risk, claims, 300 + 0.8 * claims + 90 * risk + rng.gamma(2, 150, rows)])
+
+
+def _towns(rng: np.random.Generator, rows: int) -> Floats:
+    """Sizes like those of towns, with a tail like u⁻³, and what goes with them."""
+    size = 1 + rng.pareto(3, rows)
+    shops, noise = 4 * size + rng.normal(0, 2, rows), rng.standard_t(5, (2, rows))
+    return np.column_stack([size, shops, 2 + 0.5 * shops + noise[0], 10 + 1.5 * size + 2 * noise[1]])
+
+
+DESIGNS = (
+    Design(
+        name="wages",
+        bounds={"school": (0, 30), "years": (0, 80), "hours": (0, 100), "wage": (0, 500_000)},
+        draw=_wages,
+    ),
+    Design(
+        name="claims",
+        bounds={"age": (0, 120), "risk": (0, 20), "claims": (0, 100_000), "cost": (0, 100_000)},
+        draw=_claims,
+    ),
+    Design(
+        name="towns",
+        bounds={"size": (0, 50), "shops": (-20, 200), "rent": (-50, 150), "traffic": (-50, 200)},
+        draw=_towns,
+    ),
+)
 
 
 def _some(rows: int, count: int) -> np.ndarray[tuple[int], np.dtype[np.intp]]:

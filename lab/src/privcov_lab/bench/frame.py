@@ -23,6 +23,7 @@ import numpy as np
 
 from privcov.accounting import gaussian_mu
 from privcov.linalg.arrays import Floats
+from privcov.models.ols import ols
 from privcov.noise.randomness import rehearsal
 from privcov.privacy import ApproxDP, Loss, PureDP
 from privcov.publish.release import release
@@ -30,10 +31,11 @@ from privcov.releases.certificate import RADII
 from privcov.releases.release import Release
 from privcov.schema import Numeric, Schema
 from privcov.schema.grid import framed_weight
-from privcov_lab.bench.bounds import Case, cases
+from privcov.schema.names import quoted
+from privcov_lab.bench.bounds import DESIGNS, Case, Design, cases
 from privcov_lab.bench.gram import in_child, least, schema_of, write_parquet
 
-PARTS = ("points", "wide", "means", "cost")
+PARTS = ("points", "wide", "means", "coverage", "cost")
 EPSILONS = ("0.2", "1", "4")
 DELTA = "0.000001"
 WAYS: dict[str, dict[str, Any]] = {
@@ -79,6 +81,14 @@ def run(
             for loss in _losses(epsilons):
                 told = {"epsilon": float(loss.epsilon), "promise": loss.kind}
                 result[part].append(place.told | told | measured[part](place, loss, runs))
+                step()
+    if "coverage" in parts:
+        result["coverage"] = []
+        everywhere: list[Case | Design] = [*found, *DESIGNS]
+        for where in everywhere:
+            for loss in _losses(epsilons):
+                told = {"epsilon": float(loss.epsilon), "promise": loss.kind}
+                result["coverage"].append(told | coverage(where, loss, runs))
                 step()
     if "cost" in parts:
         result["cost"] = _cost(rows)
@@ -267,6 +277,64 @@ class _Place:
         return float(np.exp(logs.mean()))
 
 
+def coverage(where: Case | Design, loss: Loss, runs: int) -> dict[str, Any]:
+    """How often 95 % intervals from framed releases hold the slopes of whole tables, and of what these were drawn from.
+
+    Each numeric column is regressed on the two that follow it. ``far`` is the largest distance of a slope of the table
+    from the middle of its interval, in half widths. A table in a file is one draw of nothing that is known, so it has
+    no population.
+    """
+    inside: dict[str, list[bool]] = {"table": [], "population": []}
+    far, framed, truth = 0.0, False, None
+    if isinstance(where, Design):
+        truth = _slopes(where.case(7, 400_000))
+    for seed in range(runs):
+        case = where.case(_SEED + seed) if isinstance(where, Design) else where
+        made = release(
+            case.rows,
+            schema=case.schema,
+            loss=loss,
+            frame="auto",
+            arithmetic="idealized",
+            randomness=rehearsal(_SEED + seed),
+        )
+        framed |= bool(made.certificate.rounds)
+        own = _slopes(case)
+        for formula in own:
+            fit = ols(made, formula)
+            for about, slopes, told in (("table", own, fit.table), ("population", truth, fit)):
+                if slopes is None:
+                    continue
+                ends = told.conf_int()
+                inside[about] += [
+                    ends[name][0] <= true <= ends[name][1] for name, true in slopes[formula].items()
+                ]
+            ends = fit.table.conf_int()
+            far = max(far, *(_away(ends[name], true) for name, true in own[formula].items()))
+    found = {about: float(np.mean(hits)) if hits else None for about, hits in inside.items()}
+    return {"table": where.name, "framed": framed, "covered": found, "far": far}
+
+
+def _away(ends: tuple[float, float], true: float) -> float:
+    """The distance from the middle of an interval, in half widths: above 1 outside; 0 where it has no end."""
+    low, high = ends
+    return abs(true - (low + high) / 2) / ((high - low) / 2) if 0 < high - low < math.inf else 0.0
+
+
+def _slopes(case: Case) -> dict[str, dict[str, float]]:
+    """The slopes of each numeric column on the two that follow it, by formula."""
+    names, found = [column.name for column in case.schema.columns[: case.numeric]], {}
+    for place, target in enumerate(names):
+        others = [(place + step) % case.numeric for step in (1, 2)]
+        design = np.column_stack([np.ones(len(case.rows)), case.rows[:, others]])
+        slopes = np.linalg.lstsq(design, case.rows[:, place], rcond=None)[0][1:]
+        chosen = [names[other] for other in others]
+        found[f"{quoted(target)} ~ {' + '.join(map(quoted, chosen))}"] = dict(
+            zip(chosen, slopes.tolist(), strict=True)
+        )
+    return found
+
+
 def _same(one: Release, other: Release) -> bool:
     return (one.schema, one.upper) == (other.schema, other.upper)
 
@@ -313,8 +381,8 @@ def _timed(folder: str, rows: int, columns: int, rounds: int) -> dict[str, Any]:
 
     def make(name: str, schema: Schema, frame: Any) -> None:
         made = release(path, schema=schema, loss=loss, frame=frame, randomness=rehearsal(_SEED))
-        # The radius and the means are asked in one reading.
-        reads[name] = 1 + sum(one.name != "means" for one in made.certificate.rounds)
+        # Sums and squares are asked in one reading.
+        reads[name] = 1 + sum(one.name != "squares" for one in made.certificate.rounds)
 
     ways = {"declared": (plain, "declared"), "framed": (plain, "scales"), "framed ×100": (wide, "scales")}
     seconds = least({name: partial(make, name, *way) for name, way in ways.items()}, rounds)

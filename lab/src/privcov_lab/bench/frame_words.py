@@ -42,6 +42,7 @@ def render(result: dict[str, Any]) -> str:
         "points": _points,
         "wide": _wide,
         "means": _means,
+        "coverage": _coverage,
         "cost": _cost,
     }
     lines = [
@@ -149,6 +150,36 @@ def _means(points: list[Point]) -> Iterable[str]:
     )
     yield _target("means of auto anywhere ≤ 2 × dedicated", max(ratios), below=2.0)
     yield f"no target: geometric mean {_mean(ratios)}"
+
+
+def _coverage(points: list[Point]) -> Iterable[str]:
+    yield "How often 95 % intervals hold slopes, each column on the two that follow it; auto:"
+    framed = [point for point in points if point["framed"]]
+    yield table(
+        ["table", "ε", "δ", "slopes of the table", "of the population", "furthest, in half widths"],
+        [
+            [
+                *_place(point),
+                *(
+                    "–" if share is None else f"{100 * share:.1f} %"
+                    for share in (point["covered"]["table"], point["covered"]["population"])
+                ),
+                f"{point['far']:.1f}",
+            ]
+            for point in framed
+        ],
+    )
+    shares = [
+        (share, f"{_where(point)}, {about}")
+        for point in framed
+        for about, share in point["covered"].items()
+        if share is not None
+    ]
+    least, where = min(shares, default=(1.0, "nowhere"))
+    yield f"target ≥ 90 % anywhere: {'reached' if least >= 0.9 else 'missed'}, {100 * least:.1f} % ({where})"
+    declined = [_where(point) for point in points if not point["framed"]]
+    if declined:
+        yield f"as declared, and not counted: {'; '.join(declined)}"
 
 
 def _cost(found: dict[str, Any]) -> Iterable[str]:
