@@ -401,19 +401,17 @@ class Release(Written, Shown):
         """
         return codec.encode(self.schema, self.rows, self.upper, self.sketch, self.certificate, key=key)
 
-    def to_json(self, *, key: PrivateKey | None = None) -> str:
+    def _check_may_leave(self) -> None:
         if self.certificate.options.get("stratum") == TOTAL:
             raise ReleaseError(
                 "E614",
                 "a total over strata has no file of its own.",
                 "Save the strata: it follows from them.",
             )
-        return super().to_json(key=key)
+        super()._check_may_leave()
 
-    def file_bytes(self, *, key: PrivateKey | None = None) -> Iterator[bytes | memoryview]:
-        yield from super().file_bytes(key=key)
-        if isinstance(self.upper, Triangle):
-            yield from self.upper.pieces()
+    def _after_text(self) -> Iterator[bytes | memoryview]:
+        return self.upper.pieces() if isinstance(self.upper, Triangle) else iter(())
 
     def __repr__(self) -> str:
         rows = "private" if self.rows is None else self.rows
