@@ -1,7 +1,7 @@
 """Model formulas, ``income ~ age + educ``, read against the public schema of a release.
 
 Terms are declared columns joined by ``+`` and taken away by ``-``; ``.`` stands for every column but the
-target; ``- 1`` or ``+ 0`` leaves the intercept out. Of a categorical column one may name levels (``levels.py``), and
+target and the weight; ``- 1`` or ``+ 0`` leaves the intercept out. Of a categorical column one may name levels (``levels.py``), and
 take one away, which then counts with the baseline. A product or a function of columns is a term where the release has
 a derived column for it (``schema/derived.py``), whatever that column is called; else it is refused with the line that
 would declare one, because no second moment of the other columns answers it. ::
@@ -114,7 +114,7 @@ class Formula:
             elif plain and word == ".":
                 if sign == "-":
                     raise _malformed("'.' cannot be taken away", repr(text))
-                own = (target.column, f"{target.column}[missing]")
+                own = (target.column, f"{target.column}[missing]", schema.weight)
                 for name in known:
                     if name not in own:
                         terms.setdefault(name, Term(column=name))

@@ -39,15 +39,20 @@ def target_place(schema: Schema, target: str) -> int:
     return found[0]
 
 
+def explaining(schema: Schema) -> tuple[int, ...]:
+    """Places of the columns that say something of a person: all but the intercept, and what a row counts as."""
+    return tuple(
+        place
+        for place, feature in enumerate(schema.features)
+        if feature.kind != "intercept" and feature.column != schema.weight
+    )
+
+
 def feature_places(schema: Schema, features: Sequence[str] | None, *, target: int) -> list[int]:
-    """Places of the features, in the order given; by default every column but the target's own."""
+    """Places of the features, in the order given; by default every column but the target's own and the weight."""
     chosen = schema.features[target]
     if features is None:
-        places = [
-            place
-            for place, feature in enumerate(schema.features)
-            if feature.kind != "intercept" and feature.column != chosen.column
-        ]
+        places = [p for p in explaining(schema) if schema.features[p].column != chosen.column]
     else:
         words = [features] if isinstance(features, str) else list(features)
         places = [place for word in words for place in _places(schema, word)]
