@@ -190,14 +190,19 @@ def _is_level(schema: Schema, feature: Feature, cells: NDArray[np.object_]) -> N
             found.append(column.levels.index(other_as))
             continue
         if unknown:
-            shown = ", ".join(map(str, column.levels[:8])) + (", …" if len(column.levels) > 8 else "")
-            raise ParameterError(
-                "E257",
-                f"the new rows have a value in column {column.name} that is none of its levels.",
-                f"Its levels are {shown}. Leave a cell empty where the value is missing.",
-            )
+            raise unknown_level(column)
         found.append(filled if key is None or key in gone else places[key])
     return np.array([place == column.levels.index(feature.level) for place in found], dtype=bool)
+
+
+def unknown_level(column: Categorical) -> ParameterError:
+    """The refusal of new rows that have another value in a column than its levels; the value is not repeated."""
+    shown = ", ".join(map(str, column.levels[:8])) + (", …" if len(column.levels) > 8 else "")
+    return ParameterError(
+        "E257",
+        f"the new rows have a value in column {column.name} that is none of its levels.",
+        f"Its levels are {shown}. Leave a cell empty where the value is missing.",
+    )
 
 
 def _key(cell: Any, as_number: bool) -> float | str | None:
