@@ -273,7 +273,7 @@ def test_reports_doubts_components_and_partial_correlations_work_on_weighted_row
 
 
 def test_what_a_row_counts_as_is_no_column_to_explain_with() -> None:
-    """Unless a formula names it: `.`, ridge, components, partial correlations and distances are of the declared ones."""
+    """Unless a formula names it: `.`, ridge, components, partial correlations and distances do without."""
     made = pc.release(frame(), schema=schema(), loss=CLEAR)
     own = ("age", "sex[F]", "sex[M]", "income", "income[missing]")
     assert "w" not in pc.ols(made, "income ~ .").params

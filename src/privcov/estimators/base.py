@@ -133,7 +133,8 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
             columns=tuple(columns),
             row_norm_bound=self.row_norm_bound,  # type: ignore[arg-type]  # Schema makes it exact
             max_rows_per_person=self.max_rows_per_person,
-            **({} if weights is None else {"weight": WEIGHT, "largest_weight": self.largest_weight}),
+            weight=None if weights is None else WEIGHT,
+            largest_weight=None if weights is None else self.largest_weight,
         )
         table = np.column_stack(given)  # of objects where one of them holds objects
         return without_reasons(lambda: numbers(table, schema.columns)), schema

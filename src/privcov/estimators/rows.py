@@ -78,7 +78,8 @@ def with_column(rows: Any, column: Column, cells: NDArray[Any], schema: Schema, 
     made = without_reasons(lambda: numbers(cells[:, None], (column,))[:, 0])
     if isinstance(rows, np.ndarray):
         place = [other.name for other in schema.read_columns].index(column.name)
-        whole = rows.astype(np.float64).filled(np.nan) if isinstance(rows, np.ma.MaskedArray) else rows
+        masked = isinstance(rows, np.ma.MaskedArray)
+        whole = np.ma.filled(rows.astype(np.float64), np.nan) if masked else rows
         return np.column_stack([whole[:, :place], made, whole[:, place:]])
     library = type(rows).__module__.partition(".")[0]
     if not isinstance(rows, pa.Table) and library not in ("pandas", "polars"):
