@@ -19,7 +19,7 @@ from privcov.cli import main
 from privcov.errors import PrivcovError
 from privcov.linalg.devices import Device
 from privcov.mechanisms.sensitivity import Sensitivity
-from privcov.models.association import partial_correlation
+from privcov.models.association import mahalanobis, partial_correlation
 from privcov.planning.moments import PublicMoments
 from privcov.planning.words import weight_words
 from privcov.privacy import Neighbours
@@ -267,12 +267,25 @@ def test_reports_doubts_components_and_partial_correlations_work_on_weighted_row
     text, page = as_text(made, what="mean"), html(made, models=["income ~ age"], components=1)
     assert "Rows are weighted by w, at most 100" in text
     assert "Rows, effectively" in page
-    fit = pc.pca(made, rank=1)
-    assert abs(fit.components[0][list(fit.columns).index("w")]) < 1e-9
-    assert pc.pca(made, rank=1, centred=False, scaled=False).components[0][-1] == 0
     low, high = partial_correlation(made, level=0.9999).interval("age", "income")
     assert low < 0.75 < high
     assert pc.ridge(made, "income", penalty=1.0).columns
+
+
+def test_what_a_row_counts_as_is_no_column_to_explain_with() -> None:
+    """Unless a formula names it: `.`, ridge, components, partial correlations and distances do without."""
+    made = pc.release(frame(), schema=schema(), loss=CLEAR)
+    own = ("age", "sex[F]", "sex[M]", "income", "income[missing]")
+    assert "w" not in pc.ols(made, "income ~ .").params
+    assert "w" in pc.ols(made, "income ~ . + w").params
+    assert "w" not in pc.ridge(made, "income", penalty=1.0).columns
+    for words in ({}, {"centred": False}, {"scaled": False}, {"centred": False, "scaled": False}):
+        fit = pc.pca(made, rank=5, **words)
+        assert (fit.columns, fit.left_out, fit.components.shape) == (own, (), (5, 5))
+    correlated = pc.pca(made, rank=1, correlation=True)
+    assert "w" not in (*correlated.columns, *correlated.left_out)
+    assert "w" in partial_correlation(made).left_out
+    assert mahalanobis(made, [[40, 1, 0, 60, 0]]).shape == (1,)
 
 
 def test_files_that_say_more_or_less_of_weights_are_refused() -> None:

@@ -58,7 +58,8 @@ def command(
     PATH is the release file, FORMULA the model; coefficients are in original units.
     Standard errors and intervals count the noise of the release beside sampling; the table says how much of
     each is which, has a second interval for what this very table would have said without noise, and says below what
-    all of it assumes. Terms are columns joined by +; "- 1" leaves the intercept out; "." is every other column.
+    all of it assumes. Terms are columns joined by +; "- 1" leaves the intercept out; "." is every other column;
+    age*educ is both and their product, for which the release needs a derived column.
     Of a categorical column one can name a level, sex[F], also as the target; count several as one, area[s|w]; take one
     away, area - area[w]; and choose the baseline, C(area, Treatment("s")).
     A name with spaces or marks goes between backticks, and the formula then between single quotes of the shell.

@@ -23,6 +23,7 @@ import numpy as np
 from privcov.linalg.arrays import Floats
 from privcov.models.inference import critical_value
 from privcov.models.moments import EntryNoise
+from privcov.models.selection import explaining
 from privcov.noise.laws import NoiseLaw
 from privcov.releases.release import Release
 from privcov.schema import Categorical, Schema
@@ -58,6 +59,8 @@ class Apart:
     noise: EntryNoise
     rows: float
     groups: list[frozenset[int]]
+    explaining: tuple[int, ...]
+    """The columns that may be adjusted for: what a row counts as is none of them."""
     _inverses: dict[tuple[int, ...], Floats | None] = field(default_factory=dict)
 
     @classmethod
@@ -66,7 +69,13 @@ class Apart:
         d, known = len(raw), release.structure.fixed
         mixing = np.eye(d) / np.sqrt(release.row_weight)
         noise = EntryNoise.of(law, places=list(range(d)), known=known, mixing=mixing)
-        return cls(matrix=raw, noise=noise, rows=float(raw[0, 0]), groups=siblings(release.schema))
+        return cls(
+            matrix=raw,
+            noise=noise,
+            rows=float(raw[0, 0]),
+            groups=siblings(release.schema),
+            explaining=explaining(release.schema),
+        )
 
     @cached_property
     def kept(self) -> tuple[int, ...]:
@@ -75,7 +84,7 @@ class Apart:
             return ()
         found = [0]
         # Standing above the noise by itself costs nothing to ask, and the strongest columns are the best company.
-        alone = {j: self._strength([0], j) for j in range(1, len(self.matrix)) if not self._is_first(j)}
+        alone = {j: self._strength([0], j) for j in self.explaining if not self._is_first(j)}
         for j in sorted(alone, key=lambda j: -alone[j]):
             if alone[j] > CLEAR and self._clear(found, j):
                 found.append(j)
