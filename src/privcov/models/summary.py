@@ -69,7 +69,8 @@ def as_text(fit: Fit, level: float = 0.95) -> str:
         drawn = ["shrunk"] if shrunk else []
         parts = [] if fit.naive else ["sampling", "privacy"]
         intervals = _headings(fit, level)
-        heads += [*intervals.values(), *parts, *drawn]
+        widened = ["sampling ×"] if fit.errors == "conservative" and fit.about == "population" else []
+        heads += [*intervals.values(), *parts, *widened, *drawn]
         cells = [
             [
                 cut(row["name"]),
@@ -80,6 +81,7 @@ def as_text(fit: Fit, level: float = 0.95) -> str:
                 row["code"],
                 *(_spans(row[pieces]) for pieces in intervals),
                 *(_short(row[f"{part}_std_error"]) for part in parts),
+                *(_short(row["widening"]) for _ in widened),
                 *(_short(row[word]) for word in drawn),
             ]
             for row in rows

@@ -176,6 +176,11 @@ def test_conservative_intervals_are_as_much_wider_as_they_say():
     assert wide.table.conf_int() == equal.table.conf_int()
     least, most = min(equal.widening.values()), max(equal.widening.values())
     assert f"{least:.2f} to {most:.2f} times as large" in equal.summary()
+    text, page = wide.summary(), model(wide).body
+    assert "sampling ×" in text
+    assert "sampling error ×" in page
+    assert all(f"{factor:.3f}" in text and f"{factor:.3g}" in page for factor in wide.widening.values())
+    assert "sampling ×" not in equal.summary() + wide.table.summary()
     one = pc.ols(wide.release, "y ~ x1", errors="conservative")
     assert one.f_test.statistic == pytest.approx(one.tvalues["x1"] ** 2)
 

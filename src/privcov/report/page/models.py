@@ -92,7 +92,10 @@ def coefficient_table(values: dict[str, Any]) -> Markup:
         )
     intervals = headings(values)
     drawn = ["shrunk"] if values["shrunk"] else []
-    heads = ["", "estimate", "std. error", *intervals.values(), "p-value", "privacy", *drawn]
+    widened = (
+        ["sampling error ×"] if (values["errors"], values["about"]) == ("conservative", "population") else []
+    )
+    heads = ["", "estimate", "std. error", *intervals.values(), "p-value", "privacy", *widened, *drawn]
     rows = [
         [
             row["name"],
@@ -101,6 +104,7 @@ def coefficient_table(values: dict[str, Any]) -> Markup:
             *(_spans(row[pieces]) for pieces in intervals),
             _probability(row["p_value"]),
             share(row["privacy_share"]),
+            *(number(row["widening"], 3) for _ in widened),
             *(number(row[word]) for word in drawn),
         ]
         for row in values["coefficients"]
