@@ -5,9 +5,9 @@ the law of a mechanism; a framed cell makes real releases. What is asked of each
 population holds the true coefficients and the one for the table those of the table, how wide the first is over an
 oracle's (3.92 standard deviations of the estimates, from their median absolute deviation), how often a coefficient that
 is zero is called significant at 5 %, the intervals of R² and of the residual error, whether means and correlations are
-off by less than twice the noise that is shown beside them, whether a planner's ± for a mean, a variance and a covariance
-holds where the design's moments are declared public, and how often a correlation that stands clear of the noise has the
-wrong sign.
+off by less than twice the noise that is shown beside them, whether a planner's ± for a mean, a variance and a
+covariance holds where the design's moments are declared public, and how often a correlation that stands clear of the
+noise has the wrong sign.
 
 A cell whose assumptions hold is judged: coverage within 93 to 97.5 %, and a width of at most 1.15 from 5,000 rows on. A
 bound (conservative) may cover more and be wider. Where assumptions fail, the summary has to say so in given words.
