@@ -235,6 +235,21 @@ def test_conservative_intervals_are_as_much_wider_as_they_say():
     assert one.f_test.statistic == pytest.approx(one.tvalues["x1"] ** 2)
 
 
+def test_of_shortened_rows_r_squared_and_the_residual_error_say_so():
+    design, rows = honesty.DESIGNS["skewed, private frame"], 2_000
+    drawn = design.draw(honesty._Draws(1), rows)
+    cells = np.column_stack([drawn[column.name] for column in design.schema.columns])
+    loss = pc.ApproxDP(epsilon=2, delta="1e-6", neighbours="replace-one")
+    framed = pc.ols(pc.release(cells, schema=design.schema, loss=loss, frame="scales"), "y ~ x1")
+    plain = pc.ols(pc.release(cells, schema=design.schema, loss=loss, frame="declared"), "y ~ x1")
+    for fit, told in ((framed, True), (plain, False)):
+        shown = fit.summary() + model(fit).body
+        assert ("Residual standard error of the shortened rows" in fit.summary()) == told
+        assert ("R-squared of the shortened rows" in fit.summary()) == told
+        assert ("R² of the shortened rows" in shown) == told
+        assert fit.to_dict()["rows_shortened"] == told
+
+
 def test_no_errors_within_the_bounds_exceed_the_conservative_variance(make):
     """Adversaries: all of the errors' variance in the rows of most leverage, for each coefficient."""
     source = np.random.default_rng(3)

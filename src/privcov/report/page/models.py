@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from privcov.errors import ParameterError
+from privcov.models.assumptions import SHORTENED
 from privcov.models.ols import Fit
 from privcov.models.pca import PCAFit, pca
 from privcov.models.summary import SHRUNK, TWO, headings, merged
@@ -126,10 +127,11 @@ def overall(values: dict[str, Any], *, drowned: bool = False) -> Markup:
         known.insert(0, ("R²", "cannot be told from this release"))
     elif "refused" not in values:
         low, high = values["r_squared_interval"]
+        rows = SHORTENED if values["rows_shortened"] else ""
         known = [
-            ("R²", f"{number(values['r_squared'], 3)} [{number(low, 3)}, {number(high, 3)}]"),
+            (f"R²{rows}", f"{number(values['r_squared'], 3)} [{number(low, 3)}, {number(high, 3)}]"),
             (
-                "Residual standard error",
+                f"Residual standard error{rows}",
                 f"{number(values['residual_std_error'], 3)} "
                 f"[{', '.join(number(end, 3) for end in values['residual_std_error_interval'])}]",
             ),
