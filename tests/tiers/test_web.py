@@ -229,6 +229,10 @@ def test_the_whole_flow_from_names_to_a_report(serve, browse, tmp_path):
     page.wait_for_selector("#fit-section svg")
     made = pc.load(server.folder / "people.release.json")
     assert page.text_content("#fit-summary") == pc.ols(made, "income ~ age").summary()
+    page.check("#conservative")
+    wide = pc.ols(made, "income ~ age", errors="conservative").summary()
+    page.wait_for_function("(text) => document.getElementById('fit-summary').textContent === text", arg=wide)
+    page.uncheck("#conservative")
     for what, name in (("release", "people.release.json"), ("report", "people.html")):
         with page.expect_download() as download:
             page.click(f"[data-download={what}]")

@@ -14,6 +14,13 @@ if TYPE_CHECKING:
     from privcov.releases.release import Release
 
 METHODS = ["auto", "wald", "score", "bootstrap"]
+errors_option = click.option(
+    "--errors",
+    type=click.Choice(["equal", "conservative"]),
+    default="equal",
+    show_default=True,
+    help="What errors are taken to be: of one variance, or of any that the bounds allow, which is wider.",
+)
 
 
 @click.command(name="ols")
@@ -27,13 +34,7 @@ METHODS = ["auto", "wald", "score", "bootstrap"]
     show_default=True,
     help="How intervals are made; auto takes wald where the noise is small, else score.",
 )
-@click.option(
-    "--errors",
-    type=click.Choice(["equal", "conservative"]),
-    default="equal",
-    show_default=True,
-    help="What errors are taken to be: of one variance, or of any that the bounds allow, which is wider.",
-)
+@errors_option
 @click.option(
     "--level", default=0.95, show_default=True, help="Confidence level of the intervals, from 0.5 to below 1."
 )

@@ -197,7 +197,8 @@ def partial_correlation(
     Returns
     -------
     NamedMatrix
-        Correlations in [-1, 1] with intervals for the population, where the law of the noise is known. NaN, with the
+        Correlations in [-1, 1] with intervals for the population, where the law of the noise is known; rows of one
+        person may depend on each other, which counts by the most it can do. NaN, with the
         interval from -1 to 1, where the release cannot say: a column without variance beyond the noise and the other
         columns, or two levels of one column.
 

@@ -321,7 +321,8 @@ class PCAFit(Shown):
     def population_intervals(self, level: float = 0.95) -> Floats:
         """Return an interval for the variance of each kept component in the population the rows were sampled from.
 
-        Noise and sampling are in it, sampling as of independent rows with normal columns: heavy tails widen the truth.
+        Noise and sampling are in it, sampling as of independent persons with normal columns: heavy tails widen the
+        truth. Rows of one person may depend on each other, which counts by the most it can do.
 
         Parameters
         ----------
@@ -521,6 +522,7 @@ class PCAFit(Shown):
             "explained_variance": self.explained_variance.tolist(),
             "explained_share": self.explained_share.tolist(),
             "total_variance": self.total_variance,
+            "rows_per_person": self.rows_per_person,
             "level": level,
             "intervals": finite(ends),
             "population_intervals": finite(self.population_intervals(level) if self._is_rehearsed else None),
@@ -548,6 +550,11 @@ class PCAFit(Shown):
     def __repr__(self) -> str:
         label = "REHEARSAL " if self.rehearsal else ""
         return f"<{label}PCAFit: {self.rank} of {len(self.columns)} components>"
+
+    @property
+    def rows_per_person(self) -> int:
+        """The most rows that one person has; sampling counts as many rows as one."""
+        return self.release.schema.max_rows_per_person
 
     @property
     def units(self) -> str:
@@ -655,6 +662,7 @@ class PCAFit(Shown):
             kept[count, sampled] = Rehearsals(
                 matrix=self._raw_matrix,
                 count=self._raw_count,
+                persons=self._raw_count / self.release.row_weight / self.rows_per_person,
                 noise=self._noise(law, count),
                 centred=self.centred,
                 correlation=self.correlation,

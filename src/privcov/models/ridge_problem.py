@@ -172,7 +172,8 @@ class Choice:
 def choose(problem: Rehearsable, penalties: Floats) -> Choice:
     """The candidate of the smallest estimated squared error for new rows; ties go to the larger penalty.
 
-    Assumes errors of equal variance, for the part that is sampling; the part that is noise assumes nothing.
+    Assumes errors of equal variance, for the part that is sampling, and that persons are independent; the part that is
+    noise assumes nothing.
     """
     raw, count = public_raw(problem.release, problem.places), max(1.0, float(problem.moment[0, 0]))
     losses = np.zeros(len(penalties))
@@ -181,7 +182,8 @@ def choose(problem: Rehearsable, penalties: Floats) -> Choice:
         slopes, offsets = _fits(_positive(raw + _SHARE * draw), penalties, problem.weights)
         residual = np.hstack([-offsets[:, None], -slopes, np.ones((len(penalties), 1))])
         losses += np.einsum("pi,ij,pj->p", residual, raw - draw / _SHARE, residual) / len(draws)
-    variance = max(float(losses.min()), 0.0) / count
+    # Rows of one person may be alike: then so many of them count as one.
+    variance = problem.release.schema.max_rows_per_person * max(float(losses.min()), 0.0) / count
     scores = (losses + 2 * variance * _freedom(problem, penalties)) / count
     candidates = _safe(problem, penalties, draws)
     best = int(candidates[-1 - np.argmin(scores[candidates][::-1])])

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from privcov.errors import ParameterError
-from privcov.models.assumptions import assumptions, target
+from privcov.models.assumptions import assumptions, of_rows, target
 from privcov.models.inference import Pieces
 from privcov.models.ols import Fit
 from privcov.text.aligning import cut, line, widths
@@ -69,7 +69,8 @@ def as_text(fit: Fit, level: float = 0.95) -> str:
         drawn = ["shrunk"] if shrunk else []
         parts = [] if fit.naive else ["sampling", "privacy"]
         intervals = _headings(fit, level)
-        heads += [*intervals.values(), *parts, *drawn]
+        widened = ["sampling ×"] if fit.errors == "conservative" and fit.about == "population" else []
+        heads += [*intervals.values(), *parts, *widened, *drawn]
         cells = [
             [
                 cut(row["name"]),
@@ -80,6 +81,7 @@ def as_text(fit: Fit, level: float = 0.95) -> str:
                 row["code"],
                 *(_spans(row[pieces]) for pieces in intervals),
                 *(_short(row[f"{part}_std_error"]) for part in parts),
+                *(_short(row["widening"]) for _ in widened),
                 *(_short(row[word]) for word in drawn),
             ]
             for row in rows
@@ -100,6 +102,7 @@ def as_values(fit: Fit, level: float = 0.95) -> dict[str, Any]:
         "rows_public": fit.moments.rows_public,
         "weighted": fit.release.schema.weight is not None,
         "target": target(fit),
+        "rows_shortened": bool(of_rows(fit)),
         "assumptions": assumptions(fit),
         "errors": fit.errors,
         "about": fit.about,
@@ -290,10 +293,11 @@ def _overall(fit: Fit, level: float) -> list[str]:
     )
     error, (least, most) = fit.residual_std_error, fit.residual_std_error_interval(level)
     found = "is within the noise" if math.isnan(error) else _short(error)
+    rows = of_rows(fit)
     lines = [
-        f"Residual standard error {found}, {100 * level:g} % interval [{_short(least)}, {_short(most)}]{here[0]}, on "
-        f"{moments.freedom:,.0f} degrees of freedom",
-        f"R-squared {'is within the noise' if math.isnan(fit.rsquared) else _short(fit.rsquared)}, "
+        f"Residual standard error{rows} {found}, {100 * level:g} % interval [{_short(least)}, {_short(most)}]"
+        f"{here[0]}, on {moments.freedom:,.0f} degrees of freedom",
+        f"R-squared{rows} {'is within the noise' if math.isnan(fit.rsquared) else _short(fit.rsquared)}, "
         f"{100 * level:g} % interval [{low:.4g}, {high:.4g}]{here[1]}",
     ]
     if (test := fit.f_test) is not None:

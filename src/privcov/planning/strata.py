@@ -12,7 +12,7 @@ from typing import Any
 from privcov.errors import ParameterError
 from privcov.planning.candidates import decide
 from privcov.planning.moments import PublicMoments
-from privcov.planning.outlook import Outlook, entry_of
+from privcov.planning.outlook import Outlook
 from privcov.privacy import Loss
 from privcov.report.tables import table
 from privcov.schema import Schema
@@ -163,17 +163,19 @@ def plan_strata(
     law = decided.mechanism.law(loss=decided.loss, grid=grid)
     assert law is not None  # the mechanisms that take strata all have one
     counts = _shared_out(strata, rows, sizes or {})
-    facts: Any = {"moments": None if moments is None or moments.schema != rest else moments}
+    facts: Any = {
+        "counted": False,  # people move between strata
+        "moments": None if moments is None or moments.schema != rest else moments,
+    }
     outlooks = {
-        name: Outlook.of(rest, entry=entry_of(law, max(count, 1e-9)), **facts)
-        for name, count in counts.items()
+        name: Outlook.by_law(rest, law, rows=max(count, 1e-9), **facts) for name, count in counts.items()
     }
     return StrataPlan(
         loss=decided.loss,
         mechanism=decided.mechanism.name,
         rows=counts,
         outlooks=outlooks,
-        rows_for=Outlook.of(rest, entry=entry_of(law, 1), **facts).rows_for,
+        rows_for=Outlook.by_law(rest, law, rows=1, **facts).rows_for,
     )
 
 

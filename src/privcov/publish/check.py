@@ -21,8 +21,9 @@ from privcov.linalg.devices import CPU
 from privcov.mechanisms.base import Draw, Mechanism
 from privcov.noise.randomness import Randomness
 from privcov.planning.candidates import Candidate, decide
+from privcov.planning.forecast import count_is_public
 from privcov.planning.framed import framed_terms
-from privcov.planning.outlook import Outlook, entry_of
+from privcov.planning.outlook import Outlook
 from privcov.planning.purpose import Purpose
 from privcov.privacy import Amount, Loss
 from privcov.publish.paying import counts_rho, order_for
@@ -372,4 +373,5 @@ def _rows_for(ready: Ready) -> dict[str, int]:
     """The fewest rows for each verdict: the noise per row falls as their number grows."""
     grid = Grid.of(ready.schema, strata=ready.split is not None)
     law = ready.decided.mechanism.law(loss=ready.decided.loss, grid=grid)
-    return {} if law is None else Outlook.of(ready.schema, entry=entry_of(law, 1)).rows_for
+    counted = ready.split is None and count_is_public(ready.schema, ready.decided.loss)
+    return {} if law is None else Outlook.by_law(ready.schema, law, rows=1, counted=counted).rows_for

@@ -99,12 +99,19 @@ def sentences(release: Release) -> list[str]:
             if view.hidden
             else []
         )
-        return [*part, *found.sentences]
+        return [*part, *found.sentences, *_persons(release)]
     if view.count is None:
         return [
             "The number of rows is private and no column counts them, so noise on products cannot be judged."
         ]
     return ["A single column has no correlations."]
+
+
+def _persons(release: Release) -> list[str]:
+    """That sampling, of which persons with several rows have more, is in none of the sizes that are shown."""
+    most = release.schema.max_rows_per_person
+    told = "What is shown beside numbers is noise alone; sampling, which goes by persons, is not in it."
+    return [] if most == 1 else [f"Rows of one person: up to {most}. {told}"]
 
 
 def as_json_values(release: Release, *, repair: str = "auto", scaled: bool = False) -> dict[str, Any]:

@@ -13,9 +13,10 @@ from typing import Any
 from privcov.errors import ParameterError, PrivcovError
 from privcov.frame.emphasis import emphasis_of, emphasised
 from privcov.planning.candidates import decide
+from privcov.planning.forecast import count_is_public
 from privcov.planning.framed import Framed, in_frame
 from privcov.planning.moments import PublicMoments
-from privcov.planning.outlook import Outlook, entry_of
+from privcov.planning.outlook import Outlook
 from privcov.planning.strata import plan_strata
 from privcov.privacy import ZCDP, ApproxDP, Loss, PureDP, display
 from privcov.schema import Schema
@@ -97,9 +98,9 @@ class Till:
             return None
         if self.choice.frame != "declared" and (framed := self.framed()) is not None:
             return Outlook.framed(framed.private)
-        return Outlook.of(
-            schema, entry=entry_of(law, self.rows), moments=None if self.choice.emphasis else self.moments
-        )
+        moments = None if self.choice.emphasis else self.moments
+        counted = count_is_public(schema, taken.loss)
+        return Outlook.by_law(schema, law, rows=self.rows, counted=counted, moments=moments)
 
     def _of_strata(self) -> Outlook:
         """The same of each stratum, with the rows spread evenly over them."""

@@ -15,7 +15,7 @@ from typing import Any
 from privcov.errors import BudgetError, InputError, OutputError, ParameterError, PrivcovError
 from privcov.ledger import Ledger
 from privcov.mechanisms import MECHANISMS
-from privcov.models.ols import ols
+from privcov.models.ols import Errors, ols
 from privcov.planning.forecast import check_rows
 from privcov.planning.purpose import Purpose
 from privcov.privacy import Loss
@@ -263,7 +263,7 @@ class Workbench:
         """A regression from a release file."""
         made = self._loaded(question)
         with at("formula"):
-            return fitted(made, text(question, "formula", longest=20_000))
+            return fitted(made, text(question, "formula", longest=20_000), _errors(question))
 
     def download(self, question: Question) -> Answer:
         """The release file as it is, or the page on it that ``privcov report`` would make."""
@@ -281,7 +281,8 @@ class Workbench:
             stratum = text(question, "stratum") or None
         with at("formula"):
             formula = text(question, "formula", longest=20_000)
-            made = found.page(models=[formula] if formula else [], stratum=stratum)
+            models = [formula] if formula else []
+            made = found.page(models=models, errors=_errors(question), stratum=stratum)
         return Download(name=beside(path).name, kind="text/html; charset=utf-8", content=made)
 
     def _draft(self, question: Question) -> drafting.Draft:
@@ -391,9 +392,13 @@ def shown(release: Release, section: str = "") -> dict[str, Any]:
     }
 
 
-def fitted(release: Release, formula: str) -> dict[str, Any]:
+def _errors(question: Question) -> Errors:
+    return "conservative" if flag(question, "conservative") else "equal"
+
+
+def fitted(release: Release, formula: str, errors: Errors = "equal") -> dict[str, Any]:
     """A regression from the release, with intervals that count the noise."""
-    fit = ols(release, formula)
+    fit = ols(release, formula, errors=errors)
     return {
         "formula": str(fit.formula),
         "method": fit.method,

@@ -120,6 +120,19 @@ def test_strata_are_paid_for_once_and_read_one_by_one(served, parted):
     assert served.ask("download", release=parted).body == (served.folder / parted).read_bytes()
 
 
+def test_errors_of_any_variance_can_be_asked_for(served, made):
+    (served.folder / "some.release.json").write_text(made.to_json())
+    asked = {"release": "some.release.json", "formula": "income ~ age"}
+    release = pc.load(served.folder / "some.release.json")
+    wide = served.ask("fit", **asked, conservative=True).json
+    assert wide["summary"] == pc.ols(release, "income ~ age", errors="conservative").summary()
+    assert "sampling error ×" in wide["section"]["body"]
+    assert "sampling error ×" not in served.ask("fit", **asked).json["section"]["body"]
+    page = served.ask("download", **asked, what="report", conservative=True)
+    assert "sampling error ×".encode() in page.body
+    assert served.ask("fit", **asked, conservative="yes").codes == ["E291"]
+
+
 def test_a_file_of_strata_without_one_says_how_to_read_it(served, parted):
     reply = served.ask("result", release=parted)
     assert (reply.codes, [*reply.errors]) == (["E613"], ["release"])

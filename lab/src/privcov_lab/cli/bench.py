@@ -100,18 +100,30 @@ def eigenvectors(quick: bool, peers_path: str | None, as_json: bool) -> None:
 
 
 @command.command(name="inference")
-@click.option("--quick", is_flag=True, help="100 simulated tables instead of 1,000.")
+@click.option(
+    "--quick", is_flag=True, help="100 simulated tables instead of 1,000, or of 4,000 with --tails."
+)
 @click.option(
     "--spread", default=1.0, show_default=True, type=click.FloatRange(0.05, 1), help="x is within ±this."
 )
+@click.option(
+    "--tails",
+    is_flag=True,
+    help="Instead: how often slopes that are zero are called significant, at 5 to 0.1 %.",
+)
 @json_option
-def inference(quick: bool, spread: float, as_json: bool) -> None:
+def inference(quick: bool, spread: float, tails: bool, as_json: bool) -> None:
     """Coverage of 95 % regression intervals on simulated tables, the naive table's beside it.
 
     Example: privcov bench inference --quick
     """
     from privcov_lab.bench import inference as bench
 
+    if tails:
+        with counting(2 * len(bench.TAILS), "simulating") as step:
+            result = bench.tails(tables=100 if quick else 4000, spread=spread, step=step)
+        print_json(result) if as_json else say(bench.render_tails(result))
+        return
     with counting(8, "simulating") as step:
         result = bench.run(tables=100 if quick else 1000, spread=spread, step=step)
     print_json(result) if as_json else say(bench.render(result))

@@ -28,9 +28,14 @@ export function setUp(start) {
     event.preventDefault();
     fit(find("fit-formula").value);
   });
+  find("conservative").addEventListener("change", () => {
+    state.conservative = find("conservative").checked;
+    keep();
+    if (find("fit-formula").value) fit(find("fit-formula").value);
+  });
   for (const button of step.querySelectorAll("[data-download]")) {
     button.addEventListener("click", () =>
-      download({ ...wanted(), what: button.dataset.download, formula: state.fit }).catch(refused));
+      download({ ...wanted(), what: button.dataset.download, formula: state.fit, conservative: state.conservative }).catch(refused));
   }
 }
 
@@ -54,6 +59,7 @@ export async function show() {
   if (!names.length) return;
   clear(step);
   find("fit-formula").value = state.fit;
+  find("conservative").checked = state.conservative;
   find("sections").replaceChildren(...SECTIONS.map((name) => make("section", { class: `card ${name}` }, make("p", { class: "waiting", role: "status" }, "Computing …"))));
   const look = (asked += 1);
   try {
@@ -83,7 +89,7 @@ function place(name, section) {
 async function fit(formula) {
   clear(find("fit-form"));
   try {
-    const found = await ask("fit", { ...wanted(), formula });
+    const found = await ask("fit", { ...wanted(), formula, conservative: state.conservative });
     state.fit = formula; // a report has it only if it can be fitted
     keep();
     report(find("fit-section"), found.section.body);

@@ -22,6 +22,7 @@ const FRESH = {
   release: "",
   stratum: "",
   fit: "",
+  conservative: false,
 };
 
 function kept() {
