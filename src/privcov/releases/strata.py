@@ -244,6 +244,10 @@ class StratifiedRelease(Written, Shown, Mapping[str, Release]):
         >>> pc.release(table, schema=schema, loss=loss, by="area", other="elsewhere").total().rows
         3
         """
+        return self._total
+
+    @cached_property
+    def _total(self) -> Release:
         law, found = self.certificate.law, self._consistent
         if found is not None:
             return self._release(TOTAL, found.total, law=found.total_law)
