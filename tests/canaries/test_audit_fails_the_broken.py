@@ -19,12 +19,14 @@ import pytest
 
 import privcov as pc
 from privcov.audit import audit, replay, schema_of
+from privcov.audit import strata as audited_strata
 from privcov.audit.distinguish import tell_apart
 from privcov.audit.settings import first_vector
 from privcov.mechanisms import MECHANISMS
 from privcov.mechanisms.eigenvectors import Eigenvectors
 from privcov.mechanisms.gaussian import Gaussian
 from privcov.mechanisms.laplace import Laplace
+from privcov.mechanisms.symmetric_wishart import SymmetricWishart
 from privcov.noise.randomness import kernel, rehearsal
 
 ROOT = Path(__file__).parents[2]
@@ -95,6 +97,23 @@ def test_strata_whose_noise_forgets_that_a_person_may_move_fail(mechanism, loss,
     assert any("who moves" in finding.what for finding in report.failures)
     honest = type(mechanism).__bases__[0](**FLOATS)
     assert audit(honest, **facts).passed
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "loss", "runs"),
+    [
+        pytest.param(SymmetricWishart(**FLOATS), replace(PURE, neighbours="add-remove"), 3000, id="pure"),
+        pytest.param(Gaussian(**FLOATS), RHO, 6000, id="gaussian"),
+    ],
+)
+@pytest.mark.long
+def test_a_total_beside_strata_that_is_not_paid_for_fails(mechanism, loss, runs, monkeypatch):
+    """Strata have all of the loss, and the total as much again. Paid for, the same passes."""
+    facts = {"loss": loss, "dimension": 1, "runs": runs, "processes": 1, "strata": True}
+    assert audit(mechanism, source=stream(), **facts).passed
+    monkeypatch.setattr(audited_strata, "shared_with_total", lambda loss, mechanism, share: (loss, loss))
+    report = audit(mechanism, source=stream(), **facts)
+    assert levels_that_failed(report) == {"L2"}
 
 
 @pytest.mark.long

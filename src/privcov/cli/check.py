@@ -47,6 +47,7 @@ def command(
                 "columns": found.columns,
                 "dimension": found.dimension,
                 "strata": found.strata,
+                "total_share": str(found.total_share),
                 "engine": found.engine,
                 "price": None if found.price is None else _texts(found.price),
                 "left": None if found.left is None else _texts(found.left),
@@ -62,6 +63,8 @@ def command(
         say(f"Left out, and not read: {listed(left_out)}.")
     if found.strata > 1:
         say(f"There would be {found.strata:,} such matrices, one for each stratum, for one payment.")
+    if found.total_share:
+        say(f"{float(100 * found.total_share):g} % of the loss would go to their total.")
     say(f"Mechanism: {found.mechanism}. It can promise {found.loss}. Engine: {found.engine}.")
     if found.frame:
         say(frame_words(found.frame))

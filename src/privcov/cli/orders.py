@@ -186,6 +186,13 @@ def order_options(command: Callable[..., Any]) -> Callable[..., Any]:
             help="With --by: a stratum of this name for rows that are in no other.  [default: they count nowhere]",
         ),
         click.option(
+            "--total-share",
+            default="0",
+            show_default=True,
+            help="With --by: the share of the loss, from 0 to 0.999, for a total beside the strata; best takes the one that "
+            "privcov plan names.",
+        ),
+        click.option(
             "--rows",
             "expect_rows",
             type=click.IntRange(1),
@@ -246,6 +253,7 @@ def as_order(words: dict[str, Any]) -> dict[str, Any]:
                 "expect_rows",
                 "by",
                 "other",
+                "total_share",
             )
         },
     }

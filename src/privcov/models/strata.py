@@ -1,6 +1,6 @@
 """What strata say beside each other: differences with intervals, and small strata drawn towards the pool.
 
-Noise is independent between strata, and so is sampling where a person has rows in one stratum only. So an interval for
+Noise is independent between strata as drawn (a total combined with them cancels in a difference), and so is sampling where a person has rows in one stratum only. So an interval for
 a difference follows from the intervals of the two parts: the distances from the estimates to the ends that make the
 difference larger add up in squares, and so do those that make it smaller (Zou and Donner 2008). With symmetric
 intervals that is the sum of variances; intervals of a score test keep their shape. All of it is post-processing.
@@ -165,7 +165,7 @@ def differences(
     >>> round(found.value, 1), 0.9 < found.lower < found.upper < 1.1
     (1.0, True)
     """
-    one, other = strata[first], strata[second]
+    one, other = strata.uncombined(first), strata.uncombined(second)  # their noises are independent
     if strata.strata.place(first) == strata.strata.place(second):
         raise ParameterError("E284", f"{first} is the same stratum twice.", "Name two.")
     if formula is not None:

@@ -16,16 +16,19 @@ from privcov.errors import InputError, ParameterError
 from privcov.frame.choice import NormChoice, check_unweighted
 from privcov.frame.emphasis import emphasis_of, emphasised
 from privcov.frame.framing import Fitted, Framing
+from privcov.frame.spending import shared_with_total
 from privcov.ledger import Ledger, Request
 from privcov.linalg.devices import CPU
 from privcov.mechanisms.base import Draw, Mechanism
+from privcov.noise.laws import NoiseLaw
 from privcov.noise.randomness import Randomness
 from privcov.planning.candidates import Candidate, decide
 from privcov.planning.forecast import count_is_public
 from privcov.planning.framed import framed_terms
 from privcov.planning.outlook import Outlook
 from privcov.planning.purpose import Purpose
-from privcov.privacy import Amount, Loss
+from privcov.planning.strata import share_of
+from privcov.privacy import Amount, Loss, decimal_text
 from privcov.publish.paying import counts_rho, order_for
 from privcov.schema import Schema
 from privcov.schema.grid import Grid
@@ -53,27 +56,46 @@ class Ready:
     order: Callable[[], Request]
     split: Split | None = None
     """How rows fall into strata, where there is a matrix for each."""
+    total_share: Fraction = Fraction(0)
+    """The share of the loss for a total beside the strata."""
 
     @property
     def options(self) -> dict[str, str]:
         """What the certificate says beside the options of the mechanism."""
         strata = {} if self.split is None else {"strata": str(len(self.split.strata.names))}
+        if self.total_share:
+            strata["total_share"] = decimal_text(self.total_share)
         return self.decided.options | strata | ({} if self.choice is None else self.choice.options)
+
+    @property
+    def losses(self) -> tuple[Loss | None, Loss]:
+        """What a total costs, where one is drawn; and the matrix, or the strata together."""
+        mechanism, loss = self.decided.mechanism, self.decided.loss
+        return shared_with_total(loss, mechanism, self.total_share) if self.total_share else (None, loss)
 
     def grid(self, fitted: Fitted) -> Grid:
         """What noise is scaled to."""
         return Grid.of(fitted.schema, strata=self.split is not None)
 
+    def pooled_law(self, fitted: Fitted) -> NoiseLaw | None:
+        """The law of the noise on a total beside the strata, where one is drawn."""
+        loss, _ = self.losses
+        grid = Grid.of(fitted.schema, pooled=True)
+        return None if loss is None else fitted.mechanism.law(loss=loss, grid=grid)
+
     def draw(self, fitted: Fitted, *, randomness: Randomness) -> tuple[Draw, ...]:
-        """Noise for the matrix, or for the matrix of each stratum."""
+        """Noise for the matrix, or for the matrix of each stratum, and then for a total beside them."""
         matrices = 1 if self.split is None else len(self.split.strata.names)
-        facts: Any = {"loss": fitted.rest, "grid": self.grid(fitted), "randomness": randomness}
-        return tuple(fitted.mechanism.draw(**facts) for _ in range(matrices))
+        orders = [(fitted.rest, self.grid(fitted))] * matrices
+        if (loss := self.losses[0]) is not None:
+            orders.append((loss, Grid.of(fitted.schema, pooled=True)))
+        draw = partial(fitted.mechanism.draw, randomness=randomness)
+        return tuple(draw(loss=loss, grid=grid) for loss, grid in orders)
 
     def fit(self, data: Any, *, randomness: Randomness) -> Fitted:
         """What the release is made under: as declared, or as rounds choose that read the table and are paid for."""
         if self.choice is None:
-            return Fitted(schema=self.schema, mechanism=self.decided.mechanism, rest=self.decided.loss)
+            return Fitted(schema=self.schema, mechanism=self.decided.mechanism, rest=self.losses[1])
         return self.choice.fit(
             data,
             schema=self.schema,
@@ -113,6 +135,8 @@ class Prospect:
         several.
     strata : int
         The number of matrices, one for each stratum; 1 without strata.
+    total_share : Fraction
+        The share of the loss for a total beside the strata.
 
     Examples
     --------
@@ -135,6 +159,7 @@ class Prospect:
     frame: Mapping[str, Fraction] = field(default_factory=dict)
     rows_for: Mapping[str, int] = field(default_factory=dict)
     strata: int = 1
+    total_share: Fraction = Fraction(0)
 
 
 def prepare(
@@ -153,6 +178,7 @@ def prepare(
     expect_rows: int | None,
     by: str | Sequence[str] | None,
     other: str | None,
+    total_share: Amount,
     options: Mapping[str, Any],
 ) -> Ready:
     """Refuse what public facts refuse, and return what is left to do. See ``privcov.release`` for the arguments."""
@@ -161,6 +187,8 @@ def prepare(
     if by is not None or other is not None:
         split, schema = _split(schema, by, other, row_norm=row_norm, frame=frame)
         frame = "declared"
+    elif total_share not in (0, "0"):
+        raise ParameterError("E651", "a share of the loss for a total needs strata.", "Name columns: by.")
     first, declared = emphasis_of(wanted.formula if emphasis is None else emphasis, schema), schema
     schema = emphasised(schema, first)
     whole, grid = (schema, None) if split is None else (split.whole, Grid.of(schema, strata=True))
@@ -186,12 +214,26 @@ def prepare(
         fit = partial(framed_terms, Framing, asked, word=frame, schema=declared)
         if found := fit(rows=rows, purpose=wanted, emphasis=first):
             (decided, choice), schema = found, declared
+    share = Fraction(0) if split is None else share_of(total_share, decided, schema, len(split.strata.names))
     strata = None if split is None else split.strata
     order = partial(
-        order_for, decided.mechanism, loss=decided.loss, schema=schema, choice=choice, strata=strata
+        order_for,
+        decided.mechanism,
+        loss=decided.loss,
+        schema=schema,
+        choice=choice,
+        strata=strata,
+        total_share=share,
     )
     return Ready(
-        schema=schema, decided=decided, table=table, engine=runner, choice=choice, order=order, split=split
+        schema=schema,
+        decided=decided,
+        table=table,
+        engine=runner,
+        choice=choice,
+        order=order,
+        split=split,
+        total_share=share,
     )
 
 
@@ -258,6 +300,7 @@ def check(
     expect_rows: int | None = None,
     by: str | Sequence[str] | None = None,
     other: str | None = None,
+    total_share: Amount = 0,
     **options: Any,
 ) -> Prospect:
     """Say whether ``release`` with the same arguments would go through, and what it would cost.
@@ -298,6 +341,8 @@ def check(
         Columns with levels: one matrix for each of their combinations. See ``release``.
     other : str, optional
         With ``by``: the name of a stratum for all rows that are in none of the others.
+    total_share : Fraction, float or str, default 0
+        With ``by``: the share of the loss for a total beside the strata, or "best". See ``release``.
     **options : Any
         Options of the mechanism itself, by name.
 
@@ -338,6 +383,7 @@ def check(
         expect_rows=expect_rows,
         by=by,
         other=other,
+        total_share=total_share,
         options={**options, "as_published": as_published},
     )
     request, price, left = ready.order(), None, None
@@ -355,6 +401,7 @@ def check(
         frame=ready.choice.shares if isinstance(ready.choice, Framing) else {},
         rows_for={} if ready.choice is not None else _rows_for(ready),
         strata=1 if ready.split is None else len(ready.split.strata.names),
+        total_share=ready.total_share,
     )
 
 
@@ -372,6 +419,6 @@ def frame_words(shares: Mapping[str, Fraction]) -> str:
 def _rows_for(ready: Ready) -> dict[str, int]:
     """The fewest rows for each verdict: the noise per row falls as their number grows."""
     grid = Grid.of(ready.schema, strata=ready.split is not None)
-    law = ready.decided.mechanism.law(loss=ready.decided.loss, grid=grid)
+    law = ready.decided.mechanism.law(loss=ready.losses[1], grid=grid)
     counted = ready.split is None and count_is_public(ready.schema, ready.decided.loss)
     return {} if law is None else Outlook.by_law(ready.schema, law, rows=1, counted=counted).rows_for

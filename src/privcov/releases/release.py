@@ -402,10 +402,11 @@ class Release(Written, Shown):
         return codec.encode(self.schema, self.rows, self.upper, self.sketch, self.certificate, key=key)
 
     def _check_may_leave(self) -> None:
-        if self.certificate.options.get("stratum") == TOTAL:
+        options = self.certificate.options
+        if options.get("stratum") == TOTAL or "combined" in options:
             raise ReleaseError(
                 "E614",
-                "a total over strata has no file of its own.",
+                "a total over strata, or a stratum combined with one, has no file of its own.",
                 "Save the strata: it follows from them.",
             )
         super()._check_may_leave()

@@ -94,8 +94,9 @@ def _(result: Certificate) -> str:
 @shown.register
 def _(result: StratifiedRelease) -> str:
     heads, rows = strata_lines(result, most=_LISTED)
-    hidden = len(result) - len(rows)
-    note = f"The first {len(rows)} of {len(result):,}. " if hidden else ""
+    listed = len(rows) - 1  # and the total
+    hidden = len(result) - listed
+    note = f"The first {listed} of {len(result):,}. " if hidden else ""
     note += "A count is noisy; a stratum in full: strata[NAME]."
     first = next(iter(result.values()))
     return card(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from itertools import islice
 from textwrap import fill
 from typing import Any
@@ -68,16 +69,21 @@ def strata_title(strata: StratifiedRelease) -> str:
 def strata_lines(
     strata: StratifiedRelease, *, repair: str = "auto", scaled: bool = False, most: int | None = None
 ) -> tuple[list[str], list[list[str]]]:
-    """Headings, and for each stratum its noisy count, how much can be concluded of it, and means of its columns."""
-    first = next(iter(strata.values()))
+    """Headings, and for each stratum its noisy count, how much can be concluded of it, and means of its columns.
+
+    The last line is the total: with "±", what noise adds to a count stays below in 95 of 100 releases.
+    """
+    first, total = next(iter(strata.values())), strata.total()
     names = list(first.columns[1 : 1 + _MOST_MEANS])
     rows = []
-    for name, release in islice(strata.items(), most):
+    for name, release in (*islice(strata.items(), most), ("(all strata)", total)):
         judged = standing(release)
         values: list[float] = []
         if release.schema.intercept:
             values = release.mean(scaled=scaled, repair=repair)[:_MOST_MEANS].tolist()
         count = f"{release.count(repair=repair):,.0f}" if release.schema.intercept else "private"
+        if release.schema.intercept and release.counted_rows is None and release.law is not None:
+            count += f" ± {1.96 * math.sqrt(release.law.entry_variances[0, 0]):,.0f}"
         rows.append(
             [cut(name), count, "" if judged is None else judged.verdict, *(number(v, 4) for v in values)]
         )

@@ -98,10 +98,12 @@ def strata_told(release: Release) -> list[str]:
         if release.certificate.loss.neighbours is Neighbours.REPLACE_ONE
         else ""
     )
+    share = options.get("total_share")
+    paid = "" if share is None else f" A share of {share} of the loss was spent on their total."
     which = "The sum" if options.get("stratum") == TOTAL else "One"
     page = proof_address("docs/proofs/strata.md", release.certificate.version)
     return [
-        f"{which} of {options['strata']} strata, with one promise for all of them together.{moves} Proof: {page}."
+        f"{which} of {options['strata']} strata, with one promise for all of them together.{moves}{paid} Proof: {page}."
     ]
 
 

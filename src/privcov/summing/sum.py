@@ -17,7 +17,7 @@ import hashlib
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial, reduce
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -219,16 +219,17 @@ class HostSum:
 
     def grams(self) -> tuple[Gram, ...]:
         """The sums, if Freivalds' check confirms the sum of them."""
-        whole = (
-            self._grams[0] if self._split is None else reduce(_merged, self._grams, Gram(self._bounding.grid))
-        )
+        whole = self._grams[0] if self._split is None else pooled_sum(self._grams)
         if not whole.agrees_with(self._check.weights, self._check.expected):
             raise InternalError()
         return self._grams
 
 
-def _merged(total: Gram, part: Gram) -> Gram:
-    total.merge(part)
+def pooled_sum(grams: Sequence[Gram]) -> Gram:
+    """The sum of the sums of several strata; they stay as they are."""
+    total = Gram(grams[0].grid)
+    for gram in grams:
+        total.merge(gram)
     return total
 
 

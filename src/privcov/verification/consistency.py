@@ -13,12 +13,13 @@ from privcov.errors import ParameterError
 from privcov.frame.choice import NormChoice
 from privcov.frame.emphasis import emphasis_of
 from privcov.frame.framing import replayed
+from privcov.frame.spending import shared_with_total
 from privcov.frame.terms import frame_options
 from privcov.mechanisms import MECHANISMS
 from privcov.mechanisms.base import Mechanism
 from privcov.mechanisms.johnson_lindenstrauss import JohnsonLindenstrauss
 from privcov.noise.laws import NoiseLaw
-from privcov.privacy import SYMBOLS, Loss
+from privcov.privacy import SYMBOLS, Loss, exact
 from privcov.releases.release import Release
 from privcov.releases.sketch import ridge_of
 from privcov.schema import Numeric, Schema
@@ -31,7 +32,7 @@ _TOLERANCE = 2.0**-40
 _NEXT = 1.5
 """Of a whole number that was rounded, or rounded up: the next one is close."""
 
-_REMARKS = ("auto", "strata", "stratum")
+_REMARKS = ("auto", "strata", "stratum", "total_share")
 """Options that tell why the mechanism was chosen, and what else was paid for with it."""
 
 
@@ -59,6 +60,21 @@ def disagreements(release: Release) -> tuple[str, ...]:
 def is_stratum(release: Release) -> bool:
     """Whether a release is one of several strata: then its noise is also for a person who moves between them."""
     return "strata" in release.certificate.options
+
+
+def pooled_disagreements(release: Release, stated: NoiseLaw) -> tuple[str, ...]:
+    """What contradicts the noise on a total that was paid for beside strata, of which ``release`` is one as drawn.
+
+    Asked where nothing speaks against the strata themselves.
+    """
+    certificate = release.certificate
+    options = {word: text for word, text in certificate.options.items() if word not in _REMARKS}
+    mechanism = MECHANISMS[certificate.mechanism].from_words(
+        {**options, "arithmetic": certificate.arithmetic}
+    )
+    total, _ = shared_with_total(certificate.loss, mechanism, exact(certificate.options["total_share"]))
+    needed = mechanism.law(loss=total, grid=Grid.of(release.schema, pooled=True))
+    return tuple(f"of the total, {one}" for one in _noise(stated, needed))
 
 
 def confirmed(release: Release) -> str:
@@ -114,6 +130,8 @@ def _disagreements(release: Release) -> Iterator[str]:
     if not _date(certificate.created):
         yield "the date is not one that privcov writes"
     rest = loss if choice is None else choice.rest
+    if stratified and (share := certificate.options.get("total_share")) is not None:
+        _, rest = shared_with_total(loss, mechanism, exact(share))
     if certificate.rounds:
         fitted = replayed(
             mechanism,
