@@ -212,7 +212,7 @@ def columns_of(name: str, node: Node) -> list[tuple[str, Node]]:
 
 def _declared(name: str, about: object) -> tuple[str, Mapping[str, Any]]:
     """The expression of a derived column, and what else is said of it."""
-    allowed = ("missing", "fill", "centre", "scale")
+    allowed = ("missing", "fill", "centre", "scale", "label", "unit")
     if isinstance(about, str):
         return about, {}
     if not isinstance(about, Mapping) or not isinstance(about.get("expression"), str):
