@@ -484,7 +484,7 @@ class Schema:
 
     @property
     def titles(self) -> dict[str, str]:
-        """What people call the columns of the released matrix, by name: the label with its unit, or the name itself."""
+        """What people call the columns of the released matrix, by name; a label with its unit, or the name."""
         return {feature.name: feature.title for feature in self.features}
 
     @cached_property
