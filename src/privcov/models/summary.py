@@ -141,7 +141,7 @@ def as_values(fit: Fit, level: float = 0.95) -> dict[str, Any]:
 
 
 def as_latex(fit: Fit, level: float = 0.95) -> str:
-    """A tabular with booktabs rules; labels and promise in the last lines of it."""
+    """A tabular with booktabs rules, columns by their labels; warnings and promise in the last lines of it."""
     refused = fit.method == "none"
     heads = ["", "Estimate"]
     if not refused:
@@ -152,9 +152,9 @@ def as_latex(fit: Fit, level: float = 0.95) -> str:
             *map(latex_text, _headings(fit, level).values()),
             "privacy share",
         ]
-    body = []
+    body, titles = [], fit.release.schema.titles
     for row in _rows(fit, level):
-        cells = [latex_text(row["name"]), _short(row["estimate"])]
+        cells = [latex_text(titles.get(row["name"], row["name"])), _short(row["estimate"])]
         if not refused:
             cells += [
                 _short(row["std_error"]),
@@ -182,6 +182,7 @@ def as_frame(fit: Fit, level: float = 0.95) -> pandas.DataFrame:
     frame = pandas.DataFrame(_rows(fit, level)).set_index("name")
     frame.attrs.update(
         {"method": fit.method, "labels": _labels(fit), "guarantee": str(fit.release.certificate.loss)}
+        | {"titles": fit.release.schema.titles}
     )
     if fit.rehearsal:
         frame.index.name = REHEARSAL

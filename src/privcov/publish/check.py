@@ -31,7 +31,9 @@ from privcov.planning.strata import share_of
 from privcov.privacy import Amount, Loss, decimal_text
 from privcov.publish.paying import counts_rho, order_for
 from privcov.schema import Schema
+from privcov.schema.derived import of_other_bounds
 from privcov.schema.grid import Grid
+from privcov.schema.names import quoted
 from privcov.schema.strata import Strata
 from privcov.summing.engines import Engine, engine_for
 from privcov.summing.sum import Split
@@ -182,6 +184,7 @@ def prepare(
     options: Mapping[str, Any],
 ) -> Ready:
     """Refuse what public facts refuse, and return what is left to do. See ``privcov.release`` for the arguments."""
+    _check_derived(schema)
     options = {**options, "as_asked": counts_rho(ledger)}
     wanted, split = Purpose.parse(purpose), None
     if by is not None or other is not None:
@@ -235,6 +238,17 @@ def prepare(
         split=split,
         total_share=share,
     )
+
+
+def _check_derived(schema: Schema) -> None:
+    """Refuse bounds of derived columns that no reader of the release could find again."""
+    for column, found in of_other_bounds(schema.columns, schema.recipe):
+        raise InputError(
+            "E676",
+            f"the derived column {quoted(column.name)} has the bounds [{column.lower:g}, {column.upper:g}], and its "
+            f"expression gives [{found.lower:g}, {found.upper:g}].",
+            "Leave them to the expression: min(…, 60) and max(…, 0) make them narrower.",
+        )
 
 
 def _split(

@@ -125,13 +125,14 @@ def _(result: PCAFit) -> str:
 
 @shown.register
 def _(result: RidgeFit) -> str:
-    slopes = list(zip(result.columns, result.scaled_slopes.tolist(), strict=True))
+    titles = result.problem.release.schema.titles
+    slopes = [(titles[n], v) for n, v in zip(result.columns, result.scaled_slopes.tolist(), strict=True)]
     picture = coefficients(
         [Estimate(name=name, value=value) for name, value in slopes[:_LISTED]],
-        title=f"Slopes of ridge regression for {result.target}",
+        title=f"Slopes of ridge regression for {titles[result.target]}",
         x_label="slope between scaled columns",
     )
-    rows = [[name, number(value)] for name, value in result.coefficients.items()]
+    rows = [[titles[name], number(value)] for name, value in result.coefficients.items()]
     more = len(rows) - _LISTED
     note = f"Original units. … and {more} more" if more > 0 else "Original units."
     return card(
@@ -151,16 +152,17 @@ def _(result: RidgeFit) -> str:
 @shown.register
 def _(result: RidgePath) -> str:
     chosen = sorted(range(len(result.columns)), key=lambda j: -abs(result.fits[0].scaled_slopes[j]))[:12]
+    titles = result.fits[0].problem.release.schema.titles
     lines = [
         Line(
-            name=result.columns[j],
+            name=titles[result.columns[j]],
             points=[(fit.penalty, float(fit.scaled_slopes[j])) for fit in result.fits if fit.penalty > 0],
         )
         for j in chosen
     ]
     picture = curves(
         lines,
-        title=f"Ridge path for {result.fits[0].target}",
+        title=f"Ridge path for {titles[result.fits[0].target]}",
         x_label="penalty",
         y_label="slope between scaled columns",
         log_y=False,

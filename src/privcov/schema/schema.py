@@ -176,8 +176,8 @@ class Schema:
     >>> more = pc.Schema.from_dict({"columns": {"age": {"lower": 0, "upper": 100}}, "derived": {"age2": "age^2"}})
     >>> more.columns[1].upper, [column.name for column in more.read_columns], more.recipe is None
     (10000.0, ['age'], False)
-    >>> more.derived_words
-    'Derived columns: 1.'
+    >>> more.derived_words, more.titles["age2"]
+    ('Derived columns: 1.', 'age2')
     """
 
     columns: tuple[Column, ...]
@@ -481,6 +481,11 @@ class Schema:
                     )
                 )
         return tuple(made)
+
+    @property
+    def titles(self) -> dict[str, str]:
+        """What people call the columns of the released matrix, by name; a label with its unit, or the name."""
+        return {feature.name: feature.title for feature in self.features}
 
     @cached_property
     def summed(self) -> tuple[Feature, ...]:

@@ -23,7 +23,9 @@ from privcov.privacy import SYMBOLS, Loss, exact
 from privcov.releases.release import Release
 from privcov.releases.sketch import ridge_of
 from privcov.schema import Numeric, Schema
+from privcov.schema.derived import of_other_bounds
 from privcov.schema.grid import Grid
+from privcov.schema.names import listed, quoted
 from privcov.version import __version__
 
 _TOLERANCE = 2.0**-40
@@ -93,6 +95,23 @@ def confirmed(release: Release) -> str:
     )
 
 
+def rederived(schema: Schema) -> Iterator[str]:
+    """Sentences on what else in the file follows from public declarations in it, once nothing disagrees."""
+    if schema.recipe is not None:
+        count = len(schema.recipe.results)
+        what = (
+            "The bounds of the derived column follow"
+            if count == 1
+            else f"The bounds of {count} derived columns follow"
+        )
+        yield f"{what} from the expressions and the declared bounds."
+    if schema.exhaustive:
+        names = listed([column.name for column in schema.exhaustive])
+        yield f"Levels of {names} add up to the intercept: matrix and row norm have one column fewer for each."
+    if schema.weight is not None:
+        yield f"The noise is that for a row of the largest weight, {schema.largest_weight:g}."
+
+
 def _disagreements(release: Release) -> Iterator[str]:
     certificate, loss, stratified = release.certificate, release.certificate.loss, is_stratum(release)
     grid = Grid.of(release.schema, strata=stratified)
@@ -120,6 +139,11 @@ def _disagreements(release: Release) -> Iterator[str]:
     choice = NormChoice.before(
         mechanism, loss, word=norm.get("row_norm", "declared"), share=norm.get("row_norm_share", "none")
     )
+    for column, found in of_other_bounds(release.schema.columns, release.schema.recipe):
+        yield (
+            f"the bounds of {quoted(column.name)} should be [{found.lower:g}, {found.upper:g}], which follow from "
+            f"{column.expression}, and not [{column.lower:g}, {column.upper:g}]"
+        )
     for what, given, true in (
         ("options", stated | norm | frame, mechanism.options | _options(choice, release, frame)),
         ("proof page", certificate.proof, mechanism.proof),

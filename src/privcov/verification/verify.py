@@ -18,7 +18,7 @@ from privcov.releases.signing import PublicKey
 from privcov.report.rounds import budget
 from privcov.unbounded import codec as estimates
 from privcov.unbounded.estimate import GaussianEstimate
-from privcov.verification.consistency import confirmed, disagreements, pooled_disagreements
+from privcov.verification.consistency import confirmed, disagreements, pooled_disagreements, rederived
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -194,7 +194,7 @@ def _about_release(release: Release) -> Iterator[Check]:
         words = f"The certificate contradicts itself: {'; '.join(against)}."
     else:
         said = f"The certificate is consistent: {confirmed(release)}."
-        words = " ".join([said, release.schema.person_words, *_frame(release)])
+        words = " ".join([said, release.schema.person_words, *rederived(release.schema), *_frame(release)])
     yield Check(name="certificate", holds=not against, words=words)
 
 

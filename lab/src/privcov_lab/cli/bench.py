@@ -83,6 +83,29 @@ def utility(directory: str, quick: bool, as_json: bool) -> None:
     print_json(result) if as_json else say(bench.render(result))
 
 
+@command.command(name="exhaustive")
+@click.option("--data", "directory", required=True, help="Directory with adult.")
+@click.option(
+    "--loss", "losses", multiple=True, type=click.Choice(["pure", "approximate"]), default=("pure", "approximate"),
+    show_default=True, help="The kind of loss, each under both neighbours; may be repeated.",
+)  # fmt: skip
+@click.option(
+    "--runs", default=10, show_default=True, type=click.IntRange(2), help="Releases of each schema."
+)
+@json_option
+def exhaustive(directory: str, losses: tuple[str, ...], runs: int, as_json: bool) -> None:
+    """Errors and intervals with levels declared exhaustive, against plain ones and a level dropped by hand.
+
+    Example: privcov bench exhaustive --data ../shared/data --loss approximate --runs 10
+    """
+    from privcov_lab.bench import exhaustive as bench
+
+    chosen = [word for word in bench.LOSSES if word.partition(",")[0] in losses]
+    with counting(len(chosen) * len(bench.KINDS) * runs, "releasing") as step:
+        result = bench.run(directory, runs=runs, losses=chosen, step=step)
+    print_json(result) if as_json else say(bench.render(result))
+
+
 @command.command(name="eigenvectors")
 @click.option("--quick", is_flag=True, help="Fewer and smaller dimensions; under 50 s.")
 @click.option("--peers", "peers_path", help="JSON written by lab/peers/time_peers.py.  [default: no peers]")

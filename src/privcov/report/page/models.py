@@ -61,7 +61,7 @@ def coefficient_figure(fit: Fit, values: dict[str, Any]) -> Markup | None:
     rows = [row for row in values["coefficients"] if row["name"] in widths]
     if not rows:
         return None
-    titles = {feature.name: feature.title for feature in schema.features}
+    titles = schema.titles
     shown = [_estimate(row, widths[row["name"]], titles[row["name"]]) for row in rows[:_MOST]]
     clear = [
         one.name
@@ -252,7 +252,7 @@ def loadings_figure(fit: PCAFit) -> Markup:
         )
     if len(places) < len(fit.columns):
         told += f" The {len(places)} of {len(fit.columns)} columns with the largest loadings are shown."
-    titles = {feature.name: feature.title for feature in fit.release.schema.features}
+    titles = fit.release.schema.titles
     picture = heat_map(
         [titles[fit.columns[place]] for place in places],
         loadings[places].tolist(),
