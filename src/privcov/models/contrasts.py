@@ -441,7 +441,8 @@ class Contrasts:
         -------
         pandas.DataFrame
             One row per coefficient: coef, std err, t, P>|t|, Conf. Int. Low, Conf. Int. Upp., which are about the
-            population; then Table Low and Table Upp., about what this very table would have said without noise.
+            population; then Table Low and Table Upp., about what this very table would have said without noise;
+            and shrunk, to predict with, where the noise is large for the model.
 
         Raises
         ------
@@ -461,6 +462,7 @@ class Contrasts:
             "upper": "Conf. Int. Upp.",
             "table_lower": "Table Low",
             "table_upper": "Table Upp.",
+            **({"shrunk": "shrunk"} if "shrunk" in frame else {}),
         }
         return frame[list(words)].rename(columns=words)
 
