@@ -245,8 +245,8 @@ class Contrasts:
         known = self._uncertainty_of(rows)
         wanted = np.broadcast_to(np.asarray(values, dtype=np.float64), count) - weights @ moments.shift
         if self.method == "score":
-            size = _lowest_at(known, rows, wanted)
-            p_value = known.joint_tails(rows).p_value(size, count)
+            size, direction, free = _lowest_at(known, rows, wanted)
+            p_value = known.score_tails(rows, direction, free).p_value(size, count)
         else:
             away = rows @ known.swept.coefficients - wanted
             covariance = rows @ known.total @ rows.T
@@ -441,7 +441,8 @@ class Contrasts:
         -------
         pandas.DataFrame
             One row per coefficient: coef, std err, t, P>|t|, Conf. Int. Low, Conf. Int. Upp., which are about the
-            population; then Table Low and Table Upp., about what this very table would have said without noise.
+            population; then Table Low and Table Upp., about what this very table would have said without noise;
+            and shrunk, to predict with, where the noise is large for the model.
 
         Raises
         ------
@@ -461,6 +462,7 @@ class Contrasts:
             "upper": "Conf. Int. Upp.",
             "table_lower": "Table Low",
             "table_upper": "Table Upp.",
+            **({"shrunk": "shrunk"} if "shrunk" in frame else {}),
         }
         return frame[list(words)].rename(columns=words)
 
@@ -528,8 +530,8 @@ class Contrasts:
         return dict(zip(self.moments.names[first:], values[first:].tolist(), strict=True))
 
 
-def _lowest_at(known: Uncertainty, rows: Floats, wanted: Floats) -> float:
-    """The lowest Q of all working coefficients b with rows·b = wanted."""
+def _lowest_at(known: Uncertainty, rows: Floats, wanted: Floats) -> tuple[float, Floats, Floats]:
+    """The lowest Q of all working coefficients b with rows·b = wanted, its (−b, 1), and the directions within them."""
     total, estimate = known.total, known.swept.coefficients
     # The generalised least-squares step to the hypothesis, where the search begins, and the directions within it.
     gain = np.linalg.pinv(rows @ total @ rows.T, hermitian=True)
@@ -542,7 +544,8 @@ def _lowest_at(known: Uncertainty, rows: Floats, wanted: Floats) -> float:
         return q, -(free.T @ slope[:-1]), free.T @ curve[:-1, :-1] @ free
 
     nothing = np.zeros(free.shape[1])
-    return value(nothing)[0] if not len(nothing) else lowest(value, nothing)[0]
+    height, place = lowest(value, nothing) if len(nothing) else (value(nothing)[0], nothing)
+    return height, np.append(-(start + free @ place), 1.0), free
 
 
 def _corrected(given: Floats, correction: Correction) -> Floats:

@@ -21,7 +21,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
-from scipy.linalg import cho_factor, cho_solve, solve_triangular
+from scipy.linalg import cho_factor, cho_solve, qr, solve_triangular
 from scipy.special import chdtrc, fdtrc, ndtri, stdtrit
 
 from privcov.errors import ParameterError
@@ -149,8 +149,7 @@ class Uncertainty:
         """Q = rᵀS⁻¹r for ζ, its gradient and its second derivatives; unchanged when ζ is multiplied."""
         matrix, k, noise = self.moments.matrix, self.moments.size, self.moments.noise
         score = matrix[:k] @ direction
-        square = max(float(direction @ matrix @ direction), 0.0)
-        share = self.weight / (self.moments.freedom + (k - 1))
+        square, share = max(float(direction @ matrix @ direction), 0.0), self._share
         covariance = self.score_noise(direction) + square * share * self.positive_design
         # Both parts are positive semi-definite, so their sum is; a ridge of 1e-13 of the mean variance lifts it
         # above rounding, and 1e-300 above zero where there is no noise at all. So Cholesky never fails.
@@ -175,6 +174,15 @@ class Uncertainty:
         curve = 2 * (steep.T @ steep - form)
         return float(score @ weights), slope, np.asarray(curve)
 
+    @property
+    def _share(self) -> float:
+        """What a squared residual sum is multiplied by for the variance of errors, without slopes."""
+        return self.weight / (self.moments.freedom + (self.moments.size - 1))
+
+    def _sampled(self, direction: Floats) -> float:
+        """The variance of errors that ζ leaves, times what sampling counts for."""
+        return self._share * max(float(direction @ self.moments.matrix @ direction), 0.0)
+
     @cached_property
     def total(self) -> Floats:
         """The covariance of the working coefficients: sampling and privacy."""
@@ -185,24 +193,51 @@ class Uncertainty:
 
         To first order the noise moves functional·b by ⟨K, N⟩, with K the symmetric part of M⁻¹ functional ζ̂ᵀ.
         """
-        noise, freedom = self.moments.noise, self.freedom
         whole = float(functional @ self.total @ functional)
         own = float(functional @ self.privacy @ functional)
-        if noise is None or not whole > 0 or not own > 0:
-            return Tails(share=0.0, excess=0.0, freedom=freedom)
-        along = np.outer(np.append(self.swept.inverse @ functional, 0.0), self.direction)
-        excess = noise.excess((along + along.T) / 2)
-        return Tails(share=min(own / whole, 1.0), excess=excess, freedom=freedom)
+        return self._tails(self.swept.inverse @ functional, self.direction, own, whole)
 
     def joint_tails(self, rows: Floats) -> Tails:
-        """The law of the statistic that tests rows·b: of all rows, the heaviest tails.
+        """The law of the statistic that tests rows·b: of all rows, the heaviest tails."""
+        return self._heaviest([self.tails(row) for row in rows])
 
-        One random variance for all q rows widens the tails of their sum of squares (q + 2) / 3 times as much as q do.
+    def score_tails(self, rows: Floats, direction: Floats, free: Floats) -> Tails:
+        """The law of the score statistic at ζ = (−b, 1), where rows·b is what is tested and Q lowest along ``free``.
+
+        There the noise puts Nζ into the score r, and so ⟨K, N⟩ into w·r, with K the symmetric part of w ζᵀ, for every w
+        that is at right angles to what the free directions do to r. At the estimate ζ has other and more entries, and
+        lighter tails. Of one row the law is that of ``tails``, whose test its confidence set inverts.
         """
-        heaviest = max((self.tails(row) for row in rows), key=lambda one: one.excess * one.share**2)
+        if len(rows) == 1:
+            return self.tails(rows[0])
+        k, noise = self.moments.size, self.score_noise(direction)
+        whole = noise + self._sampled(direction) * self.positive_design
+        upper, places = qr((self.moments.design @ free).T, mode="r", pivoting=True)
+        given = free.shape[1]
+        basis = np.eye(k)[:, places[given:]]
+        if given:
+            basis[places[:given]] = -np.linalg.pinv(upper[:, :given]) @ upper[:, given:]
+        return self._heaviest(
+            [self._tails(w, direction, float(w @ noise @ w), float(w @ whole @ w)) for w in basis.T]
+        )
+
+    def _tails(self, left: Floats, direction: Floats, own: float, whole: float) -> Tails:
+        """Of left·Nζ, of variance ``own``, and sampling beside it."""
+        noise, freedom = self.moments.noise, self.freedom
+        if noise is None or not whole > 0 or not own > 0:
+            return Tails(share=0.0, excess=0.0, freedom=freedom)
+        along = np.outer(np.append(left, 0.0), direction)
+        return Tails(share=min(own / whole, 1.0), excess=noise.excess((along + along.T) / 2), freedom=freedom)
+
+    def _heaviest(self, each: Sequence[Tails]) -> Tails:
+        """The law of a sum of squares, each of a law of its own.
+
+        One random variance for all q of them widens the tails of the sum (q + 2) / 3 times as much as q do.
+        """
+        heaviest = max(each, key=lambda one: one.excess * one.share**2)
         if self.moments.noise is None or not self.moments.noise.law.independent:
             return heaviest
-        return replace(heaviest, excess=heaviest.excess * 3 / (len(rows) + 2))
+        return replace(heaviest, excess=heaviest.excess * 3 / (len(each) + 2))
 
     def profile(self, functional: Floats) -> Callable[[float], float]:
         """θ ↦ min of Q over all b with functional·b = θ; θ = ±inf is the limit, which decides boundedness."""

@@ -116,12 +116,13 @@ class Problem:
         return np.logspace(-5, 3, 33) * max(mean, 1e-12)
 
     def slopes(self, penalty: float) -> Floats:
-        """Scaled coefficients without the intercept; 0 for a column without variance."""
+        """Scaled coefficients without the intercept; 0 for a column without variance, and where rounding is all."""
         keep = np.flatnonzero(~self.constant_mask[:-1])
         result = np.zeros(len(self.features))
         if not self.flat:
             design = self.sums[np.ix_(keep, keep)]
-            result[keep] = solve(design, self.sums[keep, -1], penalty, self.weights[keep])
+            found = solve(design, self.sums[keep, -1], penalty, self.weights[keep])
+            result[keep] = np.where(np.abs(found) < NOTHING, 0.0, found)
         return result
 
     def rehearsable(self) -> Rehearsable:
@@ -140,6 +141,9 @@ class Problem:
         )
 
 
+NOTHING = (
+    1e-12  # of the half width of the target, for the half width of a column: what rounding leaves of zero
+)
 _DRAWS = 100
 _SHARE = 0.5  # a: the fits rehearsed see noise of variance 1 + a², the measure of them 1 + 1/a²
 

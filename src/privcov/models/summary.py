@@ -142,7 +142,7 @@ def as_values(fit: Fit, level: float = 0.95) -> dict[str, Any]:
 
 def as_latex(fit: Fit, level: float = 0.95) -> str:
     """A tabular with booktabs rules, columns by their labels; warnings and promise in the last lines of it."""
-    refused = fit.method == "none"
+    refused, shrunk = fit.method == "none", _shrunk(fit)
     heads = ["", "Estimate"]
     if not refused:
         heads += [
@@ -151,6 +151,7 @@ def as_latex(fit: Fit, level: float = 0.95) -> str:
             r"$\Pr(>|t|)$",
             *map(latex_text, _headings(fit, level).values()),
             "privacy share",
+            *(["shrunk"] if shrunk else []),
         ]
     body, titles = [], fit.release.schema.titles
     for row in _rows(fit, level):
@@ -164,8 +165,10 @@ def as_latex(fit: Fit, level: float = 0.95) -> str:
             for pieces in _headings(fit, level):
                 cells += [_spans(row[pieces]).replace("∞", r"$\infty$").replace("∪", r"$\cup$")]
             cells += [rf"{100 * row['privacy_share']:.0f}\,\%"]
+            cells += [_short(row["shrunk"])] if "shrunk" in row else []
         body.append(" & ".join(cells) + r" \\")
-    notes = [*_labels(fit), f"{fit.formula}", *_closing(fit)]
+    drawn = [_to_predict(shrunk)] if shrunk else []
+    notes = [*_labels(fit), f"{fit.formula}", *drawn, *_closing(fit)]
     wide = [rf"\multicolumn{{{len(heads)}}}{{l}}{{{latex_text(note)}}} \\" for note in notes]
     rows = [rf"\begin{{tabular}}{{l{'r' * (len(heads) - 1)}}}", r"\toprule", " & ".join(heads) + r" \\"]
     return "\n".join([*rows, r"\midrule", *body, r"\bottomrule", *wide, r"\end{tabular}"])
@@ -259,9 +262,7 @@ def _split(fit: Fit) -> list[str]:
             "Estimates and standard errors mean little."
         )
     if shrunk := _shrunk(fit):
-        lines.append(
-            f"To predict, take the column shrunk (ridge, penalty {shrunk.penalty:.3g} in scaled units): {SHRUNK}"
-        )
+        lines.append(_to_predict(shrunk))
     if fit.method == "score":
         lines.append(
             "Standard errors are first-order approximations; intervals and p-values do not use them. The score root is "
@@ -272,6 +273,12 @@ def _split(fit: Fit) -> list[str]:
             f"DO NOT TRUST THESE INTERVALS: the noise is too large for {fit.method}. Use method score, or auto."
         )
     return lines
+
+
+def _to_predict(shrunk: RidgeFit) -> str:
+    return (
+        f"To predict, take the column shrunk (ridge, penalty {shrunk.penalty:.3g} in scaled units): {SHRUNK}"
+    )
 
 
 def _shrunk(fit: Fit) -> RidgeFit | None:
