@@ -128,7 +128,9 @@ def test_one_person_changes_all_strata_together_by_no_more_than_is_paid_for(name
 def test_the_same_where_a_share_of_the_loss_is_spent_on_a_total(name, kind, neighbours):
     loss = replace(LOSSES[kind], neighbours=neighbours)
     # Under replace-one the worst rows for the total are orthogonal, which no two are that have an intercept.
-    least = {"laplace": 0.7, "frobenius": 0.8}.get(name, 0.95 if neighbours is Neighbours.REPLACE_ONE else 0.99)
+    least = {"laplace": 0.7, "frobenius": 0.8}.get(
+        name, 0.95 if neighbours is Neighbours.REPLACE_ONE else 0.99
+    )
     assert check(name, loss, total_share="0.3", other="elsewhere") > least
 
 

@@ -335,7 +335,10 @@ def test_a_total_is_the_sum_and_its_law_has_the_sum_of_the_variances(made):
     total = made.total()
     assert total.upper == tuple(sum(entries) for entries in zip(*made.uppers, strict=True))
     assert total.law == GaussianEnsemble(dimension=5, scale=made.certificate.law.scale * 2)
-    law, one = summed((WishartDifference(dimension=3, scale=2.0), 9)), WishartDifference(dimension=3, scale=2.0)
+    law, one = (
+        summed((WishartDifference(dimension=3, scale=2.0), 9)),
+        WishartDifference(dimension=3, scale=2.0),
+    )
     assert np.allclose(law.entry_variances, 9 * one.entry_variances)
     assert law.trace_variance == 9 * one.trace_variance
     assert law.shared == pytest.approx(9 * one.shared)

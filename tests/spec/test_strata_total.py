@@ -27,9 +27,7 @@ from privcov.schema.grid import Grid
 LEVELS = [1, 2, 3, 4]
 COLUMNS = {"age": {"lower": 0, "upper": 100}, "pay": {"lower": 0, "upper": 10}, "s": {"levels": LEVELS}}
 SCHEMA = pc.Schema.from_dict({"columns": COLUMNS})
-ROWS = np.column_stack(
-    [np.linspace(0, 100, 800), np.tile([2.0, 7.0], 400), np.tile([1.0, 2, 3, 4, 9], 160)]
-)
+ROWS = np.column_stack([np.linspace(0, 100, 800), np.tile([2.0, 7.0], 400), np.tile([1.0, 2, 3, 4, 9], 160)])
 ADD = pc.PureDP(epsilon=1, neighbours="add-remove")
 RHO = pc.ZCDP(rho="0.5", neighbours="replace-one")
 DELTA = pc.ApproxDP(epsilon=1, delta="1e-6", neighbours="add-remove")
@@ -165,7 +163,9 @@ def test_combined_noise_has_the_variance_that_its_law_says(name, loss):
         off = seen[:, *np.triu_indices(3, 1)]
         assert np.mean(off**2) == pytest.approx(law.offdiagonal_variance, rel=0.3)
         drawn = np.array([law.simulate(stream) for stream in [rehearsal(9)] for _ in range(400)])
-        assert np.mean(drawn[:, *np.triu_indices(3, 1)] ** 2) == pytest.approx(law.offdiagonal_variance, rel=0.3)
+        assert np.mean(drawn[:, *np.triu_indices(3, 1)] ** 2) == pytest.approx(
+            law.offdiagonal_variance, rel=0.3
+        )
 
 
 def test_a_difference_of_strata_is_that_of_strata_as_drawn_whose_noises_are_independent():

@@ -161,7 +161,9 @@ class StratifiedRelease(Written, Shown, Mapping[str, Release]):
         found = self._consistent
         uppers = self.uppers if found is None else found.uppers
         own = {} if found is None else {"law": found.law}
-        return tuple(self._release(name, upper, **own) for name, upper in zip(self.names, uppers, strict=True))
+        return tuple(
+            self._release(name, upper, **own) for name, upper in zip(self.names, uppers, strict=True)
+        )
 
     def uncombined(self, name: str | Sequence[str]) -> Release:
         """Return a stratum as it was drawn: with noise of its own, which no other stratum shares.
@@ -193,7 +195,11 @@ class StratifiedRelease(Written, Shown, Mapping[str, Release]):
         True
         """
         place = self.strata.place(name)
-        return self._parts[place] if self.pooled is None else self._release(self.names[place], self.uppers[place])
+        return (
+            self._parts[place]
+            if self.pooled is None
+            else self._release(self.names[place], self.uppers[place])
+        )
 
     @cached_property
     def _consistent(self) -> _Consistent | None:
@@ -221,6 +227,35 @@ class StratifiedRelease(Written, Shown, Mapping[str, Release]):
         made = Release(schema=self.schema, rows=rows, upper=upper, certificate=certificate)
         object.__setattr__(made, "signer", self.signer)
         return made
+
+    def part(self, name: str) -> Release:
+        """Return one stratum by its name, or the total.
+
+        Parameters
+        ----------
+        name : str
+            A stratum, or "total" for the sum over all of them, unless a stratum has that name.
+
+        Returns
+        -------
+        Release
+            The stratum, or the sum.
+
+        Raises
+        ------
+        ParameterError
+            There is no such stratum (E284).
+
+        Examples
+        --------
+        >>> import numpy as np, privcov as pc
+        >>> schema = pc.Schema.from_dict({"columns": {"age": {"lower": 0, "upper": 100}, "area": {"levels": [1, 2]}}})
+        >>> loss = pc.ZCDP(rho=1, neighbours="add-remove")
+        >>> strata = pc.release(np.ones((9, 2)), schema=schema, loss=loss, by="area")
+        >>> strata.part("total") == strata.total(), strata.part("2") == strata["2"]
+        (True, True)
+        """
+        return self.total() if name == "total" and name not in self else self[name]
 
     def total(self) -> Release:
         """Return the sum over all strata, with the law of its noise.

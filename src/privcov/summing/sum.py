@@ -218,7 +218,9 @@ class HostSum:
         for start, rows in self._bounded(block):
             read[start : start + len(rows)] = rows
         order = np.argsort(strata, kind="stable")  # by radix: linear in the rows, whatever they say
-        np.take(read, order, axis=0, out=placed, mode="clip")  # no place is outside; so nothing is copied twice
+        np.take(
+            read, order, axis=0, out=placed, mode="clip"
+        )  # no place is outside; so nothing is copied twice
         ends = np.cumsum(np.bincount(strata, minlength=len(self._grams)))
         for gram, begin, end in zip(self._grams, (0, *ends), ends, strict=False):
             if begin < end:

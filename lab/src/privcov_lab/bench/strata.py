@@ -79,10 +79,16 @@ def best_of(lines: dict[str, Any]) -> tuple[str, float]:
 
 def render(result: dict[str, Any]) -> str:
     """A table for each loss, and the two ratios."""
-    told = [f"{result['strata']} equal strata, epsilon = 1, add-remove, {result['runs']} releases at each share"]
+    told = [
+        f"{result['strata']} equal strata, epsilon = 1, add-remove, {result['runs']} releases at each share"
+    ]
     for kind, lines in result["losses"].items():
         rows = [
-            [share, f"{one['share']:g}", *(f"{x:.2f}" for x in (one["stratum"], one["total"], criterion(one)))]
+            [
+                share,
+                f"{one['share']:g}",
+                *(f"{x:.2f}" for x in (one["stratum"], one["total"], criterion(one))),
+            ]
             for share, one in lines.items()
         ]
         heads = ["asked for", "share", "stratum / alone", "total / alone", "sum of relative variances"]
