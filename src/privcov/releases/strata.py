@@ -40,6 +40,15 @@ class Pooled:
         The law of its noise, of the same kind as that of a stratum.
     upper : tuple of int
         The noisy integers of the upper triangle, row by row, in units of the grid.
+
+    Examples
+    --------
+    >>> import numpy as np, privcov as pc
+    >>> schema = pc.Schema.from_dict({"columns": {"age": {"lower": 0, "upper": 100}, "area": {"levels": [1, 2]}}})
+    >>> loss = pc.ZCDP(rho=1, neighbours="add-remove")
+    >>> made = pc.release(np.ones((9, 2)), schema=schema, loss=loss, by="area", total_share="0.25").pooled
+    >>> str(made.share), made.law.name, len(made.upper)
+    ('1/4', 'gaussian', 3)
     """
 
     share: Fraction
@@ -93,8 +102,8 @@ def _times(law: NoiseLaw, factor: float) -> NoiseLaw:
 class StratifiedRelease(Written, Shown, Mapping[str, Release]):
     """A differentially private second-moment matrix of each stratum of a table, paid for once.
 
-    A mapping: ``strata["Kern"]`` is a ``Release`` that every model takes. Noise is independent between strata, as long as
-    no total was paid for: with one, strata and total are combined, so that they add up. Made by
+    A mapping: ``strata["Kern"]`` is a ``Release`` that every model takes. Noise is independent between strata, as long
+    as no total was paid for: with one, strata and total are combined, so that they add up. Made by
     ``privcov.release(…, by=…)`` and ``privcov.load_strata``.
 
     Attributes
