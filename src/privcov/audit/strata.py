@@ -60,7 +60,7 @@ class TwoStrata(Mechanism):
 def strata_settings(
     mechanism: Mechanism, loss: Loss, dimension: int, *, source: Source
 ) -> tuple[Setting, ...]:
-    """What an audit of strata looks at: as promised; for one column; of pure losses, where faults show best; a total."""
+    """What an audit of strata looks at: as promised; one column; of pure losses, where faults show best; a total."""
     asked: dict[tuple[Loss, int], str] = {(loss, dimension): "as promised"}
     asked.setdefault((loss, 1), "one column")
     telling = loss

@@ -189,8 +189,8 @@ def order_options(command: Callable[..., Any]) -> Callable[..., Any]:
             "--total-share",
             default="0",
             show_default=True,
-            help="With --by: the share of the loss, from 0 to 0.999, for a total beside the strata; best takes the one that "
-            "privcov plan names.",
+            help="With --by: the share of the loss, from 0 to 0.999, for a total beside the strata; best takes the one "
+            "that privcov plan names.",
         ),
         click.option(
             "--rows",

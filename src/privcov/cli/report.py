@@ -34,7 +34,9 @@ if TYPE_CHECKING:
     help="The steward's public key: then the file must be signed with it.  [default: any key, or none]",
 )
 @click.option(
-    "--stratum", metavar="NAME", help="Of a file with strata: which one.  [default: a page for each]"
+    "--stratum",
+    metavar="NAME",
+    help="Of a file with strata: which one, or total for their sum.  [default: a page for each]",
 )
 @click.option("--title", help="What to call it.  [default: the name of the file]")
 @click.option("--force", is_flag=True, help="Replace an existing page.")

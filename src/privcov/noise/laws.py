@@ -473,8 +473,9 @@ class Congruent(NoiseLaw):
 class Summed(NoiseLaw):
     """A sum of independent noises: that of a total over strata, or of a stratum combined with it. No file has this law.
 
-    Of normal laws of one kind the sum is one of that kind (``summed``). Variances add. Of a sum, as of one term, a linear
-    function is normal with an average of independent Gammas as its variance, so the largest reach of a term is enough.
+    Of normal laws of one kind the sum is one of that kind (``summed``). Variances add. Of a sum, as of one term, a
+    linear function is normal with an average of independent Gammas as its variance, so the largest reach of a term is
+    enough.
 
     Parameters
     ----------

@@ -126,7 +126,7 @@ class StrataPlan:
             + (f"\n… and {more:,} more (--json prints all)" if more else ""),
             f"A stratum is useful from about {self.rows_for['useful']:,} rows on, and worse than publishing zeros "
             f"below {self.rows_for['marginal']:,}.",
-            self._about_the_total,
+            self.about_the_total,
         ]
         if self.drowned:
             lines.append(
@@ -136,21 +136,24 @@ class StrataPlan:
         return "\n\n".join(lines)
 
     @property
-    def _about_the_total(self) -> str:
+    def about_the_total(self) -> str:
+        """What the total would be worth, and the share that would be best for it and the strata, as sentences."""
         share, found = float(self.total_share), self.noise
         total = f"The total is {self.total.verdict}"
         if not self.total_share:
             told = f"{total}: the sum of the strata, with the noise of all of them."
         else:
             told = (
-                f"{total}. With {100 * share:g} % of the loss for it, its noise is {found['total']:.2f} times that of the "
-                f"sum of strata that have all of the loss, and that of a stratum {found['stratum']:.2f} times its own."
+                f"{total}. With {100 * share:g} % of the loss for it, its noise is {found['total']:.2f} times that of "
+                f"the sum of strata that have all of the loss, and that of a stratum {found['stratum']:.2f} times its "
+                "own."
             )
         if self.best_share == self.total_share:
             return told + (" No other share is better for both together." if self.total_share else "")
         return (
             f"{told} --total-share {float(self.best_share):g} has the least variance of both together: "
-            f"{found['best total']:.2f} times the noise on the total, {found['best stratum']:.2f} times that on a stratum."
+            f"{found['best total']:.2f} times the noise on the total, {found['best stratum']:.2f} times that on a "
+            "stratum."
         )
 
 
@@ -186,8 +189,8 @@ class _Split:
         """The share, in thousandths, with the least sum of the two variances, each over what it is with none.
 
         A pure share is one of a scale, any other one of a variance: with g the variance of a total that has all of the
-        loss over that of a stratum, v = (1 − s)^−p and t = g·s^−p, a stratum has v·(1 − v/(K·v + t)) and a total K·v·t/(K·v + t).
-        With p = 1 and g = 1 the least is at s = 1/(2 + √(K + 1)).
+        loss over that of a stratum, v = (1 − s)^−p and t = g·s^−p, a stratum has v·(1 − v/(K·v + t)) and a total
+        K·v·t/(K·v + t). With p = 1 and g = 1 the least is at s = 1/(2 + √(K + 1)).
         """
         mechanism, loss = self.decided.mechanism, self.decided.loss
         power = 2 if Purse.of(loss, mechanism).unit is PureDP else 1

@@ -132,7 +132,7 @@ def release(
         With ``by``: the name of a stratum for all rows that are in none of the others.
     total_share : Fraction, float or str, default 0
         With ``by``: the share of the loss, from 0 to 0.999, that is spent on a total beside the strata; "best" takes
-        the one with the least sum of relative variances (``privcov.plan_strata``). Strata and total are then combined,
+        the one with the least sum of relative variances (``privcov plan --by``). Strata and total are then combined,
         so that they add up. With 0 a stratum has all of the loss, and the total is their sum, with its noise.
     **options : Any
         Options of the mechanism itself, by name, such as ``arithmetic="idealized"``.

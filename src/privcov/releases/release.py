@@ -615,7 +615,7 @@ def load(path: str | Path, *, signed_by: PublicKey | None = None, stratum: str |
         The key that must have signed the file. Without one an unsigned file is read too, and a signature is
         checked where there is one.
     stratum : str, optional
-        Of a file with several strata (``load_strata``), the one to return.
+        Of a file with several strata (``load_strata``), the one to return; "total" is their sum.
 
     Returns
     -------
@@ -644,7 +644,7 @@ def load(path: str | Path, *, signed_by: PublicKey | None = None, stratum: str |
     if stratum is not None:
         from privcov.releases.strata import load_strata
 
-        return load_strata(path, signed_by=signed_by)[stratum]
+        return load_strata(path, signed_by=signed_by).part(stratum)
     parts, signer = codec.read(path, signed_by=signed_by)
     release = assembled(parts)
     object.__setattr__(release, "signer", signer)  # no argument: a copy with other contents has no signer

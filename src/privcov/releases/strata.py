@@ -40,6 +40,15 @@ class Pooled:
         The law of its noise, of the same kind as that of a stratum.
     upper : tuple of int
         The noisy integers of the upper triangle, row by row, in units of the grid.
+
+    Examples
+    --------
+    >>> import numpy as np, privcov as pc
+    >>> schema = pc.Schema.from_dict({"columns": {"age": {"lower": 0, "upper": 100}, "area": {"levels": [1, 2]}}})
+    >>> loss = pc.ZCDP(rho=1, neighbours="add-remove")
+    >>> made = pc.release(np.ones((9, 2)), schema=schema, loss=loss, by="area", total_share="0.25").pooled
+    >>> str(made.share), made.law.name, len(made.upper)
+    ('1/4', 'gaussian', 3)
     """
 
     share: Fraction
@@ -93,8 +102,8 @@ def _times(law: NoiseLaw, factor: float) -> NoiseLaw:
 class StratifiedRelease(Written, Shown, Mapping[str, Release]):
     """A differentially private second-moment matrix of each stratum of a table, paid for once.
 
-    A mapping: ``strata["Kern"]`` is a ``Release`` that every model takes. Noise is independent between strata, as long as
-    no total was paid for: with one, strata and total are combined, so that they add up. Made by
+    A mapping: ``strata["Kern"]`` is a ``Release`` that every model takes. Noise is independent between strata, as long
+    as no total was paid for: with one, strata and total are combined, so that they add up. Made by
     ``privcov.release(…, by=…)`` and ``privcov.load_strata``.
 
     Attributes
@@ -227,6 +236,35 @@ class StratifiedRelease(Written, Shown, Mapping[str, Release]):
         made = Release(schema=self.schema, rows=rows, upper=upper, certificate=certificate)
         object.__setattr__(made, "signer", self.signer)
         return made
+
+    def part(self, name: str) -> Release:
+        """Return one stratum by its name, or the total.
+
+        Parameters
+        ----------
+        name : str
+            A stratum, or "total" for the sum over all of them, unless a stratum has that name.
+
+        Returns
+        -------
+        Release
+            The stratum, or the sum.
+
+        Raises
+        ------
+        ParameterError
+            There is no such stratum (E284).
+
+        Examples
+        --------
+        >>> import numpy as np, privcov as pc
+        >>> schema = pc.Schema.from_dict({"columns": {"age": {"lower": 0, "upper": 100}, "area": {"levels": [1, 2]}}})
+        >>> loss = pc.ZCDP(rho=1, neighbours="add-remove")
+        >>> strata = pc.release(np.ones((9, 2)), schema=schema, loss=loss, by="area")
+        >>> strata.part("total") == strata.total(), strata.part("2") == strata["2"]
+        (True, True)
+        """
+        return self.total() if name == "total" and name not in self else self[name]
 
     def total(self) -> Release:
         """Return the sum over all strata, with the law of its noise.

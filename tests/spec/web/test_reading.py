@@ -109,7 +109,7 @@ def parted(served, order):
 
 def test_strata_are_paid_for_once_and_read_one_by_one(served, parted):
     made = pc.load_strata(served.folder / parted)
-    assert served.ask("strata", release=parted).json["names"] == ["F", "M"]
+    assert served.ask("strata", release=parted).json == {"names": ["F", "M"], "total": "total"}
     for name, release in made.items():
         found = served.ask("result", release=parted, stratum=name)
         assert found.json["columns"] == ["age", "income"]
@@ -133,6 +133,27 @@ def test_errors_of_any_variance_can_be_asked_for(served, made):
     assert served.ask("fit", **asked, conservative="yes").codes == ["E291"]
 
 
+def test_a_total_is_read_beside_its_strata_and_two_strata_are_compared(served, order):
+    asked = {**order, "by": "sex", "rest": "unknown", "share": "0.25"}
+    assert served.ask("quote", **asked).json["strata"] == 3
+    served.ask("release", request="6" * 32, **asked)
+    assert served.finished("6" * 32)["state"] == "done"
+    name = "people.release.json"
+    made = pc.load_strata(served.folder / name)
+    assert (str(made.pooled.share), made.names) == ("1/4", ("F", "M", "unknown"))
+    assert served.ask("strata", release=name).json == {"names": ["F", "M", "unknown"], "total": "total"}
+    fit = served.ask("fit", release=name, stratum="total", formula="income ~ age").json
+    assert fit["summary"] == pc.ols(made.total(), "income ~ age").summary()
+    found = served.ask("differences", release=name, stratum="F", against="M").json
+    assert [line[0] for line in found["lines"]][:2] == ["mean of age", "mean of income"]
+    told = pc.differences(made, "F", "M", formula="income ~ age").lines
+    compared = served.ask("differences", release=name, stratum="F", against="M", formula="income ~ age").json
+    assert compared["lines"] == [list(line) for line in told[1]]
+    for words in ({"against": "F"}, {"against": "X"}, {"against": "M", "formula": "town ~ age"}):
+        reply = served.ask("differences", release=name, **{"stratum": "F", **words})
+        assert (reply.status, [*reply.errors]) == (422, ["against"])
+
+
 def test_a_file_of_strata_without_one_says_how_to_read_it(served, parted):
     reply = served.ask("result", release=parted)
     assert (reply.codes, [*reply.errors]) == (["E613"], ["release"])
@@ -153,6 +174,8 @@ def test_a_file_of_strata_without_one_says_how_to_read_it(served, parted):
     [
         ({"by": "town"}, "by", "E185"),
         ({"by": "age"}, "by", "E186"),
+        ({"by": "sex", "share": "2"}, "share", "E650"),
+        ({"by": "sex", "rest": "M"}, "rest", "E188"),
         ({"by": "sex", "frame": "scales"}, "by", "E283"),
         ({"by": "sex", "mechanism": "eigenvectors"}, "by", "E282"),
         ({"by": "sex", "data": ""}, "data", "E119"),

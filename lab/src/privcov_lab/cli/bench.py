@@ -45,7 +45,9 @@ def noise(quick: bool, as_json: bool) -> None:
 )
 @click.option(
     "--part", "parts", multiple=True, default=("parquet",), show_default=True,
-    type=click.Choice(["parquet", "memory", "csv", "workers", "engines", "wide", "growth", "derived", "all"]),
+    type=click.Choice(
+        ["parquet", "memory", "csv", "workers", "engines", "wide", "growth", "derived", "strata", "all"]
+    ),
     help="What to measure; may be repeated.",
 )  # fmt: skip
 @click.option(
@@ -65,6 +67,23 @@ def gram(rows: int, columns: int, parts: tuple[str, ...], largest: int, quick: b
     rows, largest = (500_000, 10**6) if quick else (rows, largest)
     result = bench.run(rows=rows, columns=columns, parts=chosen, largest=largest)
     print_json(result) if as_json else say(render(result))
+
+
+@command.command(name="strata")
+@click.option("--runs", default=40, show_default=True, type=click.IntRange(2), help="Releases at each share.")
+@json_option
+def strata(runs: int, as_json: bool) -> None:
+    """Error of fifty equal strata and of their total, at several shares of the loss for the total.
+
+    Beside a release of the rows of a stratum alone, and of the whole table alone; epsilon = 1 under add-remove.
+
+    Example: privcov bench strata --runs 10
+    """
+    from privcov_lab.bench import strata as bench
+
+    with counting(bench.STEPS, "releasing") as step:
+        result = bench.run(runs=runs, step=step)
+    print_json(result) if as_json else say(bench.render(result))
 
 
 @command.command(name="utility")

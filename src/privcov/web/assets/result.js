@@ -1,7 +1,7 @@
 // Step 4: a release in words, charts and models; and its files.
 
 import { ask, download, Refused } from "./api.js";
-import { clear, find, make, options, refuse, report } from "./dom.js";
+import { clear, find, make, options, refuse, report, rows } from "./dom.js";
 import { keep, state } from "./state.js";
 
 const step = find("step-result");
@@ -15,6 +15,7 @@ export function setUp(start) {
   find("release-file").addEventListener("change", () => {
     state.release = find("release-file").value;
     state.stratum = "";
+    state.against = "";
     state.fit = "";
     keep();
     show();
@@ -23,6 +24,10 @@ export function setUp(start) {
     state.stratum = find("stratum").value;
     keep();
     show();
+  });
+  find("against-form").addEventListener("submit", (event) => {
+    event.preventDefault();
+    compare();
   });
   find("fit-form").addEventListener("submit", (event) => {
     event.preventDefault();
@@ -63,11 +68,12 @@ export async function show() {
   find("sections").replaceChildren(...SECTIONS.map((name) => make("section", { class: `card ${name}` }, make("p", { class: "waiting", role: "status" }, "Computing …"))));
   const look = (asked += 1);
   try {
-    const strata = (await ask("strata", { release: state.release })).names;
+    const { names: strata, total } = await ask("strata", { release: state.release });
     if (look !== asked) return;
     find("stratum-field").hidden = !strata.length;
-    options(find("stratum"), strata, { chosen: state.stratum });
+    options(find("stratum"), total ? [...strata, total] : strata, { chosen: state.stratum });
     state.stratum = find("stratum").value;
+    others(strata);
     for (const name of QUICKEST) {
       const found = await ask("result", { ...wanted(), section: name });
       if (look !== asked) return;
@@ -77,6 +83,31 @@ export async function show() {
     if (state.fit) fit(state.fit);
   } catch (error) {
     if (look === asked) refused(error);
+  }
+}
+
+// The strata that the one shown can be compared with; a total holds them all, and is compared with none.
+function others(strata) {
+  const rest = strata.includes(state.stratum) ? strata.filter((name) => name !== state.stratum) : [];
+  find("differences").hidden = !rest.length;
+  find("difference").hidden = true;
+  options(find("against"), rest, { chosen: state.against });
+}
+
+async function compare() {
+  state.against = find("against").value;
+  keep();
+  clear(find("against-form"));
+  try {
+    const found = await ask("differences", { ...wanted(), against: state.against, formula: find("against-formula").value });
+    find("difference-heads").replaceChildren(...found.heads.map((head, at) => make("th", { scope: "col", class: at ? "num" : null }, head)));
+    rows(find("difference-lines"), found.lines.map(([name, ...cells]) => [name, ...cells.map((text) => ({ text, class: "num" }))]));
+    find("difference-words").textContent = found.words;
+    find("difference").hidden = false;
+  } catch (error) {
+    find("difference").hidden = true;
+    if (!(error instanceof Refused)) throw error;
+    refuse(find("against-form"), error.errors);
   }
 }
 
