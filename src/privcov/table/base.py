@@ -38,8 +38,6 @@ class Table(ABC):
         """Rows handed out so far."""
         self.bytes_done: int | None = None
         """Bytes of the file read so far, where that makes sense."""
-        self.parts: int | None = None
-        """How many parts a table in a cluster has, where that is known before it is read."""
         self._opened = False
 
     def blocks(self) -> Iterator[Block]:
@@ -75,12 +73,21 @@ class Table(ABC):
             self.rows += len(block[0])
             yield _without_codes(block, coded, always=self.schema.file.constant) if coded else block
 
+    @property
+    def parts(self) -> int | None:
+        """How many parts a table in a cluster has, where that is known before it is read."""
+        return None
+
     @abstractmethod
     def _blocks(self) -> Iterator[Block]: ...
 
     def pieces(self) -> Sequence[Piece] | None:
         """Runs of files that together are this table; None where its rows are not in files."""
         return None
+
+    def records(self) -> Sequence[Piece] | None:
+        """The same; of a table of persons the files that they are gathered from."""
+        return self.pieces()
 
     def count(self) -> int | None:
         """The number of records, for the one who may know it: from metadata, or by counting lines, never values.
