@@ -17,7 +17,6 @@ from hypothesis import strategies as st
 import privcov as pc
 from privcov.cli import main
 from privcov.errors import PrivcovError
-from privcov.linalg.devices import Device
 from privcov.mechanisms.sensitivity import Sensitivity
 from privcov.models.association import partial_correlation
 from privcov.planning.moments import PublicMoments
@@ -371,11 +370,6 @@ def test_what_counts_every_row_as_one_is_refused_before_paying(
     with pytest.raises(PrivcovError, match=code):
         pc.release(frame(50), schema=schema(), loss=loss, ledger=book, **asked)  # type: ignore[arg-type]
     assert not any(book.spent.values())
-
-
-def test_weighted_rows_are_not_summed_on_a_device() -> None:
-    with pytest.raises(PrivcovError, match="E198"):
-        pc.release(frame(50), schema=schema(), loss=LOSS, engine=Local(device=Device(name="torch")))
 
 
 def test_an_automatic_frame_of_weighted_rows_is_the_declared_one() -> None:

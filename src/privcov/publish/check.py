@@ -17,7 +17,6 @@ from privcov.frame.choice import NormChoice, check_unweighted
 from privcov.frame.emphasis import emphasis_of, emphasised
 from privcov.frame.framing import Fitted, Framing
 from privcov.ledger import Ledger, Request
-from privcov.linalg.devices import CPU
 from privcov.mechanisms.base import Draw, Mechanism
 from privcov.noise.randomness import Randomness
 from privcov.planning.candidates import Candidate, decide
@@ -169,10 +168,6 @@ def prepare(
     if expect_rows is not None:
         _check_rows(table, expect_rows, loss=loss, schema=schema)
     runner = engine_for(engine, table)
-    if schema.weight is not None and runner.device != CPU:
-        raise InputError("E198", "weighted rows are not summed on a GPU.", "Release with device cpu.")
-    if split is not None and runner.device != CPU:
-        raise _unstratified("a GPU", "Leave --device out")
     choice: NormChoice | Framing | None
     choice = NormChoice.before(decided.mechanism, decided.loss, word=row_norm, share=row_norm_share)
     if choice is not None or frame in ("scales", "shape"):
