@@ -6,11 +6,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import partial
 from pathlib import Path
 from typing import Any, Literal
+
+import numpy as np
 
 from privcov.errors import InputError, ParameterError
 from privcov.frame.choice import NormChoice, check_unweighted
@@ -72,13 +74,30 @@ class Ready:
         """What the release is made under: as declared, or as rounds choose that read the table and are paid for."""
         if self.choice is None:
             return Fitted(schema=self.schema, mechanism=self.decided.mechanism, rest=self.decided.loss)
-        return self.choice.fit(
-            data,
-            schema=self.schema,
-            mechanism=self.decided.mechanism,
-            randomness=randomness,
-            engine=self.engine,
-        )
+        facts: Any = {
+            "mechanism": self.decided.mechanism,
+            "randomness": randomness,
+            "engine": self.engine,
+        }
+        if self.split is None:
+            return self.choice.fit(data, schema=self.schema, **facts)
+        rest, schema = _without_strata(data, self.split, self.schema)
+        fitted = self.choice.fit(rest, schema=schema, **facts)
+        return replace(fitted, schema=replace(fitted.schema, left_out=self.schema.left_out))
+
+    def opened(self, data: Any, fitted: Fitted) -> Table:
+        """The table that is summed: opened again, where it was read before."""
+        if self.choice is None:
+            return self.table
+        return open_table(data, fitted.schema if self.split is None else self.split.whole)
+
+
+def _without_strata(data: Any, split: Split, schema: Schema) -> tuple[Any, Schema]:
+    """The same rows without the columns that make the strata, for what reads all strata alike."""
+    by = [column.name for column in split.strata.by]
+    if isinstance(data, np.ndarray):
+        return data[:, [column.name not in by for column in split.whole.read_columns]], schema
+    return data, replace(schema, left_out=(*schema.left_out, *by))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -157,7 +176,7 @@ def prepare(
     options = {**options, "as_asked": counts_rho(ledger)}
     wanted, split = Purpose.parse(purpose), None
     if by is not None or other is not None:
-        split, schema = _split(schema, by, other, row_norm=row_norm, frame=frame)
+        split, schema = _split(schema, by, other, frame=frame)
         frame = "declared"
     first, declared = emphasis_of(wanted.formula if emphasis is None else emphasis, schema), schema
     schema = emphasised(schema, first)
@@ -170,7 +189,9 @@ def prepare(
     runner = engine_for(engine, table)
     choice: NormChoice | Framing | None
     choice = NormChoice.before(decided.mechanism, decided.loss, word=row_norm, share=row_norm_share)
-    if choice is not None or frame in ("scales", "shape"):
+    if choice is not None and split is not None:
+        choice = replace(choice, strata=len(split.strata.names))
+    if (choice is not None and choice.trace is not None) or frame in ("scales", "shape"):
         check_unweighted(schema)
     if choice is not None and frame in ("scales", "shape"):
         raise ParameterError("E218", "a private frame finds a row norm itself.", "Leave row_norm out.")
@@ -190,7 +211,7 @@ def prepare(
 
 
 def _split(
-    schema: Schema, by: str | Sequence[str] | None, other: str | None, *, row_norm: str, frame: str
+    schema: Schema, by: str | Sequence[str] | None, other: str | None, *, frame: str
 ) -> tuple[Split, Schema]:
     """How rows fall into strata, and the schema of what is released of each; refuses what has no strata."""
     if by is None:
@@ -198,8 +219,6 @@ def _split(
     strata, rest = Strata.of(schema, by=by, other=other)
     if frame not in ("auto", "declared"):
         raise _unstratified(f'frame="{frame}"', "Take the declared frame")
-    if row_norm != "declared":
-        raise _unstratified("a private row norm", "Declare a row_norm_bound, or leave row_norm out")
     if schema.file.constant:  # how long a stratum takes depends on its rows
         raise _unstratified("constant timing", "Leave timing out")
     return Split(strata=strata, whole=schema), rest
