@@ -86,6 +86,7 @@ def weighted_pairs(schema: Schema, grid: Grid, neighbours: Neighbours) -> tuple[
         return bounding.rows(np.array(cells).reshape(-1, others + 1).T)
 
     heavy, light, none = ((1.0, LARGEST_WEIGHT * share) for share in (1.0, 1e-3, 0.0))
+    made: list[tuple[str, list[tuple[float, float]], list[tuple[float, float]]]]
     if neighbours is Neighbours.ADD_REMOVE:
         made = [
             ("a row of the largest weight, or none", [heavy], []),

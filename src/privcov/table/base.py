@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -15,7 +15,7 @@ from privcov.schema.columns import Identifier
 from privcov.schema.names import canonical, listed
 from privcov.table.blocks import Block
 from privcov.table.cells import apply_missing_codes
-from privcov.table.fragments import Arrived, Fragment, Held, Piece, bundled
+from privcov.table.fragments import Fragment, Held, Piece, bundled
 
 Answer = tuple[int, int, bytes]
 """The place of a part, its rows, and what came of them."""
@@ -101,8 +101,8 @@ class Table(ABC):
         pieces = self.pieces()
         return [Held(place=0, table=self)] if pieces is None else bundled(pieces)
 
-    def answers_at_home(self, attempt: Callable[[Arrived], Answer]) -> Generator[Answer, None, None]:
-        """``attempt`` on every part of a table that lives in a cluster, done there."""
+    def answers_at_home(self, attempt: Callable[[Any], Answer]) -> Generator[Answer, None, None]:
+        """``attempt`` on every part of a table that lives in a cluster, ``Arrived`` or ``Joined``, done there."""
         raise NotImplementedError
 
     def asked_at_home(self, question: str) -> list[object]:

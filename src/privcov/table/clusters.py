@@ -35,7 +35,8 @@ PATIENCE = 300.0
 """Seconds for which a job waits on a Dask cluster that has no worker; one that grows on demand needs some."""
 _WAVE, _LEAST_WAVE = 4, 16
 """Tasks at a time for each that runs at once: enough to keep workers busy, few enough for one process to hold."""
-_Attempt = Callable[[Arrived | Joined], Answer]
+_Attempt = Callable[[Any], Answer]
+"""Called with what a worker has: an ``Arrived`` or a ``Joined``."""
 
 
 class _ClusterTable(Table):
