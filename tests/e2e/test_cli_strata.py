@@ -110,7 +110,6 @@ def test_a_report_of_all_strata_is_a_page_for_each(home, capsys):
         (["--by", "area", "--other", "west"], "E188"),
         (["--by", "area", "--mechanism", "joint-gaussian", "--delta", "1e-6"], "E282"),
         (["--by", "area", "--frame", "scales"], "E283"),
-        (["--by", "area", "--row-norm", "private"], "E283"),
         (["--other", "rest"], "E283"),
         (["--by", "area,many", "--schema", "wide.toml"], "E187"),
     ],

@@ -204,7 +204,8 @@ def test_a_ledger_is_charged_once_for_all_strata(tmp_path):
         ({"by": "area", "other": "west"}, "E188"),
         ({"by": "area", "other": ""}, "E188"),
         ({"by": "area", "frame": "scales"}, "E283"),
-        ({"by": "area", "row_norm": "private"}, "E283"),
+        ({"by": "area", "frame": "shape"}, "E283"),
+        ({"by": "area", "row_norm": "sparse"}, "E211"),
         ({"by": "area", "mechanism": "eigenvectors"}, "E282"),
         ({"by": "area", "emphasis": "area"}, "E219"),
         ({"other": "elsewhere"}, "E283"),
@@ -217,6 +218,68 @@ def test_what_cannot_be_is_refused_and_nothing_is_paid(words, code, tmp_path):
     with pytest.raises((InputError, ParameterError), match=code):
         pc.check(TABLE, schema=SCHEMA, loss=REPLACE, **words)
     pc.release(TABLE, schema=SCHEMA, loss=REPLACE, ledger=book)  # all of the budget is still there
+
+
+def test_a_private_row_norm_is_chosen_once_for_all_strata(tmp_path):
+    """On all rows, whatever the table is; the bound is that of every matrix, and the file says what it cost."""
+    csv.write_csv(TABLE, tmp_path / "t.csv")
+    parquet.write_table(TABLE, tmp_path / "t.parquet")
+    loss = pc.ZCDP(rho=10**9, neighbours="replace-one")
+    middle = pa.array([50.0] * len(TABLE)), pa.array([5.0] * len(TABLE))
+    narrow = TABLE.set_column(0, "age", middle[0]).set_column(1, "pay", middle[1])
+    facts = {"schema": SCHEMA, "loss": loss, "by": "area", "row_norm": "private", "row_norm_share": 0.5}
+    made = [
+        pc.release(data, **facts, randomness=rehearsal(5))
+        for data in (TABLE, TABLE.to_pandas(), tmp_path / "t.csv", tmp_path / "t.parquet")
+    ]
+    assert len({one.uppers for one in made}) == 1
+    assert made[0].certificate.options["row_norm"] == "private"
+    chosen = pc.release(narrow, **facts)
+    rest = chosen.schema
+    assert rest.squared_norm_bound < Strata.of(SCHEMA, by="area")[1].squared_norm_bound
+    assert rest.left_out == ()
+    chosen.save(path := tmp_path / "r.json")
+    assert "consistent" in pc.verify(path).checks[-1].words
+    assert pc.verify(path).holds
+    split = Split(strata=Strata.of(SCHEMA, by="area")[0], whole=SCHEMA)
+    grid = Grid.of(rest, strata=True)
+    sums = exact(sum_strata(open_table(narrow, SCHEMA), rest, grid, split=split))
+    for upper, expected in zip(chosen.uppers, sums, strict=False):
+        # Noise of this loss is less than 10⁻⁴ of a row: nobody was left out, and the bound is the one that was used.
+        moved = np.array(upper, dtype=float) - np.array(expected, dtype=float)
+        assert np.abs(moved).max() < grid.squared_norm_bound / 100
+
+
+def test_a_private_row_norm_of_strata_of_an_array_reads_the_other_columns():
+    columns = {"a": {"lower": 0, "upper": 1}, "s": {"levels": [1, 2]}, "b": {"lower": 0, "upper": 1}}
+    schema = pc.Schema.from_dict({"columns": columns})
+    rows = np.column_stack([np.full(500, 0.5), np.resize([1, 2, 3], 500), np.linspace(0.4, 0.6, 500)])
+    facts = {"schema": schema, "loss": RHO, "by": "s", "row_norm": "private"}
+    frame = pa.table({name: rows[:, place] for place, name in enumerate(columns)})
+    here, there = (pc.release(data, **facts, randomness=rehearsal(7)) for data in (rows, frame))
+    assert here.uppers == there.uppers
+
+
+def test_a_bound_that_is_chosen_for_many_strata_is_as_small_as_their_noise_asks():
+    """The same rows in more matrices have more noise in all, so a smaller bound is worth more."""
+    bounds = []
+    for levels in ([1], list(range(1, 65))):
+        schema = pc.Schema.from_dict({"columns": {"a": {"lower": 0, "upper": 1}, "s": {"levels": levels}}})
+        rows = np.column_stack([np.linspace(0, 1, 300), np.resize(levels, 300)])
+        made = [
+            pc.release(
+                rows,
+                schema=schema,
+                loss=RHO,
+                by="s",
+                row_norm="private",
+                row_norm_share=0.5,
+                randomness=rehearsal(seed),
+            )
+            for seed in range(5)
+        ]
+        bounds.append(np.mean([float(one.schema.squared_norm_bound) for one in made]))
+    assert bounds[1] < bounds[0]
 
 
 def test_a_million_strata_and_matrices_too_large_are_refused():

@@ -102,6 +102,7 @@ def test_one_payment_is_the_whole_loss_and_the_ledger_says_the_share(tmp_path):
         ({"by": "s", "total_share": math.nan}, "E650"),
         ({"by": "s", "total_share": "1e-9"}, "E650"),
         ({"by": "one", "total_share": "0.2"}, "E651"),
+        ({"by": "s", "total_share": "0.2", "row_norm": "private"}, "E652"),
     ],
 )
 def test_a_share_that_is_none_is_refused_and_nothing_is_paid(words, code, tmp_path):

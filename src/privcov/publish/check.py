@@ -6,11 +6,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import partial
 from pathlib import Path
 from typing import Any, Literal
+
+import numpy as np
 
 from privcov.errors import InputError, ParameterError
 from privcov.frame.choice import NormChoice, check_unweighted
@@ -18,7 +20,6 @@ from privcov.frame.emphasis import emphasis_of, emphasised
 from privcov.frame.framing import Fitted, Framing
 from privcov.frame.spending import shared_with_total
 from privcov.ledger import Ledger, Request
-from privcov.linalg.devices import CPU
 from privcov.mechanisms.base import Draw, Mechanism
 from privcov.noise.laws import NoiseLaw
 from privcov.noise.randomness import Randomness
@@ -98,13 +99,30 @@ class Ready:
         """What the release is made under: as declared, or as rounds choose that read the table and are paid for."""
         if self.choice is None:
             return Fitted(schema=self.schema, mechanism=self.decided.mechanism, rest=self.losses[1])
-        return self.choice.fit(
-            data,
-            schema=self.schema,
-            mechanism=self.decided.mechanism,
-            randomness=randomness,
-            engine=self.engine,
-        )
+        facts: Any = {
+            "mechanism": self.decided.mechanism,
+            "randomness": randomness,
+            "engine": self.engine,
+        }
+        if self.split is None:
+            return self.choice.fit(data, schema=self.schema, **facts)
+        rest, schema = _without_strata(data, self.split, self.schema)
+        fitted = self.choice.fit(rest, schema=schema, **facts)
+        return replace(fitted, schema=replace(fitted.schema, left_out=self.schema.left_out))
+
+    def opened(self, data: Any, fitted: Fitted) -> Table:
+        """The table that is summed: opened again, where it was read before."""
+        if self.choice is None:
+            return self.table
+        return open_table(data, fitted.schema if self.split is None else self.split.whole)
+
+
+def _without_strata(data: Any, split: Split, schema: Schema) -> tuple[Any, Schema]:
+    """The same rows without the columns that make the strata, for what reads all strata alike."""
+    by = [column.name for column in split.strata.by]
+    if isinstance(data, np.ndarray):
+        return data[:, [column.name not in by for column in split.whole.read_columns]], schema
+    return data, replace(schema, left_out=(*schema.left_out, *by))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -188,7 +206,7 @@ def prepare(
     options = {**options, "as_asked": counts_rho(ledger)}
     wanted, split = Purpose.parse(purpose), None
     if by is not None or other is not None:
-        split, schema = _split(schema, by, other, row_norm=row_norm, frame=frame)
+        split, schema = _split(schema, by, other, frame=frame)
         frame = "declared"
     elif total_share not in (0, "0"):
         raise ParameterError("E651", "a share of the loss for a total needs strata.", "Name columns: by.")
@@ -201,13 +219,11 @@ def prepare(
     if expect_rows is not None:
         _check_rows(table, expect_rows, loss=loss, schema=schema)
     runner = engine_for(engine, table)
-    if schema.weight is not None and runner.device != CPU:
-        raise InputError("E198", "weighted rows are not summed on a GPU.", "Release with device cpu.")
-    if split is not None and runner.device != CPU:
-        raise _unstratified("a GPU", "Leave --device out")
     choice: NormChoice | Framing | None
     choice = NormChoice.before(decided.mechanism, decided.loss, word=row_norm, share=row_norm_share)
-    if choice is not None or frame in ("scales", "shape"):
+    if choice is not None and split is not None:
+        choice = replace(choice, strata=len(split.strata.names))
+    if (choice is not None and choice.trace is not None) or frame in ("scales", "shape"):
         check_unweighted(schema)
     if choice is not None and frame in ("scales", "shape"):
         raise ParameterError("E218", "a private frame finds a row norm itself.", "Leave row_norm out.")
@@ -218,6 +234,12 @@ def prepare(
         if found := fit(rows=rows, purpose=wanted, emphasis=first):
             (decided, choice), schema = found, declared
     share = Fraction(0) if split is None else share_of(total_share, decided, schema, len(split.strata.names))
+    if share and choice is not None:
+        raise ParameterError(
+            "E652",
+            "a total beside strata cannot be released with a private row norm.",
+            "Leave one of them out.",
+        )
     strata = None if split is None else split.strata
     order = partial(
         order_for,
@@ -252,7 +274,7 @@ def _check_derived(schema: Schema) -> None:
 
 
 def _split(
-    schema: Schema, by: str | Sequence[str] | None, other: str | None, *, row_norm: str, frame: str
+    schema: Schema, by: str | Sequence[str] | None, other: str | None, *, frame: str
 ) -> tuple[Split, Schema]:
     """How rows fall into strata, and the schema of what is released of each; refuses what has no strata."""
     if by is None:
@@ -260,8 +282,6 @@ def _split(
     strata, rest = Strata.of(schema, by=by, other=other)
     if frame not in ("auto", "declared"):
         raise _unstratified(f'frame="{frame}"', "Take the declared frame")
-    if row_norm != "declared":
-        raise _unstratified("a private row norm", "Declare a row_norm_bound, or leave row_norm out")
     if schema.file.constant:  # how long a stratum takes depends on its rows
         raise _unstratified("constant timing", "Leave timing out")
     return Split(strata=strata, whole=schema), rest

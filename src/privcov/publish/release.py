@@ -30,7 +30,7 @@ from privcov.schema import Schema
 from privcov.summing.engines import Engine, Progress
 from privcov.summing.gram import Gram, fingerprint
 from privcov.summing.sum import pooled_sum, sum_rows, sum_strata
-from privcov.table import Table, open_table
+from privcov.table import Table
 
 
 @overload
@@ -200,8 +200,7 @@ def release(
     def read(
         bill: Bill, noise: tuple[Draw, ...], fitted: Fitted
     ) -> tuple[Fitted, int | None, list[tuple[Upper, Sketch | None]]]:
-        table = open_table(data, fitted.schema) if ready.choice else ready.table
-        grams = _sums(table, fitted, ready, progress)
+        grams = _sums(ready.opened(data, fitted), fitted, ready, progress)
         bill.saw(lambda key: fingerprint(grams, key, fitted.schema.published().to_toml()))
         rows = _public_rows(sum(gram.rows for gram in grams), loss, schema)
         with using(runner.device):

@@ -144,12 +144,12 @@ def add_rows(
     """The partial sum of one fragment, where it is read; with a split, one for each stratum."""
     table = fragment.open(schema if split is None else split.whole)
     total: HostSum | DeviceSum
-    total = HostSum(schema, grid, split) if device == CPU else DeviceSum(schema, grid, device)
+    total = HostSum(schema, grid, split) if device == CPU else DeviceSum(schema, grid, device, split)
     for block in table.blocks():
         total.add(block)
         if report is not None:
             report(fragment.place, table.rows, table.bytes_done)
-    grams = total.grams() if isinstance(total, HostSum) else (total.gram(),)
+    grams = total.grams()
     if fragment.rows not in (None, _rows_of(grams)):
         raise InternalError()
     return grams
@@ -178,7 +178,7 @@ class _Here:
 
 
 class HostSum:
-    """Bounded rows and their Gram matrix in NumPy, or one a stratum; ``DeviceSum`` is the same on a GPU, for one."""
+    """Bounded rows and their Gram matrix in NumPy, or one a stratum; ``DeviceSum`` is the same on a GPU."""
 
     def __init__(self, schema: Schema, grid: Grid, split: Split | None = None) -> None:
         check_arithmetic()

@@ -134,8 +134,8 @@ def _disagreements(release: Release) -> Iterator[str]:
         yield (
             f"the number of rows is stated, but a person with up to {grid.max_rows_per_person} rows can change it"
         )
-    if stratified and (norm or frame or certificate.rounds):
-        yield "strata have no private frame and no private row norm"
+    if stratified and (frame or certificate.rounds):
+        yield "strata have no private frame"
     choice = NormChoice.before(
         mechanism, loss, word=norm.get("row_norm", "declared"), share=norm.get("row_norm_share", "none")
     )
