@@ -192,7 +192,7 @@ def _lines(loss: str, found: dict[str, list[dict[str, float]]], runs: int) -> li
         )
         ratio = float(np.mean(mine) / np.mean(other))
         shares = [np.std(some, ddof=1) / np.mean(some) / np.sqrt(len(some)) for some in (mine, other)]
-        target = TARGETS.get((figure, against))
+        target = None if np.isnan(ratio) else TARGETS.get((figure, against))
         lines.append(
             {
                 "loss": loss,
