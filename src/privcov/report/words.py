@@ -213,10 +213,13 @@ def _bounds(release: Release) -> str:
     parts = [
         f"{_defined(column)} in [{column.lower:g}, {column.upper:g}]"
         if isinstance(column, Numeric)
-        else f"{_defined(column)} with {len(column.levels)} {'exhaustive ' * column.exhaustive}levels"
+        else f"{_defined(column)} with {len(column.levels)} {'exhaustive ' * column.exhaustive}level"
+        + "s" * (len(column.levels) > 1)
         for column in release.schema.columns
     ]
-    shown = ", ".join(parts[:8]) + (f", and {len(parts) - 8} more columns" if len(parts) > 8 else "")
+    shown = ", ".join(parts[:8]) + (
+        f", and {len(parts) - 8} more column{'s' * (len(parts) > 9)}" if len(parts) > 8 else ""
+    )
     norm = math.sqrt(float(release.schema.squared_norm_bound))
     # In a frame the norm is no declaration: it follows from the schema, and the rounds found what it is measured in.
     norms = "" if release.certificate.rounds else f"; row norm at most {norm:.4g} in scaled units"

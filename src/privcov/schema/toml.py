@@ -228,7 +228,7 @@ def _date_column(name: str, about: Mapping[str, Any], where: str) -> Column:
             f"{where} has bounds that are dates, and a date is no feature of the release.",
             "Add feature = false, and derive numbers from it: year(a), days(a - b).",
         )
-    ends = {
+    ends: dict[str, Any] = {
         word: _moment(about[word], f"{where}: {word}") for word in ("lower", "upper", "fill") if word in about
     }
     if len(ends.keys() & {"lower", "upper"}) < 2:

@@ -204,7 +204,8 @@ def check_names(names: Iterable[object], schema: Schema, where: str) -> list[int
     if extra and not schema.ignore_extra:
         raise InputError(
             "E104",
-            f"{where} has {len(extra)} columns that the schema does not declare. It declares {listed(declared)}.",
+            f"{where} has {len(extra)} column{'s' * (len(extra) > 1)} that the schema does not declare. "
+            f"It declares {listed(declared)}.",
             "Declare them, or add ignore_extra = true to the schema.",
         )
     return [places[name] for name in declared]

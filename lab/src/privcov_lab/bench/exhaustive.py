@@ -56,7 +56,21 @@ def run(
     step: Callable[[], None] = lambda: None,
 ) -> dict[str, Any]:
     """Figures per loss and schema with their ratios; ``step`` is called after each release."""
-    cells, levels, truth = adult(directory)
+    made = compared(*adult(directory), runs=runs, losses=losses, seed=seed, step=step)
+    return {"bench": "exhaustive", "results": made}
+
+
+def compared(
+    cells: Floats,
+    levels: dict[str, int],
+    truth: Truth,
+    *,
+    runs: int,
+    losses: Sequence[str],
+    seed: int = 1,
+    step: Callable[[], None] = lambda: None,
+) -> list[dict[str, Any]]:
+    """The same for any table that has the numeric columns of ``BOUNDS`` and some columns of levels."""
     results, formula = [], _formula(truth)
     for word in losses:
         found: dict[str, list[dict[str, float]]] = {}
@@ -72,13 +86,13 @@ def run(
                 found[kind].append({} if kind == "dropped" else _errors(made, truth))
                 widths[kind].append({} if kind == "plain" else _widths(made, formula))
                 step()
-        compared = [widths["exhaustive"], widths["dropped"]]
-        shared = sorted(set.intersection(*(set(some) for ones in compared for some in ones)))
+        both = [*widths["exhaustive"], *widths["dropped"]]
+        shared = sorted(set.intersection(*map(set, both)))
         for kind in ("exhaustive", "dropped"):
             for errors, some in zip(found[kind], widths[kind], strict=True):
                 errors["widths"] = float(np.exp(np.mean([np.log(some[name]) for name in shared] or [np.nan])))
         results += _lines(word, found, runs)
-    return {"bench": "exhaustive", "results": results}
+    return results
 
 
 def render(result: dict[str, Any]) -> str:
@@ -110,16 +124,19 @@ def adult(directory: str | Path) -> tuple[Floats, dict[str, int], Truth]:
     for name, place in places.items():
         if "=" in name:
             groups.setdefault(name.partition("=")[0], []).append(place)
-    codes, indicators, names, levels = [], [], list(BOUNDS), {}
-    for column, own in groups.items():
-        some = found.rows[:, sorted(own, key=lambda place: -found.rows[:, place].sum())]
-        codes.append(some.argmax(axis=1))
-        indicators.append(some)
-        levels[column] = some.shape[1]
-        names += [f"{column}[{level}]" for level in range(some.shape[1])]
-    whole = np.hstack([numbers, *indicators])
+    return prepared(numbers, {column: found.rows[:, own] for column, own in groups.items()})
+
+
+def prepared(numbers: Floats, indicators: dict[str, Floats]) -> tuple[Floats, dict[str, int], Truth]:
+    """The same from the numbers and the indicators of each column."""
+    ordered = {
+        name: some[:, np.argsort(-some.sum(axis=0), kind="stable")] for name, some in indicators.items()
+    }
+    levels = {name: some.shape[1] for name, some in ordered.items()}
+    names = [*BOUNDS, *(f"{name}[{level}]" for name, count in levels.items() for level in range(count))]
+    whole = np.hstack([numbers, *ordered.values()])
     truth = np.corrcoef(whole.T), whole.mean(axis=0), whole.std(axis=0), names
-    return np.column_stack([numbers, *codes]), levels, truth
+    return np.column_stack([numbers, *(some.argmax(axis=1) for some in ordered.values())]), levels, truth
 
 
 def _schema(levels: dict[str, int], kind: str) -> Schema:
@@ -175,7 +192,7 @@ def _lines(loss: str, found: dict[str, list[dict[str, float]]], runs: int) -> li
         )
         ratio = float(np.mean(mine) / np.mean(other))
         shares = [np.std(some, ddof=1) / np.mean(some) / np.sqrt(len(some)) for some in (mine, other)]
-        target = TARGETS.get((figure, against))
+        target = None if np.isnan(ratio) else TARGETS.get((figure, against))
         lines.append(
             {
                 "loss": loss,
