@@ -8,10 +8,10 @@ import time
 import pytest
 
 import privcov as pc
-from privcov.planning.strata import plan_strata
 from privcov.cli.losses import EPSILON_POLICY_CAP
 from privcov.planning.invert import answer
 from privcov.planning.moments import PublicMoments
+from privcov.planning.strata import plan_strata
 from privcov.planning.targets import Target
 from privcov.report.colours import place_of
 from privcov.web import asking
