@@ -30,6 +30,7 @@ def command(
     Example: privcov check people.csv --schema people.toml --epsilon 1 --ledger people.ledger
     """
     from privcov.ledger.rules import amount_text, short
+    from privcov.privacy import decimal_text
     from privcov.publish.check import check, frame_words
     from privcov.schema.names import listed
 
@@ -47,7 +48,7 @@ def command(
                 "columns": found.columns,
                 "dimension": found.dimension,
                 "strata": found.strata,
-                "total_share": str(found.total_share),
+                "total_share": decimal_text(found.total_share),
                 "engine": found.engine,
                 "price": None if found.price is None else _texts(found.price),
                 "left": None if found.left is None else _texts(found.left),

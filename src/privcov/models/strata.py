@@ -111,7 +111,7 @@ class Differences:
     def lines(self) -> tuple[tuple[str, ...], list[tuple[str, ...]], str]:
         """Headings, the cells of a line for each difference, and what a reader has to know."""
         heads = ("", cut(self.first), cut(self.second), "difference", f"{100 * self.level:g} % interval")
-        rows = [
+        rows: list[tuple[str, ...]] = [
             (cut(one.name), f"{one.first:.4g}", f"{one.second:.4g}", f"{one.value:.4g}", _ends(one))
             for one in self.found
         ]

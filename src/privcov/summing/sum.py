@@ -207,24 +207,21 @@ class HostSum:
             self._check.saw(rows)
 
     def _add_strata(self, block: Block, strata: NDArray[np.int16]) -> None:
-        """Put bounded rows stratum by stratum, whole rows at a time, and add those of each to its sum.
+        """Gather the bounded rows of each stratum, whole rows at a time, and add them to its sum.
 
         In between they are float32, in half of the room: whole numbers of at most 2^20 stay what they are.
         """
-        count, d = len(strata), self._bounding.grid.dimension
-        if self._lines.size < 2 * count * d:
-            self._lines = np.empty(2 * count * d, dtype=np.float32)
-        read, placed = self._lines[: 2 * count * d].reshape(2, count, d)
+        size = len(strata) * self._bounding.grid.dimension
+        if self._lines.size < size:
+            self._lines = np.empty(size, dtype=np.float32)
+        lines = self._lines[:size].reshape(len(strata), -1)
         for start, rows in self._bounded(block):
-            read[start : start + len(rows)] = rows
+            lines[start : start + len(rows)] = rows
         order = np.argsort(strata, kind="stable")  # by radix: linear in the rows, whatever they say
-        np.take(
-            read, order, axis=0, out=placed, mode="clip"
-        )  # no place is outside; so nothing is copied twice
         ends = np.cumsum(np.bincount(strata, minlength=len(self._grams)))
         for gram, begin, end in zip(self._grams, (0, *ends), ends, strict=False):
             if begin < end:
-                gram.add(placed[begin:end].astype(np.float64))
+                gram.add(np.take(lines, order[begin:end], axis=0).astype(np.float64))
 
     def gram(self) -> Gram:
         """The one sum, where there are no strata."""

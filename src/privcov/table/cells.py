@@ -152,6 +152,7 @@ def codes_of_numbers(column: Categorical, numbers: Floats) -> Floats:
     array([ 2., -1.,  0., nan, -1.])
     """
     assert column.numbers is not None
+    numbers = np.ascontiguousarray(numbers)  # a column of an array is looked at several times
     levels, finite = column.numbers, np.isfinite(numbers)
     low, high = min(levels), max(levels)
     if high - low <= _MOST_SPAN and all(level == int(level) for level in levels):

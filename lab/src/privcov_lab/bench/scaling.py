@@ -1,4 +1,4 @@
-"""The parts of ``bench gram`` beyond one Parquet file: CSV, workers, engines, wide and derived columns, strata, growth."""
+"""The parts of ``bench gram`` beyond one Parquet file: CSV, workers, engines, wide, derived columns, strata, growth."""
 
 from __future__ import annotations
 
