@@ -125,7 +125,7 @@ def test_weights_that_are_measured_by_the_table_fail():
 
 @pytest.mark.parametrize("words", [{"strata": True}, {"dimension": 2}])
 def test_weights_are_audited_without_strata_and_beside_a_column(words):
-    with pytest.raises(pc.PrivcovError, match="E285 strata|E209 an audit of weighted"):
+    with pytest.raises(pc.PrivcovError, match=r"E285 strata|E209 an audit of weighted"):
         audit("gaussian", loss=RHO, weights=True, **words)
 
 
