@@ -142,6 +142,12 @@ def test_weights_that_are_measured_by_the_table_fail():
     assert audit("gaussian", **facts).passed
 
 
+@pytest.mark.parametrize("words", [{"strata": True}, {"dimension": 2}])
+def test_weights_are_audited_without_strata_and_beside_a_column(words):
+    with pytest.raises(pc.PrivcovError, match=r"E285 strata|E209 an audit of weighted"):
+        audit("gaussian", loss=RHO, weights=True, **words)
+
+
 @pytest.mark.long
 def test_sound_mechanisms_pass_where_those_fail():
     """The same sizes and streams: it is the fault that is seen, and not the size."""

@@ -105,8 +105,8 @@ def audit(
     Raises
     ------
     ParameterError
-        The runs, the error or a level is out of range (E285), strata and weights are asked for together (E660), or
-        the mechanism cannot promise this loss (E2xx).
+        The runs, the error or a level is out of range, or strata and weights are asked for together (E285); or the
+        mechanism cannot promise this loss (E2xx).
 
     Examples
     --------
@@ -123,7 +123,7 @@ def audit(
     if strange := sorted(set(levels) - set(LEVELS)):
         raise ParameterError("E285", f"the levels are 0, 1, 2 and 3, got {strange[0]}.")
     if strata and weights:
-        raise ParameterError("E660", "strata and weights are audited apart.", "Ask for one of them.")
+        raise ParameterError("E285", "strata and weights are audited apart.", "Ask for one of them.")
     chosen = mechanisms.find(mechanism, loss=loss, as_published=as_published, **options)
     start = _cpu()
     looked = strata_settings if strata else weighted_settings if weights else settings
