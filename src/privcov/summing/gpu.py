@@ -241,7 +241,10 @@ class DeviceSum:
         """Bound the rows of a block and add them."""
         ends: NDArray[np.intp] = np.array([len(block[0])])
         if self._split is not None:
-            block, ends = self._split.parted(block)
+            columns, strata = self._split.parted(block)
+            order = np.argsort(strata, kind="stable")
+            ends = np.bincount(strata, minlength=self._split.count).cumsum()
+            block = [cells[order] for cells in columns]
         for start in range(0, len(block[0]), BLOCK_ROWS):
             part = part_of(block, start, start + BLOCK_ROWS)
             if isinstance(part, np.ndarray) and abs(part.strides[0]) < abs(part.strides[1]):
