@@ -392,8 +392,10 @@ def test_what_a_row_norm_would_cut_off_counts_as_much_as_the_row(power: str) -> 
     """u·max(0, |z|² − r²), one row at a time; one person of any weight moves it by the bound of a row at most."""
     made = schema(weight_power=power)
     options, grid = candidates(made), Grid.of(made)
-    table = frame(28).assign(w=np.resize([*ODD, 40.0], 28))
+    far = {"age": np.resize([0.0, 100.0, 97.0], 28), "income": np.resize([145.0, -5.0, np.nan, 140.0], 28)}
+    table = frame(28).assign(w=np.resize([*ODD, 40.0], 28), **far)  # others fit even the smallest bound
     found = cut_off(table, made, options)
+    assert found.totals[-1] > grid.squared_norm_bound
     scale, expected = 4**grid.exponent, np.zeros(len(options))
     fixed = made.fixed_squared_norm - len(made.number_indicators)
     for place in range(28):
@@ -407,8 +409,8 @@ def test_what_a_row_norm_would_cut_off_counts_as_much_as_the_row(power: str) -> 
         assert all(0 <= total <= grid.squared_norm_bound for total in alone)
         assert np.abs(np.array(alone) - cut).max() <= 1  # one rounding of the room
     assert np.abs(np.array(found.totals) - expected).max() <= 28
-    light = cut_off(table.assign(w=table["w"].clip(0, 1)), made, options)
-    assert (light.totals[-1] < found.totals[-1] / 30) == (power == "1")
+    heavy, light = (cut_off(table.assign(w=weight), made, options).totals[-1] for weight in (100.0, 25.0))
+    assert light / heavy == pytest.approx(0.25 ** float(Fraction(power)), rel=1e-3)
 
 
 def test_a_private_row_norm_of_weighted_rows_fits_those_that_count(tmp_path: Path) -> None:
