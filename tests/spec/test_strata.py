@@ -24,6 +24,8 @@ from privcov.noise.randomness import rehearsal
 from privcov.planning.strata import plan_strata
 from privcov.releases.documents import to_text
 from privcov.releases.strata import FORM
+from privcov.report.summary import strata_text
+from privcov.report.words import promise
 from privcov.schema.grid import Grid
 from privcov.schema.strata import MOST_STRATA, Strata
 from privcov.summing.engines import Local
@@ -465,3 +467,25 @@ def test_the_price_and_the_size_are_known_before():
     assert (found.strata, found.dimension) == (6, 3)
     assert pc.check(TABLE, schema=SCHEMA, loss=REPLACE).strata == 1
     assert Fraction(found.loss.epsilon) == 1
+
+
+def test_show_says_how_noisy_a_mean_of_a_stratum_is_and_withholds_one_of_nobody():
+    """None of 3,000 rows is in the last stratum. Its mean is withheld, or, if noise alone counts 9 rows or more there
+
+    (one draw in twelve), it is shown with the noise that it is.
+    """
+    columns = {"a": {"lower": 0, "upper": 100}, "s": {"levels": ["x", "nobody"]}}
+    table = {"a": np.full(3000, 30.0), "s": np.full(3000, "x")}
+    strata = pc.release(pa.table(table), schema=pc.Schema.from_dict({"columns": columns}), loss=ADD, by="s")
+    lines = {line.split(" ")[0]: line for line in strata_text(strata).splitlines() if line}
+    mean, off = lines["x"].split()[-2:]
+    assert abs(float(mean) - 30) < 3 * float(off.removeprefix("±")) < 30
+    last = lines["nobody"].split()[-1]
+    assert last == "–" or float(last.removeprefix("±")) > 10
+
+
+def test_a_row_norm_that_was_chosen_privately_is_not_called_declared():
+    schema = pc.Schema.from_dict({"columns": {"a": {"lower": 0, "upper": 100}}})
+    rows = np.full((3000, 1), 30.0)
+    for norm, told in (("private", "Chosen privately: row norm"), ("declared", "; row norm")):
+        assert told in promise(pc.release(rows, schema=schema, loss=ADD, row_norm=norm)).replace("\n  ", " ")

@@ -222,5 +222,8 @@ def _bounds(release: Release) -> str:
     )
     norm = math.sqrt(float(release.schema.squared_norm_bound))
     # In a frame the norm is no declaration: it follows from the schema, and the rounds found what it is measured in.
-    norms = "" if release.certificate.rounds else f"; row norm at most {norm:.4g} in scaled units"
-    return f"{shown}{norms}; missing cells: {release.schema.missing_words}"
+    norms = "" if release.certificate.rounds else f"row norm at most {norm:.4g} in scaled units"
+    missing = f"missing cells: {release.schema.missing_words}"
+    if "row_norm" in release.certificate.options:
+        return f"{shown}; {missing}. Chosen privately: {norms}"
+    return "; ".join(part for part in (shown, norms, missing) if part)
