@@ -80,7 +80,7 @@ class Outlook:
         >>> columns = {name: {"lower": 0, "upper": 100} for name in ("age", "score")}
         >>> made = Outlook.of(Schema.from_dict({"columns": columns}), entry=0.002)
         >>> made.verdict, round(made.low, 3), round(made.high, 3)
-        ('marginal', 0.006, 0.227)
+        ('marginal', 0.006, 0.226)
         """
         single = len({feature.column for feature in schema.features if feature.kind != "intercept"}) < 2
         if moments is not None:
