@@ -186,8 +186,8 @@ class PCAFit(Shown):
     >>> (low, high), (least, most) = fit.intervals()[0], fit.population_intervals()[0]
     >>> bool(0.5 < low < high < 0.9), bool(least < low < high < most), fit.left_out, fit.units
     (True, True, (), 'scaled')
-    >>> fit.loading_intervals().shape, [one.name for one in fit.directions()]
-    ((1, 2, 2), ['PC1'])
+    >>> fit.loading_intervals().shape, [one.name for one in fit.directions()], fit.rows_per_person
+    ((1, 2, 2), ['PC1'], 1)
     >>> round(fit.captured_variance([[1.0, 1.0]]), 1)
     1.0
     >>> scores = fit.transform([[10.0, 20.0]])

@@ -80,7 +80,7 @@ class Outlook:
         >>> columns = {name: {"lower": 0, "upper": 100} for name in ("age", "score")}
         >>> made = Outlook.of(Schema.from_dict({"columns": columns}), entry=0.002)
         >>> made.verdict, round(made.low, 3), round(made.high, 3)
-        ('marginal', 0.006, 0.227)
+        ('marginal', 0.006, 0.226)
         """
         single = len({feature.column for feature in schema.features if feature.kind != "intercept"}) < 2
         if moments is not None:
@@ -120,6 +120,15 @@ class Outlook:
         -------
         Outlook
             For the pair of columns in the middle.
+
+        Examples
+        --------
+        >>> from privcov.noise.laws import GaussianEnsemble
+        >>> schema = Schema.from_dict({"columns": {name: {"lower": 0, "upper": 100} for name in ("age", "score")}})
+        >>> law = GaussianEnsemble(dimension=3, scale=10.0)
+        >>> public, private = (Outlook.by_law(schema, law, rows=20_000, counted=one) for one in (True, False))
+        >>> public.low == private.low, public.high < private.high
+        (True, True)
         """
         entry, own = (
             _HIGH * math.sqrt(one) / rows for one in (law.offdiagonal_variance, law.diagonal_variance)
