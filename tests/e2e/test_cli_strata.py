@@ -73,9 +73,9 @@ def test_a_share_for_the_total_is_planned_checked_released_shown_and_verified(ho
 @pytest.mark.parametrize(
     ("words", "code"),
     [
-        (["--by", "area", "--total-share", "1"], "E650"),
-        (["--by", "area", "--total-share", "half"], "E650"),
-        (["--total-share", "0.5"], "E651"),
+        (["--by", "area", "--total-share", "1"], "E225"),
+        (["--by", "area", "--total-share", "half"], "E225"),
+        (["--total-share", "0.5"], "E226"),
     ],
 )
 def test_a_share_that_is_none_is_one_line_and_nothing_is_paid(home, tmp_path, capsys, words, code):

@@ -515,7 +515,7 @@ def test_bounds_of_a_derived_column_that_do_not_follow_from_it_are_refused_befor
     age, loss = Numeric(name="age", lower=0, upper=100), pc.PureDP(epsilon=1, neighbours="replace-one")
     ledger = Ledger.init(tmp_path / "ledger", loss)
     own = Schema(columns=(age, Numeric(name="half", lower=0, upper=40, expression="age / 2")))
-    with pytest.raises(InputError, match=r"E676 .*half.*\[0, 40\].*\[0, 50\]"):
+    with pytest.raises(InputError, match=r"E151 .*half.*\[0, 40\].*\[0, 50\]"):
         pc.release(np.full((9, 1), 50.0), schema=own, loss=loss, ledger=ledger)
     assert not any(ledger.spent.values())
 

@@ -484,7 +484,7 @@ def test_new_rows_are_counted_as_the_schema_counts_missing_and_unknown_cells():
     frame = pd.DataFrame({"a": np.arange(90) % 10.0, "y": np.arange(90) % 10.0})
     fitted = worded(pc.PrivateLinearRegression, strict).set_params(target="y").fit(frame)
     assert fitted.predict([[4.0]]) == pytest.approx([4.0], abs=1e-3)
-    with pytest.raises(ParameterError, match=r"E673 .*column a.*leaves such rows out"):
+    with pytest.raises(ParameterError, match=r"E288 .*column a.*leaves such rows out"):
         fitted.predict([[np.nan]])
 
 
@@ -509,22 +509,22 @@ def test_what_contradicts_a_schema_is_one_line_before_anything_is_released():
     rest = frame.drop(columns="income")
     linear = pc.PrivateLinearRegression
     for made, rows, y, code in [
-        (worded(linear, "people.toml"), frame, None, "E670 schema must be a Schema, got str"),
-        (worded(linear, schema, bounds=(0, 1)), frame, None, "E670 bounds is given beside a schema"),
-        (worded(linear, schema, target_bounds=(0, 1)), frame, None, "E670 target_bounds"),
-        (worded(linear, schema, max_rows_per_person=2), frame, None, "E670 max_rows_per_person"),
-        (make(linear, target="income"), frame[["age"]], frame["income"], "E670 target names a column"),
-        (worded(linear, schema).set_params(target=None), frame, None, "E674 there is no target"),
+        (worded(linear, "people.toml"), frame, None, "E227 schema must be a Schema, got str"),
+        (worded(linear, schema, bounds=(0, 1)), frame, None, "E227 bounds is given beside a schema"),
+        (worded(linear, schema, target_bounds=(0, 1)), frame, None, "E227 target_bounds"),
+        (worded(linear, schema, max_rows_per_person=2), frame, None, "E227 max_rows_per_person"),
+        (make(linear, target="income"), frame[["age"]], frame["income"], "E227 target names a column"),
+        (worded(linear, schema).set_params(target=None), frame, None, "E289 there is no target"),
         (worded(linear, schema).set_params(target="wage"), frame, None, "E250 there is no column 'wage'"),
         (worded(linear, schema).set_params(target="sex"), frame, None, "E250 the target sex is categorical"),
-        (worded(linear, schema).set_params(target="age_p_2"), rest, frame["income"], "E674 age_p_2 is comp"),
-        (worded(linear, schema).set_params(target="area[missing]"), frame, None, "E674 area.missing. cannot"),
-        (worded(linear, schema), frame, frame["income"], "E672 the column income is in X, and is given as y"),
+        (worded(linear, schema).set_params(target="age_p_2"), rest, frame["income"], "E289 age_p_2 is comp"),
+        (worded(linear, schema).set_params(target="area[missing]"), frame, None, "E289 area.missing. cannot"),
+        (worded(linear, schema), frame, frame["income"], "E229 the column income is in X, and is given as y"),
         (worded(linear, schema), rest, None, "E102 the frame has no column income"),
-        (worded(linear, schema), "people.csv", [1.0], "E672 y is given beside a str"),
-        (worded(linear, schema), as_polars(rest).lazy(), frame["income"], "E672 y is given beside a Lazy"),
+        (worded(linear, schema), "people.csv", [1.0], "E229 y is given beside a str"),
+        (worded(linear, schema), as_polars(rest).lazy(), frame["income"], "E229 y is given beside a Lazy"),
         (worded(linear, schema), frame.head(8), None, "E264 8 rows are too few for 8 coefficients"),
-        (worded(linear, people_schema().without(["log_income"])), frame, None, "E675 age_p_1 follows"),
+        (worded(linear, people_schema().without(["log_income"])), frame, None, "E200 age_p_1 follows"),
         (worded(pc.PrivatePCA, schema, n_components=99), frame, None, "E263 .* from 1 to 10"),
     ]:
         with pytest.raises((ParameterError, InputError), match=code) as caught:
@@ -533,7 +533,7 @@ def test_what_contradicts_a_schema_is_one_line_before_anything_is_released():
         assert not hasattr(made, "release_")
     for made in (worded(linear, schema), make(linear)):
         with pytest.raises(
-            ParameterError, match=r"E671 sample_weight needs the largest weight .*never the data"
+            ParameterError, match=r"E228 sample_weight needs the largest weight .*never the data"
         ):
             made.fit(
                 rest[["age"]] if made.schema is None else frame,

@@ -163,7 +163,7 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
         """The schema, if it is one and nothing that it says is said beside it."""
         if not isinstance(self.schema, Schema):
             raise ParameterError(
-                "E670",
+                "E227",
                 f"schema must be a Schema, got {type(self.schema).__name__}.",
                 'Write schema=privcov.Schema.read("people.toml").',
             )
@@ -171,7 +171,7 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
         given = [word for word in beside if getattr(self, word, None) is not None]
         if given or self.max_rows_per_person != 1:
             raise ParameterError(
-                "E670",
+                "E227",
                 f"{[*given, 'max_rows_per_person'][0]} is given beside a schema, which says it itself.",
                 "Say it in the schema, or leave the schema out.",
             )
@@ -219,7 +219,7 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
 
 def _no_largest(where: str) -> ParameterError:
     return ParameterError(
-        "E671",
+        "E228",
         "sample_weight needs the largest weight that a row can have, and none was given.",
         f"Give {where}, from public knowledge: how the sample was drawn, never the data.",
     )

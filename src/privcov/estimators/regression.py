@@ -71,7 +71,7 @@ class _PrivateRegressor(RegressorMixin, PrivateEstimator):  # type: ignore[misc]
             return self._named_goal(self._checked_schema(), target)
         if self.target is not None:
             raise ParameterError(
-                "E670",
+                "E227",
                 "target names a column of a schema, and there is no schema.",
                 "Give y, or a schema too.",
             )
@@ -86,7 +86,7 @@ class _PrivateRegressor(RegressorMixin, PrivateEstimator):  # type: ignore[misc]
         name = getattr(target, "name", None) if self.target is None else self.target
         if not isinstance(name, str):
             raise ParameterError(
-                "E674",
+                "E289",
                 "there is no target: neither target nor a name of y says which column of the schema is explained.",
                 'Write target="NAME".',
             )
@@ -94,11 +94,11 @@ class _PrivateRegressor(RegressorMixin, PrivateEstimator):  # type: ignore[misc]
         read = {column.name for column in schema.read_columns}
         if goal.kind == "missing" or goal.column == schema.weight:
             raise ParameterError(
-                "E674", f"{goal.name} cannot be a target.", "Name a numeric column, or one level of a column."
+                "E289", f"{goal.name} cannot be a target.", "Name a numeric column, or one level of a column."
             )
         if target is not None and (goal.kind != "numeric" or goal.column not in read):
             raise ParameterError(
-                "E674",
+                "E289",
                 f"{goal.name} is computed from the rows, and cannot be given as y.",
                 "Leave y out, and give X the columns that it is made of.",
             )
@@ -263,7 +263,7 @@ class PrivateLinearRegression(_PrivateRegressor):
             )
         if (name := repeated(design)) is not None:
             raise ParameterError(
-                "E675",
+                "E200",
                 f"{name} follows from the columns before it in every row, so that least squares has no answer.",
                 "Leave one of them out with schema.without, or use PrivateRidge.",
             )

@@ -87,7 +87,7 @@ def with_column(rows: Any, column: Column, cells: NDArray[Any], schema: Schema, 
     names = rows.column_names if isinstance(rows, pa.Table) else rows.columns
     if column.name in map(canonical, map(str, names)):
         raise ParameterError(
-            "E672",
+            "E229",
             f"the column {quoted(column.name)} is in X, and is given as {word} too.",
             f"Take it out of X, or leave {word} out.",
         )
@@ -102,7 +102,7 @@ def with_column(rows: Any, column: Column, cells: NDArray[Any], schema: Schema, 
 
 def _apart(rows: Any, word: str) -> ParameterError:
     return ParameterError(
-        "E672",
+        "E229",
         f"{word} is given beside a {type(rows).__name__}, which it cannot be put into.",
         f"Leave {word} out where the table has that column itself, or give an array, a frame or an Arrow table.",
     )
@@ -154,7 +154,7 @@ def _features(block: Block, design: Schema, centres: Mapping[str, float]) -> Flo
             made.append(np.where(missing, _instead(column, centres), cells))
         if design.rule(column) == "zero-row" and missing.any():
             raise ParameterError(
-                "E673",
+                "E288",
                 f"new rows have a missing cell in column {quoted(column.name)}, and the schema leaves such rows out.",
                 "Leave them out here too, or fill the cell.",
             )

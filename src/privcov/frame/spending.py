@@ -85,7 +85,7 @@ def shared_with_total(loss: Loss, mechanism: Mechanism, share: Fraction) -> tupl
     """
     if not _LEAST <= share <= 1 - _LEAST:
         raise ParameterError(
-            "E650",
+            "E225",
             f"total_share must be 0, or a number from 0.001 to 0.999, or best, got {brief(str(share))}.",
             "It is the share of the loss for the total of strata; privcov plan names the best.",
         )

@@ -221,14 +221,14 @@ def share_of(given: Amount, decided: Candidate, schema: Schema, strata: int) -> 
         share = exact(given)
     except (ValueError, TypeError, OverflowError):
         raise ParameterError(
-            "E650",
+            "E225",
             f"total_share must be a number, or best, got {brief(given)}.",
             "It is the share of the loss for the total of strata; privcov plan names the best.",
         ) from None
     if share:  # which refuses one that is none
         shared_with_total(decided.loss, decided.mechanism, share)
     if share and strata < 2:
-        raise ParameterError("E651", "a single stratum is its own total.", "Leave total_share out.")
+        raise ParameterError("E226", "a single stratum is its own total.", "Leave total_share out.")
     return share
 
 
@@ -281,7 +281,7 @@ def plan_strata(
         The strata cannot be made (E185 to E189).
     ParameterError
         A size is of no stratum, is no whole number from 0, or all are more than the rows (E284); the share is none
-        (E650), or there is a single stratum (E651).
+        (E225), or there is a single stratum (E226).
     """
     strata, rest = Strata.of(schema, by=by, other=other)
     grid = Grid.of(rest, strata=True)

@@ -209,7 +209,7 @@ def prepare(
         split, schema = _split(schema, by, other, frame=frame)
         frame = "declared"
     elif total_share not in (0, "0"):
-        raise ParameterError("E651", "a share of the loss for a total needs strata.", "Name columns: by.")
+        raise ParameterError("E226", "a share of the loss for a total needs strata.", "Name columns: by.")
     first, declared = emphasis_of(wanted.formula if emphasis is None else emphasis, schema), schema
     schema = emphasised(schema, first)
     whole, grid = (schema, None) if split is None else (split.whole, Grid.of(schema, strata=True))
@@ -236,7 +236,7 @@ def prepare(
     share = Fraction(0) if split is None else share_of(total_share, decided, schema, len(split.strata.names))
     if share and choice is not None:
         raise ParameterError(
-            "E652",
+            "E226",
             "a total beside strata cannot be released with a private row norm.",
             "Leave one of them out.",
         )
@@ -266,7 +266,7 @@ def _check_derived(schema: Schema) -> None:
     """Refuse bounds of derived columns that no reader of the release could find again."""
     for column, found in of_other_bounds(schema.columns, schema.recipe):
         raise InputError(
-            "E676",
+            "E151",
             f"the derived column {quoted(column.name)} has the bounds [{column.lower:g}, {column.upper:g}], and its "
             f"expression gives [{found.lower:g}, {found.upper:g}].",
             "Leave them to the expression: min(…, 60) and max(…, 0) make them narrower.",

@@ -55,7 +55,7 @@ _OF_STRATA = {
     **dict.fromkeys(("E185", "E186", "E187", "E189", "E282", "E283"), "by"),
     "E188": "rest",
     "E284": "sizes",
-    **dict.fromkeys(("E650", "E651"), "share"),
+    **dict.fromkeys(("E225", "E226"), "share"),
 }
 """The field that is beside what is refused of strata: their columns, the others, their sizes, or the total's share."""
 

@@ -84,7 +84,7 @@ def test_the_page_plans_strata_as_the_library_does(served, draft, schema):
         ({"by": "sex", "sizes": "F=x"}, "sizes", "E284"),
         ({"by": "sex", "sizes": "X=5"}, "sizes", "E284"),
         ({"by": "sex", "sizes": "F=5000"}, "sizes", "E284"),
-        ({"by": "sex", "share": "most"}, "share", "E650"),
+        ({"by": "sex", "share": "most"}, "share", "E225"),
     ],
 )
 def test_a_plan_of_strata_that_cannot_be_is_refused_beside_its_field(served, draft, words, field, code):

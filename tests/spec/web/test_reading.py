@@ -174,7 +174,7 @@ def test_a_file_of_strata_without_one_says_how_to_read_it(served, parted):
     [
         ({"by": "town"}, "by", "E185"),
         ({"by": "age"}, "by", "E186"),
-        ({"by": "sex", "share": "2"}, "share", "E650"),
+        ({"by": "sex", "share": "2"}, "share", "E225"),
         ({"by": "sex", "rest": "M"}, "rest", "E188"),
         ({"by": "sex", "frame": "scales"}, "by", "E283"),
         ({"by": "sex", "mechanism": "eigenvectors"}, "by", "E282"),
