@@ -25,7 +25,8 @@ room in no layer
     One that no ``layers`` contract of ``.importlinter`` names, neither itself nor a module in it.
 public names
     What ``__init__`` hands out; of a class, its public methods too. A name with parameters is explained when its
-    docstring has a NumPy section ``Parameters`` (a class: in its own or in that of ``__init__``) that names them all.
+    docstring has a NumPy section ``Parameters`` that names them all (a class: in its own or in that of ``__init__``; or
+    ``Attributes``, where other calls make it).
 comment lines
     Lines with a comment, per 100 lines of code; lines of docstrings and empty lines are neither.
 """
@@ -210,13 +211,25 @@ class House:
     def _definition(self, home: str, name: str) -> ast.ClassDef | Function | None:
         """Where a name is defined, followed through the modules that pass it on."""
         for node in self.modules[home].tree.body:
-            if isinstance(node, (ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)) and node.name == name:
+            if (
+                isinstance(node, (ast.ClassDef, ast.FunctionDef))
+                and node.name == name
+                and not _is_overload(node)
+            ):
                 return node
             if isinstance(node, ast.ImportFrom) and node.module in self.modules:
                 for alias in node.names:
                     if (alias.asname or alias.name) == name:
                         return self._definition(node.module, alias.name)
         return None
+
+    def asking(self) -> dict[str, ast.ClassDef | Function]:
+        """The public names that have parameters."""
+        return {name: node for name, node in self.public().items() if _parameters(node)}
+
+    def unexplained(self) -> list[str]:
+        """Those of them whose docstring leaves a parameter out."""
+        return [name for name, node in self.asking().items() if not _is_explained(node)]
 
     def counts(self) -> dict[str, Any]:
         """Every figure, by its name."""
@@ -227,7 +240,6 @@ class House:
         loading = _graph(
             self.modules, {(one.source, one.target) for one in self.imports if one.when == "loading"}
         )
-        asking = {name: node for name, node in self.public().items() if _parameters(node)}
         docstrings = [text for module in modules for text in _docstrings(module.tree)]
         kinds = sum((_lines_by_kind(module.text) for module in modules), Counter[str]())
         rooms = self.rooms()
@@ -251,8 +263,8 @@ class House:
             "imports between rooms": sum(self.edges().values()),
             "pairs of rooms that import": len(self.edges()),
             "rooms in no layer": len(self.outside_layers()) if self.contract.exists() else None,
-            "public names with parameters": len(asking),
-            "of these explained": sum(_is_explained(node) for node in asking.values()),
+            "public names with parameters": len(self.asking()),
+            "of these explained": len(self.asking()) - len(self.unexplained()),
             "docstrings": len(docstrings),
             "of these one line": sum("\n" not in text.strip() for text in docstrings),
             "comment lines per 100": round(100 * kinds["comment"] / max(1, kinds["code"]), 1),
@@ -403,6 +415,11 @@ def _is_text(node: ast.AST) -> bool:
     return isinstance(node, ast.Constant) and isinstance(node.value, str)
 
 
+def _is_overload(node: ast.ClassDef | Function) -> bool:
+    """Whether it tells the types of a call, and another of the same name answers it."""
+    return any(ast.unparse(decorator).endswith("overload") for decorator in node.decorator_list)
+
+
 def _is_property(node: Function) -> bool:
     return any(ast.unparse(decorator).endswith("property") for decorator in node.decorator_list)
 
@@ -430,12 +447,13 @@ def _parameters(node: ast.ClassDef | Function) -> list[str]:
 
 
 def _is_explained(node: ast.ClassDef | Function) -> bool:
-    """Whether a section ``Parameters`` of the docstring names every parameter."""
+    """Whether a section ``Parameters`` of the docstring names every parameter; of a class, ``Attributes`` will do."""
+    sections = "Parameters|Attributes" if isinstance(node, ast.ClassDef) else "Parameters"
     texts = [ast.get_docstring(node) or ""]
     if isinstance(node, ast.ClassDef):
         texts += [ast.get_docstring(part) or "" for part in node.body if isinstance(part, Function)]
     for text in texts:
-        section = re.search(r"^Parameters\n-{3,}\n(.*?)(?=^\S[^\n]*\n-{3,}$|\Z)", text, re.M | re.S)
+        section = re.search(rf"^(?:{sections})\n-{{3,}}\n(.*?)(?=^\S[^\n]*\n-{{3,}}$|\Z)", text, re.M | re.S)
         if section is not None:
             heads = " ".join(re.findall(r"^\S.*$", section[1], re.M))
             return all(re.search(rf"\b{name}\b", heads) for name in _parameters(node))

@@ -69,7 +69,7 @@ def bits() -> dict[str, str]:
     }
 
 
-def digest(release: pc.Release) -> str:
+def digest(release: pc.Release | pc.StratifiedRelease) -> str:
     """A digest of all that a release says, but for the day and the version."""
     document = release.to_dict()
     document.pop("signature", None)
@@ -99,5 +99,30 @@ def write(folder: Path = KEPT) -> None:
     (folder / "said.json").write_text(json.dumps({"files": said, "bits": bits()}, indent=1) + "\n")
 
 
+STRATA = {
+    "strata-zcdp.release.json": {"loss": LOSSES["zcdp"], "other": "unknown"},
+    "strata-total-pure.release.json": {"loss": LOSSES["pure"], "total_share": "0.3"},
+}
+"""Strata were there later; the second file has a total beside them."""
+
+
+def write_strata(folder: Path = KEPT) -> None:
+    """The same for releases of strata, with a key of their own: that of the others is gone."""
+    key, said = keygen(), json.loads((folder / "said.json").read_text())
+    (folder / "strata-key.public.hex").write_text(key.public.raw.hex() + "\n")
+    said["strata"] = {}
+    for file, words in STRATA.items():
+        made = pc.release(people(), schema=pc.Schema.from_dict({"columns": COLUMNS}), by="sex", **words)
+        made.save(folder / file, key=key)
+        said["strata"][file] = {"says": digest(made), "corners": corners(made)}
+    (folder / "said.json").write_text(json.dumps(said, indent=1) + "\n")
+
+
+def corners(made: pc.StratifiedRelease) -> list[float]:
+    """The raw noisy counts of every stratum and of the total, as they are read."""
+    return [float(one.second_moment(raw=True)[0, 0]) for one in (*made.values(), made.total())]
+
+
 if __name__ == "__main__":
     write()
+    write_strata()

@@ -114,12 +114,15 @@ class Survey:
         assert there.upper == here.upper
         assert bool(here.certificate.rounds) == bool(words)
 
-    def check_strata(self, data: Any, engine: Engine, by: str, other: str | None = None) -> None:
+    def check_strata(
+        self, data: Any, engine: Engine, by: str, other: str | None = None, *, persons: bool = False
+    ) -> None:
         """So is the release of each stratum, also where rows are in none."""
+        left_out = () if persons else ("person",)
         here, there = (
             pc.release(
                 rows,
-                schema=survey_schema("person", area=True),
+                schema=survey_schema(*left_out, area=True),
                 loss=LOSS,
                 by=by,
                 other=other,

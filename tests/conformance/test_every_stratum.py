@@ -3,8 +3,9 @@
 For two neighbouring tables the divergence of a release of strata is known exactly, because noise is independent between
 strata: ε of Laplace noise is Σ ‖D_k‖₁ / scale over the upper triangles, of a Frobenius ball Σ ‖D_k‖_F / scale, of a
 difference of Wisharts at most Σ ‖D_k‖_* / 2·scale, and ρ of Gaussian noise Σ ‖D_k‖_F² / 2σ². The D_k are differences of
-exact sums of the pass that a release makes, the scale is that on its certificate. No statistics, so no false alarms;
-noise that is too small by a hundredth is found by the worst pair.
+exact sums of the pass that a release makes, the scale is that on its certificate. A total beside the strata changes by
+Σ D_k, and its cost is added. No statistics, so no false alarms; noise that is too small by a hundredth is found by the
+worst pair.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from privcov.mechanisms import MECHANISMS
 from privcov.mechanisms.sensitivity import Sensitivity
 from privcov.noise.randomness import rehearsal
 from privcov.privacy import Neighbours
+from privcov.publish import check as publish_check
 from privcov.schema.grid import Grid
 from privcov.schema.strata import Strata
 from privcov.summing.sum import Split, sum_strata
@@ -79,14 +81,14 @@ def sums(rows, schema, other):
     return [symmetric(upper, grid.dimension) * float(grid.unit) for upper in uppers]
 
 
-def check(name, loss, *, columns="ab", most=1, other=None, **words):
+def check(name, loss, *, columns="ab", most=1, other=None, total_share=0, **words):
     """The largest share of the loss that a pair of neighbours spends; more than all of it is an error."""
     schema = schema_of(columns, most, **words)
     base = [[50.0, 0.5, place] for place in (1, 1, 2, 9)]
     used = [0, 1, 2] if columns == "ab" else [0, 2] if columns == "a" else [1, 2]
     made = pc.release(
         np.array(base)[:, used], schema=schema, loss=loss, mechanism=name, by="s", other=other,
-        randomness=rehearsal(1),
+        total_share=total_share, randomness=rehearsal(1),
     )  # fmt: skip
     law, spent = made.certificate.law, 0.0
     allowed = float(MECHANISMS[name]().as_zcdp(loss)) if law.name.startswith("gauss") else float(loss.epsilon)
@@ -107,6 +109,8 @@ def check(name, loss, *, columns="ab", most=1, other=None, **words):
     for one, two in pairs:
         changes = [x - y for x, y in zip(table(one), table(two), strict=True)]
         cost = sum(COST[law.name](change, law.scale) for change in changes)
+        if made.pooled is not None:
+            cost += COST[made.pooled.law.name](sum(changes), made.pooled.law.scale)
         assert cost <= allowed * (1 + 1e-9), (one, two)
         spent = max(spent, cost / allowed)
     return spent
@@ -120,12 +124,34 @@ def test_one_person_changes_all_strata_together_by_no_more_than_is_paid_for(name
         assert check(name, loss, columns=columns, other=other) > (0.99 if name != "laplace" else 0.8)
 
 
+@pytest.mark.parametrize(("name", "kind", "neighbours"), CASES)
+def test_the_same_where_a_share_of_the_loss_is_spent_on_a_total(name, kind, neighbours):
+    loss = replace(LOSSES[kind], neighbours=neighbours)
+    # Under replace-one the worst rows for the total are orthogonal, which no two are that have an intercept.
+    least = {"laplace": 0.7, "frobenius": 0.8}.get(
+        name, 0.95 if neighbours is Neighbours.REPLACE_ONE else 0.99
+    )
+    assert check(name, loss, total_share="0.3", other="elsewhere") > least
+
+
+@pytest.mark.parametrize(("name", "kind"), [("symmetric-wishart", "pure"), ("gaussian", "zcdp")])
+def test_a_total_that_is_drawn_as_if_strata_were_parallel_to_it_is_found(name, kind, monkeypatch):
+    """Canary: strata keep all of the loss, and the total has its share on top."""
+    honest = publish_check.shared_with_total
+    free = lambda loss, mechanism, share: (honest(loss, mechanism, share)[0], loss)  # noqa: E731
+    monkeypatch.setattr(publish_check, "shared_with_total", free)
+    with pytest.raises(AssertionError):
+        check(name, LOSSES[kind], total_share="0.05")
+
+
 @pytest.mark.long
 @pytest.mark.parametrize("neighbours", list(Neighbours))
 @pytest.mark.parametrize("kind", ["pure", "zcdp"])
 def test_the_same_for_people_with_three_rows_who_may_be_in_several_strata(kind, neighbours):
     loss = replace(LOSSES[kind], neighbours=neighbours)
-    assert check("symmetric-wishart" if kind == "pure" else "gaussian", loss, most=3) > 0.99
+    name = "symmetric-wishart" if kind == "pure" else "gaussian"
+    assert check(name, loss, most=3) > 0.99
+    assert check(name, loss, most=3, total_share="0.3") > 0.9
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from keep import KEPT, bits, digest
+from keep import KEPT, bits, corners, digest
 
 import privcov as pc
 from privcov import unbounded
@@ -27,6 +27,17 @@ def test_a_release_of_before_loads_verifies_and_says_the_same(name):
     assert digest(release) == SAID["files"][name]["says"]
     assert float(release.second_moment(raw=True)[0, 0]) == SAID["files"][name]["corner"]
     assert release.columns == ("(Intercept)", "age", "größe (cm)", "sex[F]", "sex[M]")
+
+
+@pytest.mark.parametrize("name", SAID["strata"])
+def test_strata_of_before_load_verify_and_say_the_same(name):
+    key = PublicKey(bytes.fromhex((KEPT / "strata-key.public.hex").read_text()))
+    strata = pc.load_strata(KEPT / name, signed_by=key)
+    verdict = pc.verify(KEPT / name, key=key)
+    assert verdict.holds, verdict
+    assert digest(strata) == SAID["strata"][name]["says"]
+    assert corners(strata) == SAID["strata"][name]["corners"]
+    assert strata.names[:2] == ("F", "M")
 
 
 def test_an_estimate_of_before_loads_and_verifies():

@@ -8,6 +8,7 @@ import pytest
 
 import privcov as pc
 from privcov.cli import main
+from privcov.noise.randomness import rehearsal
 from privcov_lab.bench import honesty, inference
 
 
@@ -144,3 +145,18 @@ def test_bench_inference_prints_coverage_beside_the_naive_table(capsys, monkeypa
         assert words in out
     drowned = run(capsys, "bench", "inference", "--quick", "--spread", "0.1", "--json")[1]
     assert json.loads(drowned)["results"][0]["median_width"] is None
+
+
+def test_bench_inference_prints_the_sizes_of_tests(capsys, monkeypatch):
+    true_run = inference.tails
+    monkeypatch.setattr(
+        inference, "tails", lambda **words: true_run(**{**words, "tables": 2, "rows": (2000,)})
+    )
+    code, out, _ = run(capsys, "bench", "inference", "--tails")
+    assert code == 0
+    for words in ("called significant", "at 0.1 %", "F at 5 %", *inference.TAILS):
+        assert words in out
+    name, loss = next(iter(inference.TAILS.items()))
+    found = inference._sizes(name, loss, 2000, 40, 1.0, rehearsal(1))
+    assert found["sizes"] == sorted(found["sizes"], reverse=True)
+    assert 0 < found["sizes"][0] < 0.2  # of 120 tests at 5 %, none or 24 reject but for 2e-3 and 1e-8

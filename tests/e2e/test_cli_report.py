@@ -54,6 +54,20 @@ def run(tmp_path, people, monkeypatch, capsys):
     return run
 
 
+def test_a_page_takes_errors_of_any_variance(run):
+    asked = ["people.release.json", "--model", "income ~ age", "-o"]
+    assert run(*asked, "equal.html")[0] == 0
+    assert run(*asked, "wide.html", "--errors", "conservative")[0] == 0
+    equal, wide = (Path(name).read_text() for name in ("equal.html", "wide.html"))
+    assert "Errors are taken to have one variance" in equal
+    assert "Errors may have any variance that the bounds allow, for which sampling errors are" in wide
+    assert "sampling error ×" in wide
+    assert "conservative" in wide.split("pc.ols(release")[1].split("summary")[0]
+    code, _, err = run(*asked, "x.html", "--errors", "none")
+    assert code == 2
+    assert "conservative" in err
+
+
 def test_a_page_is_written_and_says_so_on_stderr(run):
     code, out, err = run(
         "people.release.json", "-o", "x.html", "--model", "income ~ age", "--model", "age ~ sex"

@@ -51,6 +51,51 @@ def said(capsys, *words):
     return code, heard.out, heard.err
 
 
+def test_a_share_for_the_total_is_planned_checked_released_shown_and_verified(home, tmp_path, capsys):
+    table, schema = home / "t.csv", home / "t.toml"
+    asked = ["--schema", schema, "--rho", "0.2", "--by", "area", "--total-share", "best"]
+    code, out, _ = said(capsys, "plan", "--rows", "4000", *asked, "--json")
+    plan = json.loads(out)
+    assert (code, plan["total_share"], plan["total_share"]) == (0, "0.268", plan["best_share"])
+    assert plan["noise"]["total"] < 0.9 < 1 < plan["noise"]["stratum"]
+    assert "26.8 % of the loss would go to their total" in said(capsys, "check", table, *asked)[1]
+    path = tmp_path / "total.json"
+    assert said(capsys, "release", table, *asked, "-o", path)[0] == 0
+    code, out, _ = said(capsys, "show", path)
+    assert code == 0
+    (line,) = [line for line in out.splitlines() if line.startswith("(all strata)")]
+    assert "±" in line  # without a stratum for all other rows their number is private
+    assert "0.268 of the loss" in " ".join(said(capsys, "verify", path)[1].split())
+    assert said(capsys, "ols", path, "pay ~ age", "--stratum", "total")[0] == 0
+    assert said(capsys, "report", path, "--stratum", "total", "-o", tmp_path / "total.html")[0] == 0
+
+
+@pytest.mark.parametrize(
+    ("words", "code"),
+    [
+        (["--by", "area", "--total-share", "1"], "E225"),
+        (["--by", "area", "--total-share", "half"], "E225"),
+        (["--total-share", "0.5"], "E226"),
+    ],
+)
+def test_a_share_that_is_none_is_one_line_and_nothing_is_paid(home, tmp_path, capsys, words, code):
+    pc.Ledger.init(tmp_path / "l", pc.PureDP(epsilon=1, neighbours="replace-one"))
+    asked = [
+        "release",
+        home / "t.csv",
+        "--schema",
+        home / "t.toml",
+        "--epsilon",
+        "1",
+        "--ledger",
+        tmp_path / "l",
+    ]
+    found = said(capsys, *asked, *words, "-o", tmp_path / "r.json")
+    assert found[0] == 2
+    assert code in found[2].splitlines()[-1]
+    assert pc.Ledger.open(tmp_path / "l").spent == {"epsilon": 0}
+
+
 def test_one_file_one_payment_and_a_line_for_each_stratum(home, capsys):
     assert pc.Ledger.open(home / "l").spent == {"epsilon": 3}
     code, out, _ = said(capsys, "show", home / "r.json")
@@ -110,7 +155,6 @@ def test_a_report_of_all_strata_is_a_page_for_each(home, capsys):
         (["--by", "area", "--other", "west"], "E188"),
         (["--by", "area", "--mechanism", "joint-gaussian", "--delta", "1e-6"], "E282"),
         (["--by", "area", "--frame", "scales"], "E283"),
-        (["--by", "area", "--row-norm", "private"], "E283"),
         (["--other", "rest"], "E283"),
         (["--by", "area,many", "--schema", "wide.toml"], "E187"),
     ],

@@ -19,9 +19,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from privcov.errors import InputError
-from privcov.schema import Schema
+from privcov.schema import Categorical, Schema
 from privcov.summing.bounding import Bounding
 from privcov.table import open_table
+from privcov.table.cells import codes_of_numbers
 
 LEVELS: list[list[Any]] = [
     [1, 2],
@@ -181,3 +182,21 @@ def test_many_texts_mean_the_same_everywhere(schema: Schema, cells: list[tuple[s
 @settings(max_examples=500, deadline=None)
 def test_many_typed_values_mean_what_their_file_says(schema: Schema, kind: str, data: st.DataObject) -> None:
     check_values(schema, kind, data)
+
+
+@settings(max_examples=40)
+@given(
+    st.lists(
+        st.one_of(st.integers(-40, 40), st.integers(-9_000, 9_000), st.just(2.5)), min_size=1, max_size=40
+    ),
+    st.lists(st.one_of(st.floats(), st.integers(-50, 50).map(float)), max_size=40),
+)
+def test_positions_of_levels_that_are_numbers_are_found_by_equality(levels, cells):
+    """By a table where levels are near each other, and one by one where they are not."""
+    column = Categorical(name="a", levels=tuple(dict.fromkeys(levels)))
+    every = [*cells, *map(float, column.levels)]
+    for cell, code in zip(every, codes_of_numbers(column, np.array(every)), strict=True):
+        if math.isfinite(cell):
+            assert code == (column.numbers.index(cell) if cell in column.numbers else -1)
+        else:
+            assert math.isnan(code)

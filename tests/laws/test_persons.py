@@ -11,6 +11,7 @@ import hashlib
 import math
 import struct
 from collections import Counter, defaultdict
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 from random import Random
@@ -27,9 +28,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import privcov as pc
-from privcov.errors import InternalError
-from privcov.table import open_table, persons
+from privcov.errors import InputError, InternalError
+from privcov.table import open_table, persons, shuffling
 from privcov.table.base import Table
+from privcov.table.fragments import Arrived, bundled
+from privcov.table.shuffling import Joined, spread
 
 MOST = 3
 COLUMNS = {
@@ -371,19 +374,108 @@ def test_a_full_disk_is_an_internal_error_that_says_nothing(monkeypatch):
     assert "secret" not in str(raised.value)
 
 
-def test_no_worker_opens_a_part_of_a_table_of_persons(tmp_path):
-    """A part may not have all rows of a person: what would not be enforced there is not read there."""
-    from privcov.table.opening import open_partition, open_pieces
-
+def test_no_worker_sums_a_part_of_a_table_of_persons(tmp_path):
+    """A part may not have all rows of a person: what would not be enforced there is not summed there."""
     path = tmp_path / "t.csv"
     frame([("p", 1.0, 1.0, "a")]).to_pandas().to_csv(path, index=False)
-    plain = pc.Schema.from_dict({"columns": COLUMNS, "ignore_extra": True})
-    pieces = open_table(path, plain).pieces()
-    assert open_table(path, schema_of()).pieces() is None
-    with pytest.raises(InternalError):
-        open_pieces(pieces, schema_of())
-    with pytest.raises(InternalError):
-        open_partition(frame([("p", 1.0, 1.0, "a")]).to_pandas(), schema_of())
+    table = open_table(path, schema_of())
+    assert table.pieces() is None
+    for part in (*bundled(table.records()), Arrived(place=0, data=frame([("p", 1.0, 1.0, "a")]).to_pandas())):
+        with pytest.raises(InternalError):
+            part.open(schema_of())
+
+
+# --- across the workers of a cluster --------------------------------------------------------------------------------
+
+
+def apart(tables: list[pa.Table], rule: str, parts: int = 5, shuffle=None) -> Counter[tuple[float, ...]]:
+    """Rows that workers make of parts of a table, each of which one of them read; the shuffle is a dictionary."""
+    schema, sent = schema_of(rule), []
+    for place, table in enumerate(tables):
+        fragment = Arrived(place=place, data=table.to_pandas())
+        sent += [(place, *one) for one in spread(fragment, schema=schema, parts=parts)]
+    by_label = defaultdict(list)
+    for place, label, rows in sent:
+        by_label[label if shuffle is None else shuffle(place, label)].append(rows)
+    made = (Joined(place=0, schema=schema, sent=rows).open(schema).blocks() for rows in by_label.values())
+    rows = [np.array(list(block)).T for blocks in made for block in blocks]
+    found = np.concatenate([np.zeros((0, len(COLUMNS))), *rows])
+    return Counter(map(tuple, np.where(np.isnan(found), -99, found).tolist()))
+
+
+@pytest.mark.parametrize("rule", list(RULES))
+def test_workers_that_read_a_table_apart_make_the_rows_of_one_process(rule, monkeypatch):
+    chance = Random(5)
+    rows = heavy(chance)
+    assert holds(apart, rows, rule, chance)
+    monkeypatch.setattr(shuffling, "IN_MEMORY", 300)  # and what they send comes in many pieces
+    monkeypatch.setattr(persons, "IN_MEMORY", 400)
+    monkeypatch.setattr("privcov.table.frames.block_rows", lambda schema: 5)
+    cut = [frame(rows[start : start + 11]) for start in range(0, len(rows), 11)]
+    assert apart(cut, rule) == reference(rows, rule)
+
+
+def bound_of_each_part(tables, rule):
+    """Mutant: nothing is shuffled, so every worker keeps its own rows of a person."""
+    return apart(tables, rule, shuffle=lambda place, label: (place, label))
+
+
+def bound_of_each_row_kind(tables, rule):
+    """Mutant: rows are spread by what is in them, not by whose they are."""
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(shuffling, "id_hashes", lambda ids: np.arange(len(ids), dtype=np.uint64))
+        return apart(tables, rule)
+
+
+@pytest.mark.parametrize("mutant", [bound_of_each_part, bound_of_each_row_kind])
+@pytest.mark.parametrize("rule", list(RULES))
+def test_a_plan_that_bounds_a_person_in_each_worker_is_caught(mutant, rule):
+    chance = Random(1)
+    assert not all(holds(mutant, heavy(chance), rule, chance) for _ in range(3))
+
+
+def test_a_person_of_a_thousand_rows_on_many_workers_adds_as_many_as_anybody():
+    rows = [("p", 1.0, place / 100, "a") for place in range(1000)] + [("q", 2.0, 1.0, "b")]
+    parts = [frame(rows[start::7]) for start in range(7)]
+    for rule, most in (("rows", MOST), ("mean", 1), ("sum", 1)):
+        found = apart(parts, rule)
+        assert found == reference(rows, rule)
+        assert sum(found.values()) == most + 1
+    # What a worker can see alone to be too much does not travel.
+    sent = list(spread(Arrived(place=0, data=parts[0].to_pandas()), schema=schema_of(), parts=1))
+    assert sum(int.from_bytes(one[1:9], "little") for _, one in sent) == MOST
+
+
+@pytest.mark.parametrize("fails", ["changed", "fewer rows", "broken", "cut short"])
+def test_what_went_wrong_in_a_worker_is_told_once_and_without_an_id(fails, tmp_path, monkeypatch):
+    schema, path = schema_of(), tmp_path / "t.parquet"
+    pq.write_table(frame([("a secret id", 1.0, 1.0, "a")] * 9), path)
+    (fragment,) = bundled(open_table(path, schema).records())
+    if fails == "changed":
+        path.write_bytes(path.read_bytes() + b"more")
+    elif fails == "broken":
+        monkeypatch.setattr(shuffling.Rows, "of", classmethod(lambda _, block: int(str(block[-1]))))
+    elif fails == "fewer rows":
+        (piece,) = fragment.pieces
+        fragment = replace(fragment, pieces=(replace(piece, rows=8),))
+    sent = [one for _, one in spread(fragment, schema=schema, parts=3)]
+    if fails == "cut short":
+        sent = [sent[0][:-1]]
+    expected = InputError if fails in ("changed", "fewer rows") else InternalError
+    with pytest.raises(expected) as raised:
+        list(Joined(place=0, schema=schema, sent=sent).open(schema).blocks())
+    assert "secret" not in str(raised.value)
+
+
+def test_rows_of_one_hash_are_ordered_by_their_cells_wherever_they_stand(monkeypatch):
+    """So what is kept of a person is a function of the set of that person's rows, also where a hash fails."""
+    monkeypatch.setattr(persons, "row_order", lambda hashes, cells: hashes)
+    chance = Random(6)
+    rows = [("p", 1.0, chance.choice([math.nan, x / 10]), "a") for x in range(30)]
+    found = {tuple(sorted(read(frame(chance.sample(rows, len(rows)))).elements())) for _ in range(5)} | {
+        tuple(sorted(apart([frame(rows[3:]), frame(rows[:3])], "rows").elements()))
+    }
+    assert len(found) == 1
 
 
 def test_a_table_of_persons_hands_out_no_ids_and_tells_no_number_of_rows():

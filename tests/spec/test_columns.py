@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 import privcov as pc
 from privcov.cli import main
 from privcov.errors import InputError, PrivcovError
+from privcov.models import interop
 from privcov.planning.moments import PublicMoments
 from privcov.report.page import html
 from privcov.report.summary import as_text
@@ -138,11 +139,20 @@ def test_levels_of_any_kind_survive_a_codebook(levels: list[str | float], label:
     ("book", "said"),
     [
         ("lower,upper\n0,1\n", "line 1: the first line must name the cells"),
-        ("name,colour\na,red\n", "line 1: the first line must name the cells"),
+        ("name,name\na,b\n", "line 1: the first line must name the cells, each once"),
+        ("name,colour\na,red\n", "line 1: the header has 'colour', which says nothing of a column"),
+        (
+            'name,levels\na,"1=Male; 2=Female"\n',
+            "line 2: a list has single commas between its values, got 1=Male;",
+        ),
+        ("name,lower,upper\na,2020-01-01,2021-01-01\n", "line 2: column a has bounds that are dates"),
         ("name,lower,upper\na,0,1\n\na,0,2\n", "line 4: column a is there twice"),
         ("name,lower,upper\n,0,1\n", "line 2: the line has no name"),
         ("name,lower,upper\na,0,1,2\n", "line 2: it has 4 cells, and the header 3"),
-        ("name,lower,upper\na,0,ten\n", "line 2: upper must be a number, got ten"),
+        (
+            "name,lower,upper\na,0,ten\n",
+            "line 2: upper must be a number, or a date such as 2024-12-31; got ten",
+        ),
         ("name,lower,upper\na,1,0\n", "line 2: column a: lower must be below upper"),
         ("name,lower,upper\na,0,\n", "line 2: column a: give lower and upper, or levels"),
         ('name,levels\na,"F,,M"\n', "line 2: a list has single commas between its values, got F,,M"),
@@ -155,6 +165,63 @@ def test_a_malformed_codebook_is_refused_with_its_line(book: str, said: str) -> 
     with pytest.raises(InputError) as caught:
         schema_of(book, "book.csv")
     assert said in str(caught.value)
+
+
+def test_a_messy_codebook_of_120_columns_becomes_a_schema_and_back() -> None:
+    """Odd names, marks of every kind in labels and levels, dates, columns that are only read, missing cells."""
+    names = [
+        "Household Income (USD)",
+        "größe",
+        "a,b",
+        "semi;colon",
+        "`tick`",
+        'quote"d',
+        "-minus",
+        "年齢",
+        "[x]",
+        "#",
+        "name",
+    ]
+    columns: dict[str, dict[str, object]] = {
+        name: {
+            "lower": -place,
+            "upper": place + 1.5,
+            "label": f'“{place}”; with `ticks`, "quotes"',
+            "unit": "m²/s",
+        }
+        for place, name in enumerate(names)
+    }
+    columns |= {
+        "texts": {"levels": ["yes", "yes, but rarely", "`tick`", "a``b", "1", "01", "1.0", "-", "é"]},
+        "numbers": {"levels": [1, 2, 3.5, -4], "missing": "indicator"},
+        "words": {"levels": [True, False]},
+        "one": {"levels": ["a;b"]},
+        "all": {
+            "levels": ["01", "02"],
+            "exhaustive": True,
+            "otherwise": "02",
+            "missing_values": ["-9", "NA", -8, "a,b"],
+        },
+        "filled": {"lower": 0, "upper": 1, "fill": 0.25},
+        "date": {
+            "lower": "2020-01-01",
+            "upper": "2024-12-31",
+            "feature": False,
+            "label": "Admitted",
+            "fill": "2021-05-05",
+        },
+        "read": {"lower": 0, "upper": 9, "feature": False},
+        "scaled": {"lower": 0, "upper": 500, "centre": 30, "scale": 20},
+    }
+    columns |= {f"q{i}": {"lower": 0, "upper": 10} for i in range(120 - len(columns))}
+    schema = pc.Schema.from_dict({"columns": columns})
+    assert schema_of(codebook_of(schema), "book") == schema
+    derived = pc.Schema.from_dict({"columns": columns, "derived": {"year": "year(date)"}})
+    assert schema_of(codebook_of(derived), "book") == schema
+    assert table_words(schema) == []
+    assert table_words(derived) == ["derived"]
+    lines = 'Name;Levels\n\n;\narea;"north\nsouth,\nwest"\n'  # a spreadsheet's lines within one cell, and empty ones
+    assert schema_of(lines, "book").columns[0].levels == ("north", "south", "west")  # type: ignore[union-attr]
 
 
 def test_what_a_codebook_cannot_say_is_named() -> None:
@@ -185,6 +252,42 @@ def test_labels_and_units_are_in_the_release_file_and_in_all_that_people_read(tm
     assert page.count("Age at interview (years)") >= 3  # the table of columns, the means, the heat map
     assert "<script" not in page
     assert "&lt;script&gt;" in page
+
+
+def test_labels_are_in_tables_for_papers_in_frames_and_in_notebooks(tmp_path: Path) -> None:
+    """Of derived columns too, which name them beside their expression."""
+    columns = {
+        "age": {"lower": 0, "upper": 100, "label": "Age_at interview", "unit": "years"},
+        "sex": {"levels": ["F", "M"], "label": "Sex"},
+        "admitted": {
+            "lower": "2020-01-01",
+            "upper": "2024-12-31",
+            "feature": False,
+            "label": "Day of admission",
+        },
+        "wage": {"lower": 0, "upper": 50},
+    }
+    derived = {"years": {"expression": "year(admitted)", "label": "Year of admission"}}
+    schema = pc.Schema.from_dict({"columns": columns, "derived": derived})
+    path = tmp_path / "s.toml"
+    path.write_text(schema.to_toml())
+    assert pc.Schema.read(path) == schema
+    assert drafting.drafted(drafting.opened(path)).schema == schema
+    frame = pd.DataFrame({"age": np.arange(400) % 90, "sex": ["F", "M"] * 200, "admitted": "2021-03-04"})
+    frame = frame.assign(
+        wage=frame["age"] / 3, admitted=np.where(frame["age"] > 40, "2021-03-04", "2023-01-01")
+    )
+    made = pc.release(frame, schema=schema, loss=pc.ZCDP(rho=10**4, neighbours="replace-one"))
+    fit = pc.ols(made, "wage ~ age + sex + years")
+    for text in (fit.to_latex(), interop.to_latex(made)):
+        for title in (r"Age\_at interview (years)", "Sex: M", "Year of admission"):
+            assert f"{title} &" in text
+    frame = interop.to_pandas(made, "mean")
+    assert frame.index[0] == "age"
+    assert frame.attrs["titles"]["sex[F]"] == "Sex: F"
+    ridge = pc.ridge(made, "wage", penalty=1.0)
+    for shown in (ridge, pc.ridge_path(made, "wage", [1.0, 2.0]), pc.pca(made, rank=1)):
+        assert "Year of admission" in shown._repr_html_()
 
 
 def test_a_release_without_labels_is_written_as_before() -> None:

@@ -18,6 +18,7 @@ import pytest
 import privcov as pc
 from privcov.cli import main
 from privcov.errors import InputError, ParameterError, PrivcovError
+from privcov.ledger import Ledger
 from privcov.models.formula import Formula
 from privcov.noise.randomness import rehearsal
 from privcov.schema import Categorical, Numeric, Schema
@@ -471,6 +472,52 @@ def test_the_line_that_a_formula_names_makes_the_formula_work():
     line = str(caught.value).rpartition("release again: ")[2]
     made = schema_with(DERIVED | tomllib.loads(line))
     assert str(Formula.parse("stay ~ educ:sex[M]", made)) == "stay ~ educ_sex_M"
+
+
+@pytest.mark.parametrize(
+    ("way", "change"),
+    [
+        ("declared", {"upper": 99.0}),
+        ("declared", {"lower": -1.0}),
+        ("declared", {"upper": 10_000.000001}),
+        ("scales", {"upper": 20_000.0}),
+    ],
+)
+def test_verify_finds_the_bounds_of_derived_columns_again(tmp_path, capsys, way, change):
+    """Whoever moves one, and the digest with it, is found; nobody needs a key for that."""
+    schema = schema_with({name: DERIVED[name] for name in ("log_income", "age2", "stay", "band")})
+    loss = pc.ZCDP(rho="0.5", neighbours="replace-one")
+    made = pc.release(frame(400), schema=schema, loss=loss, frame=way)
+    path = tmp_path / "r.json"
+    made.save(path)
+    honest = pc.verify(path)
+    assert honest.holds
+    said = honest.checks[-1].words
+    assert "The bounds of 4 derived columns follow from the expressions and the declared bounds." in said
+    columns = [
+        replace(column, **change) if column.name == "age2" else column for column in made.schema.columns
+    ]
+    forged = replace(made, schema=replace(made.schema, columns=tuple(columns)))
+    forged.save(tmp_path / "forged.json")
+    verdict = pc.verify(tmp_path / "forged.json")
+    assert [check.name for check in verdict.checks if not check.holds] == ["certificate"]
+    said = verdict.checks[-1].words
+    told = {
+        "declared": "the bounds of age2 should be [0, 10000], which follow from age^2",
+        "scales": "the intervals of a round are not those that follow",
+    }
+    assert told[way] in said
+    assert main(["verify", str(tmp_path / "forged.json")]) == 4
+    assert "E609" in capsys.readouterr().err
+
+
+def test_bounds_of_a_derived_column_that_do_not_follow_from_it_are_refused_before_paying(tmp_path):
+    age, loss = Numeric(name="age", lower=0, upper=100), pc.PureDP(epsilon=1, neighbours="replace-one")
+    ledger = Ledger.init(tmp_path / "ledger", loss)
+    own = Schema(columns=(age, Numeric(name="half", lower=0, upper=40, expression="age / 2")))
+    with pytest.raises(InputError, match=r"E151 .*half.*\[0, 40\].*\[0, 50\]"):
+        pc.release(np.full((9, 1), 50.0), schema=own, loss=loss, ledger=ledger)
+    assert not any(ledger.spent.values())
 
 
 def test_predictions_compute_the_derived_columns_of_new_rows():

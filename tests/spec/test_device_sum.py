@@ -16,9 +16,10 @@ from privcov.noise.idealized.chain import sample_chain
 from privcov.noise.randomness import rehearsal
 from privcov.repair import METHODS
 from privcov.schema.grid import Grid
+from privcov.schema.strata import Strata
 from privcov.summing import gpu as sending
 from privcov.summing.engines import Local, engine_named
-from privcov.summing.sum import HostSum, sum_rows
+from privcov.summing.sum import HostSum, Split, sum_rows
 from privcov.table import open_table
 from privcov_lab.bench import device as bench
 
@@ -152,8 +153,9 @@ def test_one_wrong_entry_is_found_by_freivalds_check():
     for place in ((0, 0), (2, 5), (8, 8)):
         broken = DeviceSum(schema, grid, TORCH)
         broken.add([np.ascontiguousarray(c) for c in table(500).T])
-        broken._low[place] += 1
-        broken._low[place[::-1]] = broken._low[place]
+        low = broken.piles[0].low
+        low[place] += 1
+        low[place[::-1]] = low[place]
         with pytest.raises(InternalError):
             broken.gram()
 
@@ -186,12 +188,52 @@ def test_a_release_by_way_of_a_device_is_the_same_release(people, schema):
 
 @pytest.mark.parametrize("device", DEVICES, ids=lambda device: device.name)
 def test_a_survey_is_the_same_bits_on_a_device(tmp_path, device):
-    """Derived columns, dates, exhaustive levels, rules for missing cells, persons; weights and strata are refused."""
+    """Derived columns, dates, exhaustive levels, rules for missing cells, persons, weights and strata."""
     survey, engine = Survey(tmp_path), Local(device=device)
-    survey.check_sums(survey.csv, engine, "person", "weight")
+    survey.check_sums(survey.csv, engine)
     survey.check_sums(survey.parquet, engine, "weight", frame="shape")
-    survey.check_refused(survey.csv, engine, "E198", "person")
-    survey.check_refused(survey.csv, engine, "E283", "weight", by="area")
+    survey.check_strata(survey.csv, engine, "area", persons=True)
+    survey.check_strata(survey.parquet, engine, "area,sex", "elsewhere")
+
+
+WEIGHTS = [8.0, 1e300, 5e-324, 1e-3, 3.0, 0.0, -1.0, np.nan, np.inf, -np.inf]
+
+
+@pytest.mark.parametrize("device", DEVICES, ids=lambda device: device.name)
+@pytest.mark.parametrize("power", [1, 0.5, 0.37, 0])
+@pytest.mark.parametrize("rules", [{}, {"row_norm_bound": 2.4}, {"missing": "zero-row"}])
+def test_weighted_rows_are_the_same_integers(device, power, rules):
+    words = {"weight": "w", "largest_weight": 8, "weight_power": power, **rules}
+    schema = pc.Schema.from_dict({"columns": COLUMNS, **words})
+    rows = np.column_stack([table(9_000), np.resize([*WEIGHTS, *np.linspace(0, 8, 91)], 9_000)])
+    grid = Grid.of(schema)
+    ours, theirs = (
+        sum_rows(open_table(rows, schema), schema, grid, engine=Local(device=place))
+        for place in (devices.CPU, device)
+    )
+    assert ours.reveal_to_mechanism().tolist() == theirs.reveal_to_mechanism().tolist()
+
+
+@pytest.mark.parametrize("device", DEVICES, ids=lambda device: device.name)
+@pytest.mark.parametrize("kept_here", [False, True])
+def test_strata_are_the_same_integers_and_a_row_in_the_wrong_one_is_seen(device, kept_here, monkeypatch):
+    if kept_here:
+        monkeypatch.setattr(sending, "_SUMS_THERE", 10)
+    whole = pc.Schema.from_dict({"columns": COLUMNS, "row_norm_bound": 2.2})
+    strata, rest = Strata.of(whole, by="s", other=None)
+    grid, split = Grid.of(rest, strata=True), Split(strata=strata, whole=whole)
+    monkeypatch.setattr("privcov.summing.gpu.WORD", 900 * grid.squared_norm_bound)
+    here, there, wrong = HostSum(rest, grid, split), *(DeviceSum(rest, grid, device, split) for _ in range(2))
+    for block in open_table(table(20_001), whole).blocks():
+        for total in (here, there, wrong):
+            total.add(block)
+    ours, theirs = ([(g.rows, g.reveal_to_mechanism().tolist()) for g in t.grams()] for t in (here, there))
+    assert ours == theirs
+    assert sum(rows for rows, _ in ours) == 20_001
+    assert len({rows for rows, _ in ours}) > 2
+    wrong.piles[1].low[0, 0] += 1
+    with pytest.raises(InternalError):
+        wrong.grams()
 
 
 def test_decompositions_on_a_device_agree_with_those_here():

@@ -66,7 +66,12 @@ NOT_FOR_USERS = {
 }
 ORDER = "in another order than the signature"
 HOMES_OF_ERRORS = (errors, builtins, sklearn.exceptions, np.linalg)
-CALLED_BY_US = {"check", "answers", "reveal_to_key_file"}  # a user passes the object on and never calls these
+CALLED_BY_US = {
+    "check",
+    "answers",
+    "joined",
+    "reveal_to_key_file",
+}  # a user passes the object on and never calls these
 
 
 @dataclass(frozen=True)

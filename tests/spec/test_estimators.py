@@ -7,10 +7,13 @@ import pickle
 import subprocess
 import sys
 import weakref
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
+import polars
+import pyarrow
 import pytest
 from sklearn.base import clone
 from sklearn.decomposition import PCA
@@ -25,19 +28,27 @@ from sklearn.utils.estimator_checks import (
 
 import privcov as pc
 from privcov.errors import InputError, ParameterError
+from privcov.models import association
 from privcov.privacy import ZCDP, ApproxDP, PureDP
 
 PAGE = Path(__file__).parents[2] / "docs" / "explain" / "scikit-learn.md"
 CELL = "a cell that is no number is missing by a public rule; an error would tell that it is there"
 FRESH = "the noise is fresh at every fit, and the check asks two fits to agree to 1e-7"
 MISSING = "a missing target counts as the middle of its bounds; an error would tell that it is there"
+WEIGHTS = "that no row has a weight above zero is a fact of the rows; an error would tell it"
+EVERY = {"check_dtype_object": CELL, "check_all_zero_sample_weights_error": WEIGHTS}
 EXPECTED = {
-    pc.PrivateCovariance: {"check_dtype_object": CELL},
-    pc.PrivatePCA: {"check_dtype_object": CELL, "check_fit_idempotent": FRESH},
+    pc.PrivateCovariance: EVERY,
+    pc.PrivatePCA: {
+        **EVERY,
+        "check_fit_idempotent": FRESH,
+        "check_sample_weight_equivalence_on_dense_data": FRESH,
+    },
     **{
         kind: {
-            "check_dtype_object": CELL,
+            **EVERY,
             "check_fit_idempotent": FRESH,
+            "check_sample_weight_equivalence_on_dense_data": FRESH,
             "check_supervised_y_2d": FRESH,
             "check_supervised_y_no_nan": MISSING,
         }
@@ -71,7 +82,7 @@ def target(rows):
 
 # Bounds that hold what the checks generate: columns near 100, a column in [0, 1], targets up to 20.
 def checked(kind):
-    changes = {"target_bounds": (-40, 40)} if kind in REGRESSORS else {}
+    changes = {"largest_weight": 5} | ({"target_bounds": (-40, 40)} if kind in REGRESSORS else {})
     return make(kind, bounds=(-10, 110), epsilon=10**10, **changes)
 
 
@@ -305,6 +316,230 @@ def test_shapes_that_no_release_serves_are_refused_before_anything_is_released(r
         make(pc.PrivateRidge).fit(rows, None)
     with pytest.raises(InputError, match="E110"):
         make(pc.PrivateCovariance).fit(rows.astype(str))
+
+
+COLUMNS = {
+    "age": {"lower": 0, "upper": 100, "missing_values": [-999]},
+    "sex": {"levels": ["F", "M"], "exhaustive": True, "otherwise": "M"},
+    "area": {"levels": [1, 2, 3], "missing": "indicator"},
+    "admitted": {"lower": "2020-01-01", "upper": "2024-12-31", "feature": False},
+    "income": {"lower": 0, "upper": 200, "unit": "thousand"},
+}
+DERIVED = {"age_p": "poly(age, 2)", "year": "year(admitted) - 2020", "log_income": "log(income + 1)"}
+
+
+def people_schema(**words):
+    return pc.Schema.from_dict({"columns": COLUMNS, "derived": DERIVED, **words})
+
+
+def people(count=3000):
+    rng = np.random.default_rng(8)
+    age, sex, area = rng.uniform(10, 90, count), rng.choice(["F", "M", "?"], count), rng.integers(1, 4, count)
+    admitted = pd.Timestamp("2020-01-01") + pd.to_timedelta(rng.integers(0, 1800, count), unit="D")
+    goal = 40 + 0.02 * (age - 50) ** 2 + 9 * (sex == "F") + 4 * area + admitted.year - 2020
+    income = goal + rng.normal(0, 3, count)
+    frame = pd.DataFrame({"age": age, "sex": sex, "area": area, "admitted": admitted, "income": income})
+    frame.loc[:4, "age"] = -999
+    frame["area"] = frame["area"].where(frame.index > 300)
+    return frame.set_index(rng.permutation(count))  # an index is no order
+
+
+def worded(kind, schema, **changes):
+    words = {"epsilon": TRANSPARENT, "neighbours": "replace-one"}
+    words |= {"target": "income"} if kind in REGRESSORS else {}
+    words |= {"penalty": 0.001} if kind is pc.PrivateRidge else {}
+    return kind(schema=schema, **words, **changes)
+
+
+def as_polars(frame):
+    return polars.from_pandas(frame.reset_index(drop=True))
+
+
+def as_arrow(frame):
+    return pyarrow.Table.from_pandas(frame, preserve_index=False)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("make_frame", [pd.DataFrame, as_polars, as_arrow])
+def test_a_schema_s_words_hold_in_fit_and_for_new_rows(kind, make_frame):
+    """Derived columns, dates, levels and missing cells: what follows is that of `privcov.release` and its models."""
+    frame = people()
+    schema = people_schema().without(["log_income", "age_p_1"])
+    made = worded(kind, schema).fit(make_frame(frame))
+    loss = PureDP(epsilon=TRANSPARENT, neighbours="replace-one")
+    plain = pc.release(frame, schema=schema, loss=loss)
+    assert made.release_.schema == plain.schema
+    assert np.allclose(made.release_.second_moment(raw=True), plain.second_moment(raw=True), atol=1e-4)
+    reads = ["age", "sex", "area", "admitted"]
+    assert made.feature_names_in_.tolist() == [*reads, *([] if kind in REGRESSORS else ["income"])]
+    new = frame.iloc[5:200][[*reversed(reads), "income"]]
+    known = new.assign(sex=new["sex"].replace("?", "M"), area=new["area"].astype(float))
+    if kind in REGRESSORS:
+        fit = (
+            pc.ols(made.release_, "income ~ .")
+            if kind is pc.PrivateLinearRegression
+            else pc.ridge(made.release_, "income", penalty=0.001)
+        )
+        assert dict(zip(made.columns_, made.coef_, strict=True)) == {
+            name: value for name, value in fit.params.items() if name != "(Intercept)"
+        }
+        theirs, mine = fit.predict(known), made.predict(make_frame(new))
+        assert np.abs(mine - new["income"]).std() < 4
+    elif kind is pc.PrivatePCA:
+        theirs = pc.pca(made.release_, scaled=False, rank=len(made.columns_)).transform(known)
+        mine = made.transform(make_frame(new))
+    else:
+        theirs = association.mahalanobis(made.release_, known) ** 2
+        mine = made.mahalanobis(make_frame(new))
+        assert made.columns_.tolist() == list(made.release_.columns[1:])
+    assert np.allclose(mine, theirs, atol=1e-6)
+
+
+@pytest.mark.parametrize("kind", REGRESSORS)
+def test_a_target_may_be_y_a_column_a_level_or_derived(kind):
+    frame = people()
+    schema = people_schema().without(["log_income", "age_p_1"])
+    whole = worded(kind, schema).fit(frame)
+    y, rest = frame["income"], frame.drop(columns="income")
+    for given in (y, y.to_numpy(), y.tolist(), y.astype(object)):
+        apart = worded(kind, schema).fit(rest, given)
+        assert np.allclose(apart.predict(rest.iloc[5:]), whole.predict(rest.iloc[5:]), atol=1e-2)
+    named = worded(kind, schema).set_params(target=None).fit(as_polars(rest), y)
+    assert named.columns_.tolist() == whole.columns_.tolist()
+    assert named.score(rest.iloc[5:], y.iloc[5:]) > 0.9
+    derived = (
+        worded(kind, people_schema().without(["income", "age_p_1"]))
+        .set_params(target="log_income")
+        .fit(frame)
+    )
+    assert np.allclose(derived.predict(rest.iloc[5:]), np.log1p(y.iloc[5:]), atol=0.6)
+    level = worded(kind, schema).set_params(target="area[3]").fit(frame)
+    assert not any(name.startswith("area") for name in level.columns_)
+    assert 0 < level.predict(frame.iloc[5:]).mean() < 1
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_weights_are_those_of_a_column_or_of_sample_weight(kind, rows, target):
+    rng = np.random.default_rng(3)
+    weights = rng.integers(0, 6, len(rows))
+    bounded = make(kind, largest_weight=5).fit(rows, target, sample_weight=weights)
+    frame = pd.DataFrame(rows, columns=["a", "b", "c"]).assign(y=target)
+    columns = {name: {"lower": -1, "upper": 1} for name in "abc"} | {"y": {"lower": -4, "upper": 4}}
+    chosen = pc.Schema.from_dict({"columns": columns, "weight": "w", "largest_weight": 5})
+    if kind not in REGRESSORS:
+        chosen, frame = chosen.without(["y"]), frame.drop(columns="y")
+    named = worded(kind, chosen, **({"scaled": False} if kind is pc.PrivatePCA else {}))
+    named.set_params(**({"target": "y"} if kind in REGRESSORS else {}))
+    beside = clone(named).fit(frame, sample_weight=weights)
+    within = named.fit(frame.assign(w=weights))
+    for made in (bounded, beside, within):
+        if kind in REGRESSORS:
+            theirs = LinearRegression().fit(rows, target, sample_weight=weights)
+            assert np.allclose(made.coef_, theirs.coef_, atol=1e-3)
+            assert len(made.columns_) == len(made.coef_) == 3
+        else:
+            assert np.allclose(made.location_, np.average(rows, axis=0, weights=weights), atol=1e-4)
+            assert made.covariance_.shape == (3, 3)
+            assert len(made.columns_) == 3
+    if kind is pc.PrivatePCA:
+        assert within.transform(frame).shape == (500, 3)
+    if kind is pc.PrivateCovariance:
+        assert within.get_precision().shape == (3, 3)
+        assert np.allclose(within.mahalanobis(frame), bounded.mahalanobis(rows), atol=1e-2)
+
+
+def test_a_person_s_rows_beyond_the_bound_do_not_count_and_no_id_is_needed_for_new_rows():
+    """A person with 1,000 rows of 100 among 1,000 persons with one row of 20: at most one of the 1,000 counts."""
+    ids = np.array([*range(1000), *[7777] * 1000])
+    frame = pd.DataFrame({"id": ids, "age": np.where(ids < 1000, 20.0, 100.0), "cost": 3.0})
+    columns = {"age": {"lower": 0, "upper": 100}, "cost": {"lower": 0, "upper": 9}}
+    chosen = pc.Schema.from_dict({"columns": columns, "person": "id", "max_rows_per_person": 1})
+    made = worded(pc.PrivateCovariance, chosen).fit(frame)
+    assert made.location_[0] == pytest.approx(20 + 80 / 1001, abs=1e-3)
+    assert made.release_.schema.enforced
+    assert made.mahalanobis(frame[["age", "cost"]].head()).shape == (5,)
+    assert made.feature_names_in_.tolist() == ["age", "cost"]
+
+
+def test_new_rows_are_counted_as_the_schema_counts_missing_and_unknown_cells():
+    schema = people_schema().without(["log_income", "age_p_1"])
+    made = worded(pc.PrivateLinearRegression, schema).fit(people())
+    row = {"age": 40.0, "sex": "F", "area": 2, "admitted": "2021-05-05"}
+    (known, other, gone, coded) = made.predict(
+        pd.DataFrame(
+            [row, {**row, "sex": "x"}, {**row, "area": None}, {**row, "age": -999}], index=[3, 3, 1, 0]
+        )
+    )
+    coefficients = dict(zip(made.columns_, made.coef_, strict=True))
+    assert other - known == pytest.approx(coefficients["sex[M]"])
+    assert gone - known == pytest.approx(coefficients["area[missing]"] - coefficients["area[2]"])
+    middle = {"age": 50.0, "age_p_2": 0.25}  # of their bounds: 0 and 100, -0.5 and 1
+    at = {"age": 40.0, "age_p_2": (3 * 0.04 - 1) / 2}
+    moved = sum(coefficients[name] * (middle[name] - at[name]) for name in middle)
+    assert coded - known == pytest.approx(moved, abs=1e-6)
+    with pytest.raises(ParameterError, match=r"E257 .* column area that is none of its levels.* 1, 2, 3"):
+        made.predict(pd.DataFrame([{**row, "area": 9}]))
+    strict = pc.Schema.from_dict({"columns": {"a": {"lower": 0, "upper": 9}, "y": {"lower": 0, "upper": 9}}})
+    strict = replace(strict, missing="zero-row")
+    frame = pd.DataFrame({"a": np.arange(90) % 10.0, "y": np.arange(90) % 10.0})
+    fitted = worded(pc.PrivateLinearRegression, strict).set_params(target="y").fit(frame)
+    assert fitted.predict([[4.0]]) == pytest.approx([4.0], abs=1e-3)
+    with pytest.raises(ParameterError, match=r"E288 .*column a.*leaves such rows out"):
+        fitted.predict([[np.nan]])
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_an_estimator_with_a_schema_is_cloned_pickled_and_keeps_no_row(kind):
+    frame = people()
+    made = worded(kind, people_schema().without(["log_income", "age_p_1"])).fit(frame)
+    again = pickle.loads(pickle.dumps(made))
+    method = {pc.PrivateCovariance: "mahalanobis", pc.PrivatePCA: "transform"}.get(kind, "predict")
+    assert np.array_equal(getattr(again, method)(frame), getattr(made, method)(frame))
+    kept = pickle.dumps(made)
+    assert not any(value.tobytes() in kept for value in frame["income"].to_numpy())
+    assert clone(made).get_params() == made.get_params()
+    held = weakref.ref(frame)
+    del frame
+    gc.collect()
+    assert held() is None
+
+
+def test_what_contradicts_a_schema_is_one_line_before_anything_is_released():
+    frame, schema = people(400), people_schema().without(["log_income", "age_p_1"])
+    rest = frame.drop(columns="income")
+    linear = pc.PrivateLinearRegression
+    for made, rows, y, code in [
+        (worded(linear, "people.toml"), frame, None, "E227 schema must be a Schema, got str"),
+        (worded(linear, schema, bounds=(0, 1)), frame, None, "E227 bounds is given beside a schema"),
+        (worded(linear, schema, target_bounds=(0, 1)), frame, None, "E227 target_bounds"),
+        (worded(linear, schema, max_rows_per_person=2), frame, None, "E227 max_rows_per_person"),
+        (make(linear, target="income"), frame[["age"]], frame["income"], "E227 target names a column"),
+        (worded(linear, schema).set_params(target=None), frame, None, "E289 there is no target"),
+        (worded(linear, schema).set_params(target="wage"), frame, None, "E250 there is no column 'wage'"),
+        (worded(linear, schema).set_params(target="sex"), frame, None, "E250 the target sex is categorical"),
+        (worded(linear, schema).set_params(target="age_p_2"), rest, frame["income"], "E289 age_p_2 is comp"),
+        (worded(linear, schema).set_params(target="area[missing]"), frame, None, "E289 area.missing. cannot"),
+        (worded(linear, schema), frame, frame["income"], "E229 the column income is in X, and is given as y"),
+        (worded(linear, schema), rest, None, "E102 the frame has no column income"),
+        (worded(linear, schema), "people.csv", [1.0], "E229 y is given beside a str"),
+        (worded(linear, schema), as_polars(rest).lazy(), frame["income"], "E229 y is given beside a Lazy"),
+        (worded(linear, schema), frame.head(8), None, "E264 8 rows are too few for 8 coefficients"),
+        (worded(linear, people_schema().without(["log_income"])), frame, None, "E200 age_p_1 follows"),
+        (worded(pc.PrivatePCA, schema, n_components=99), frame, None, "E263 .* from 1 to 10"),
+    ]:
+        with pytest.raises((ParameterError, InputError), match=code) as caught:
+            made.fit(rows, y)
+        assert "\n" not in str(caught.value)
+        assert not hasattr(made, "release_")
+    for made in (worded(linear, schema), make(linear)):
+        with pytest.raises(
+            ParameterError, match=r"E228 sample_weight needs the largest weight .*never the data"
+        ):
+            made.fit(
+                rest[["age"]] if made.schema is None else frame,
+                frame["income"] if made.schema is None else None,
+                sample_weight=np.ones(400),
+            )
 
 
 def _run(code):

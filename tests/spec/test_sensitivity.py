@@ -186,6 +186,25 @@ def test_no_person_moves_all_strata_together_further_than_the_bound_and_one_move
         assert claimed * (1 - 1e-9) <= reached <= claimed * (1 + 1e-9)
 
 
+@pytest.mark.parametrize("name", ["frobenius", "nuclear", "triangle_l1"])
+@pytest.mark.parametrize("neighbours", [ADD, REPLACE])
+@pytest.mark.parametrize("radius", RADII)
+def test_a_total_beside_strata_moves_as_a_single_matrix_does_and_one_person_moves_all_of_it(
+    name, radius, neighbours
+):
+    """So the two parts of the loss add up, and nothing of them is wasted, but for ℓ1 norms."""
+    for d in (2, 5):
+        every = strata_changes(d, radius, neighbours)
+        total = strata_bound(name, d, radius, neighbours, strata=False)
+        assert max(NORMS[name](np.sum(changes, axis=0)[None])[0] for changes in every) <= total * (1 + 1e-9)
+        strata = strata_bound(name, d, radius, neighbours)
+        both = max(
+            STRATA_NORMS[name](changes) / strata + NORMS[name](np.sum(changes, axis=0)[None])[0] / total
+            for changes in every
+        )
+        assert (1.5 if name == "triangle_l1" else 2 * (1 - 1e-9)) <= both <= 2 * (1 + 1e-9)
+
+
 @pytest.mark.parametrize(
     ("name", "d"),
     [("frobenius", 1), ("frobenius_sum", 4), ("nuclear", 1), ("triangle_l1", 4), ("free_trace_frobenius", 4)],

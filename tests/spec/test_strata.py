@@ -24,6 +24,8 @@ from privcov.noise.randomness import rehearsal
 from privcov.planning.strata import plan_strata
 from privcov.releases.documents import to_text
 from privcov.releases.strata import FORM
+from privcov.report.summary import strata_text
+from privcov.report.words import promise
 from privcov.schema.grid import Grid
 from privcov.schema.strata import MOST_STRATA, Strata
 from privcov.summing.engines import Local
@@ -204,7 +206,8 @@ def test_a_ledger_is_charged_once_for_all_strata(tmp_path):
         ({"by": "area", "other": "west"}, "E188"),
         ({"by": "area", "other": ""}, "E188"),
         ({"by": "area", "frame": "scales"}, "E283"),
-        ({"by": "area", "row_norm": "private"}, "E283"),
+        ({"by": "area", "frame": "shape"}, "E283"),
+        ({"by": "area", "row_norm": "sparse"}, "E211"),
         ({"by": "area", "mechanism": "eigenvectors"}, "E282"),
         ({"by": "area", "emphasis": "area"}, "E219"),
         ({"other": "elsewhere"}, "E283"),
@@ -217,6 +220,68 @@ def test_what_cannot_be_is_refused_and_nothing_is_paid(words, code, tmp_path):
     with pytest.raises((InputError, ParameterError), match=code):
         pc.check(TABLE, schema=SCHEMA, loss=REPLACE, **words)
     pc.release(TABLE, schema=SCHEMA, loss=REPLACE, ledger=book)  # all of the budget is still there
+
+
+def test_a_private_row_norm_is_chosen_once_for_all_strata(tmp_path):
+    """On all rows, whatever the table is; the bound is that of every matrix, and the file says what it cost."""
+    csv.write_csv(TABLE, tmp_path / "t.csv")
+    parquet.write_table(TABLE, tmp_path / "t.parquet")
+    loss = pc.ZCDP(rho=10**9, neighbours="replace-one")
+    middle = pa.array([50.0] * len(TABLE)), pa.array([5.0] * len(TABLE))
+    narrow = TABLE.set_column(0, "age", middle[0]).set_column(1, "pay", middle[1])
+    facts = {"schema": SCHEMA, "loss": loss, "by": "area", "row_norm": "private", "row_norm_share": 0.5}
+    made = [
+        pc.release(data, **facts, randomness=rehearsal(5))
+        for data in (TABLE, TABLE.to_pandas(), tmp_path / "t.csv", tmp_path / "t.parquet")
+    ]
+    assert len({one.uppers for one in made}) == 1
+    assert made[0].certificate.options["row_norm"] == "private"
+    chosen = pc.release(narrow, **facts)
+    rest = chosen.schema
+    assert rest.squared_norm_bound < Strata.of(SCHEMA, by="area")[1].squared_norm_bound
+    assert rest.left_out == ()
+    chosen.save(path := tmp_path / "r.json")
+    assert "consistent" in pc.verify(path).checks[-1].words
+    assert pc.verify(path).holds
+    split = Split(strata=Strata.of(SCHEMA, by="area")[0], whole=SCHEMA)
+    grid = Grid.of(rest, strata=True)
+    sums = exact(sum_strata(open_table(narrow, SCHEMA), rest, grid, split=split))
+    for upper, expected in zip(chosen.uppers, sums, strict=False):
+        # Noise of this loss is less than 10⁻⁴ of a row: nobody was left out, and the bound is the one that was used.
+        moved = np.array(upper, dtype=float) - np.array(expected, dtype=float)
+        assert np.abs(moved).max() < grid.squared_norm_bound / 100
+
+
+def test_a_private_row_norm_of_strata_of_an_array_reads_the_other_columns():
+    columns = {"a": {"lower": 0, "upper": 1}, "s": {"levels": [1, 2]}, "b": {"lower": 0, "upper": 1}}
+    schema = pc.Schema.from_dict({"columns": columns})
+    rows = np.column_stack([np.full(500, 0.5), np.resize([1, 2, 3], 500), np.linspace(0.4, 0.6, 500)])
+    facts = {"schema": schema, "loss": RHO, "by": "s", "row_norm": "private"}
+    frame = pa.table({name: rows[:, place] for place, name in enumerate(columns)})
+    here, there = (pc.release(data, **facts, randomness=rehearsal(7)) for data in (rows, frame))
+    assert here.uppers == there.uppers
+
+
+def test_a_bound_that_is_chosen_for_many_strata_is_as_small_as_their_noise_asks():
+    """The same rows in more matrices have more noise in all, so a smaller bound is worth more."""
+    bounds = []
+    for levels in ([1], list(range(1, 65))):
+        schema = pc.Schema.from_dict({"columns": {"a": {"lower": 0, "upper": 1}, "s": {"levels": levels}}})
+        rows = np.column_stack([np.linspace(0, 1, 300), np.resize(levels, 300)])
+        made = [
+            pc.release(
+                rows,
+                schema=schema,
+                loss=RHO,
+                by="s",
+                row_norm="private",
+                row_norm_share=0.5,
+                randomness=rehearsal(seed),
+            )
+            for seed in range(5)
+        ]
+        bounds.append(np.mean([float(one.schema.squared_norm_bound) for one in made]))
+    assert bounds[1] < bounds[0]
 
 
 def test_a_million_strata_and_matrices_too_large_are_refused():
@@ -335,7 +400,10 @@ def test_a_total_is_the_sum_and_its_law_has_the_sum_of_the_variances(made):
     total = made.total()
     assert total.upper == tuple(sum(entries) for entries in zip(*made.uppers, strict=True))
     assert total.law == GaussianEnsemble(dimension=5, scale=made.certificate.law.scale * 2)
-    law, one = summed(WishartDifference(dimension=3, scale=2.0), 9), WishartDifference(dimension=3, scale=2.0)
+    law, one = (
+        summed((WishartDifference(dimension=3, scale=2.0), 9)),
+        WishartDifference(dimension=3, scale=2.0),
+    )
     assert np.allclose(law.entry_variances, 9 * one.entry_variances)
     assert law.trace_variance == 9 * one.trace_variance
     assert law.shared == pytest.approx(9 * one.shared)
@@ -399,3 +467,25 @@ def test_the_price_and_the_size_are_known_before():
     assert (found.strata, found.dimension) == (6, 3)
     assert pc.check(TABLE, schema=SCHEMA, loss=REPLACE).strata == 1
     assert Fraction(found.loss.epsilon) == 1
+
+
+def test_show_says_how_noisy_a_mean_of_a_stratum_is_and_withholds_one_of_nobody():
+    """None of 3,000 rows is in the last stratum. Its mean is withheld, or, if noise alone counts 9 rows or more there
+
+    (one draw in twelve), it is shown with the noise that it is.
+    """
+    columns = {"a": {"lower": 0, "upper": 100}, "s": {"levels": ["x", "nobody"]}}
+    table = {"a": np.full(3000, 30.0), "s": np.full(3000, "x")}
+    strata = pc.release(pa.table(table), schema=pc.Schema.from_dict({"columns": columns}), loss=ADD, by="s")
+    lines = {line.split(" ")[0]: line for line in strata_text(strata).splitlines() if line}
+    mean, off = lines["x"].split()[-2:]
+    assert abs(float(mean) - 30) < 3 * float(off.removeprefix("±")) < 30
+    last = lines["nobody"].split()[-1]
+    assert last == "–" or float(last.removeprefix("±")) > 10
+
+
+def test_a_row_norm_that_was_chosen_privately_is_not_called_declared():
+    schema = pc.Schema.from_dict({"columns": {"a": {"lower": 0, "upper": 100}}})
+    rows = np.full((3000, 1), 30.0)
+    for norm, told in (("private", "Chosen privately: row norm"), ("declared", "; row norm")):
+        assert told in promise(pc.release(rows, schema=schema, loss=ADD, row_norm=norm)).replace("\n  ", " ")

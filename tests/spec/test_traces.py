@@ -145,6 +145,7 @@ SPENDERS: dict[str, Callable[..., Any]] = {
     "threads": releasing("gaussian", engine=Local(workers=2)),
     "bytes": releasing("gaussian", engine=Elsewhere()),
     "strata": stratified("gaussian"),
+    "strata and total": stratified("gaussian", total_share="0.3"),
     "strata bytes": stratified("laplace", engine=Elsewhere()),
     "coinpress": estimating(mean_radius=100),
     "truncated": estimating(method="truncated"),
@@ -366,7 +367,10 @@ def test_a_full_disk_gives_no_secret_away(name: str, table: str, secrets: Secret
 
 @pytest.mark.parametrize(
     "name",
-    [*(pytest.param(name, marks=pytest.mark.long) for name in ("frame", "shape", "strata")), "coinpress"],
+    [
+        *(pytest.param(name, marks=pytest.mark.long) for name in ("frame", "shape", "strata and total")),
+        "coinpress",
+    ],
 )
 def test_no_line_of_the_bridges_can_be_left_with_a_secret(name: str, table: str, secrets: Secrets) -> None:
     """In the quick suite one of each kind, and of the lines those that are left with something known."""

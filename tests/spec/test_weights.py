@@ -17,9 +17,9 @@ from hypothesis import strategies as st
 import privcov as pc
 from privcov.cli import main
 from privcov.errors import PrivcovError
-from privcov.linalg.devices import Device
+from privcov.frame.radii import candidates, cut_off
 from privcov.mechanisms.sensitivity import Sensitivity
-from privcov.models.association import partial_correlation
+from privcov.models.association import mahalanobis, partial_correlation
 from privcov.planning.moments import PublicMoments
 from privcov.planning.words import weight_words
 from privcov.privacy import Neighbours
@@ -267,12 +267,25 @@ def test_reports_doubts_components_and_partial_correlations_work_on_weighted_row
     text, page = as_text(made, what="mean"), html(made, models=["income ~ age"], components=1)
     assert "Rows are weighted by w, at most 100" in text
     assert "Rows, effectively" in page
-    fit = pc.pca(made, rank=1)
-    assert abs(fit.components[0][list(fit.columns).index("w")]) < 1e-9
-    assert pc.pca(made, rank=1, centred=False, scaled=False).components[0][-1] == 0
     low, high = partial_correlation(made, level=0.9999).interval("age", "income")
     assert low < 0.75 < high
     assert pc.ridge(made, "income", penalty=1.0).columns
+
+
+def test_what_a_row_counts_as_is_no_column_to_explain_with() -> None:
+    """Unless a formula names it: `.`, ridge, components, partial correlations and distances do without."""
+    made = pc.release(frame(), schema=schema(), loss=CLEAR)
+    own = ("age", "sex[F]", "sex[M]", "income", "income[missing]")
+    assert "w" not in pc.ols(made, "income ~ .").params
+    assert "w" in pc.ols(made, "income ~ . + w").params
+    assert "w" not in pc.ridge(made, "income", penalty=1.0).columns
+    for words in ({}, {"centred": False}, {"scaled": False}, {"centred": False, "scaled": False}):
+        fit = pc.pca(made, rank=5, **words)
+        assert (fit.columns, fit.left_out, fit.components.shape) == (own, (), (5, 5))
+    correlated = pc.pca(made, rank=1, correlation=True)
+    assert "w" not in (*correlated.columns, *correlated.left_out)
+    assert "w" in partial_correlation(made).left_out
+    assert mahalanobis(made, [[40, 1, 0, 60, 0]]).shape == (1,)
 
 
 def test_files_that_say_more_or_less_of_weights_are_refused() -> None:
@@ -359,7 +372,6 @@ def test_weights_that_mean_nothing_are_refused(words: dict[str, object], code: s
     [
         ({"frame": "scales"}, "E198"),
         ({"frame": "shape"}, "E198"),
-        ({"row_norm": "private"}, "E198"),
         ({"mechanism": "adaptive"}, "E198"),
     ],
 )
@@ -373,9 +385,47 @@ def test_what_counts_every_row_as_one_is_refused_before_paying(
     assert not any(book.spent.values())
 
 
-def test_weighted_rows_are_not_summed_on_a_device() -> None:
-    with pytest.raises(PrivcovError, match="E198"):
-        pc.release(frame(50), schema=schema(), loss=LOSS, engine=Local(device=Device(name="torch")))
+@pytest.mark.parametrize(
+    "power", ["1", *(pytest.param(power, marks=pytest.mark.long) for power in ("1/2", "0"))]
+)
+def test_what_a_row_norm_would_cut_off_counts_as_much_as_the_row(power: str) -> None:
+    """u·max(0, |z|² − r²), one row at a time; one person of any weight moves it by the bound of a row at most."""
+    made = schema(weight_power=power)
+    options, grid = candidates(made), Grid.of(made)
+    far = {"age": np.resize([0.0, 100.0, 97.0], 28), "income": np.resize([145.0, -5.0, np.nan, 140.0], 28)}
+    table = frame(28).assign(w=np.resize([*ODD, 40.0], 28), **far)  # others fit even the smallest bound
+    found = cut_off(table, made, options)
+    assert found.totals[-1] > grid.squared_norm_bound
+    scale, expected = 4**grid.exponent, np.zeros(len(options))
+    fixed = made.fixed_squared_norm - len(made.number_indicators)
+    for place in range(28):
+        row = Bounding.of(made).rows(next(open_table(table.iloc[[place]], made).blocks()))[0]
+        named = dict(zip([feature.name for feature in made.summed], row, strict=True))
+        own = sum(named[name] ** 2 for name in ("age", "income", "income[missing]"))
+        share = Fraction(int(row[0]) ** 2, scale)
+        cut = [max(0.0, own - int(share * int((o.squared_norm_bound - fixed) * scale))) for o in options]
+        expected += cut
+        alone = cut_off(table.iloc[[place]], made, options).totals
+        assert all(0 <= total <= grid.squared_norm_bound for total in alone)
+        assert np.abs(np.array(alone) - cut).max() <= 1  # one rounding of the room
+    assert np.abs(np.array(found.totals) - expected).max() <= 28
+    heavy, light = (cut_off(table.assign(w=weight), made, options).totals[-1] for weight in (100.0, 25.0))
+    assert light / heavy == pytest.approx(0.25 ** float(Fraction(power)), rel=1e-3)
+
+
+def test_a_private_row_norm_of_weighted_rows_fits_those_that_count(tmp_path: Path) -> None:
+    """Rows far out that count next to nothing do not keep the bound large; the file is consistent."""
+    table = frame(3_000).assign(age=50.0, income=70.0)
+    far = table.head(1_500).assign(age=1e9, income=1e9)
+    bounds = {}
+    for weight in (1e-9, 100.0):
+        rows = pd.concat([table.assign(w=100.0), far.assign(w=weight)])
+        made = pc.release(rows, schema=schema(), loss=CLEAR, row_norm="private")
+        bounds[weight] = made.schema.squared_norm_bound
+        assert made.weight_sum == pytest.approx(100 * 3_000 + weight * 1_500, rel=0.01)
+        made.save(path := tmp_path / f"{weight}.json")
+        assert verify(path).holds
+    assert bounds[1e-9] < bounds[100.0] == schema().squared_norm_bound
 
 
 def test_an_automatic_frame_of_weighted_rows_is_the_declared_one() -> None:

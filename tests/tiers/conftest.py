@@ -5,6 +5,7 @@ These tests need more than the ``test`` extra and say so when they are skipped; 
 
 from __future__ import annotations
 
+import json
 import math
 import os
 import signal
@@ -13,7 +14,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
@@ -24,6 +25,7 @@ from survey import Survey
 import privcov as pc
 import privcov.table.csv as csv_module
 from privcov.noise.randomness import rehearsal
+from privcov.report.words import promise
 from privcov.schema import Schema
 from privcov.schema.grid import Grid
 from privcov.summing.engines import AnyFragment, Engine, Local, gather
@@ -155,6 +157,100 @@ def job(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Job:
     monkeypatch.setattr(plan, "FRAGMENT_BYTES", 15_000)
     monkeypatch.setattr(csv_module, "FRAGMENT_BYTES", 40_000)
     return Job(tmp_path)
+
+
+class Clinic:
+    """Visits of persons, one of whom has a thousand all over the table, and what one process sums of them."""
+
+    SECRET = "Rumpelstiltskin"
+    RULES: ClassVar[dict[str, dict[str, Any]]] = {
+        "rows": {"max_rows_per_person": 3},
+        "mean": {"per_person": "mean"},
+        "sum": {"per_person": "sum"},
+    }
+
+    def __init__(self, folder: Path) -> None:
+        draw, n = np.random.default_rng(3), 3_000
+        who = draw.integers(0, 400, n).astype(str).astype(object)
+        who[draw.permutation(n)[:1000]] = self.SECRET
+        who[::41], who[1::43], who[2::47] = " 7 ", None, ""
+        self.folder = folder
+        self.frame = pd.DataFrame(
+            {
+                "id": pd.array(who, dtype="string[pyarrow]"),
+                "a": np.where(draw.random(n) < 0.1, np.nan, draw.normal(5, 4, n).round(3)),
+                "s": draw.choice(["F", "M", "x", ""], n),
+                "b": draw.choice([-9.0, 0.0, -0.0, 0.25, 1e300], n),
+            }
+        )
+        for part in range(4):
+            piece = self.frame.iloc[part * n // 4 : (part + 1) * n // 4]
+            piece.to_parquet(folder / f"visits{part}.parquet", row_group_size=100, index=False)
+            piece.to_csv(folder / f"visits{part}.csv", index=False)
+        self.parquet, self.csv = str(folder / "visits*.parquet"), str(folder / "visits*.csv")
+
+    def schema(self, rule: str) -> Schema:
+        columns = {
+            "a": {"lower": 0, "upper": 10},
+            "s": {"levels": ["F", "M"]},
+            "b": {"lower": -1, "upper": 1, "missing_values": [-9]},
+        }
+        made = {"columns": columns, "derived": {"a2": "a^2"}, "person": "id", **self.RULES[rule]}
+        return Schema.from_dict(made)
+
+    def sum(self, data: Any, engine: Engine, rule: str = "rows") -> tuple[int, list[int]]:
+        schema = self.schema(rule)
+        table = open_table(data, schema)
+        engine.check(table)
+        gram = sum_rows(table, schema, Grid.of(schema), engine=engine)
+        return gram.rows, list(gram.reveal_to_mechanism())
+
+    def check(self, data: Any, engine: Engine, *rules: str, frame: pd.DataFrame | None = None) -> None:
+        """The integers of one process, for some rules or each."""
+        for rule in rules or self.RULES:
+            assert self.sum(data, engine, rule) == self.sum(
+                self.frame if frame is None else frame, Local(), rule
+            )
+
+    def with_numbers(self) -> pd.DataFrame:
+        """The same visits, where ids are whole numbers and some are not there."""
+        ids = self.frame["id"].str.strip().replace({self.SECRET: "-1", "": None})
+        return self.frame.assign(id=ids.astype("Int64"))
+
+    def killing(self, engine: Engine, how: str = "kill worker") -> tuple[int, list[int]]:
+        """The sum where one worker dies as it has some persons' rows together."""
+        schema, marker = self.schema("rows"), self.folder / "failed-once"
+        grid = Grid.of(schema)
+        total = Gram(grid)
+        work = partial(failing_once, how=how, marker=str(marker), schema=schema, grid=grid)
+        for _, sent in gather(open_table(self.parquet, schema), work, engine, None):
+            total.merge(decode_sensitive_sum(sent, grid))
+        assert marker.exists()
+        return total.rows, list(total.reveal_to_mechanism())
+
+    def check_release(self, data: Any, engine: Engine | str, capfd: Any) -> None:
+        """A whole release, with the rounds of a frame, says that the bound is enforced, and of no id."""
+        loss, schema = pc.ZCDP(rho="0.004", neighbours="replace-one"), self.schema("rows")
+        made, here = (
+            pc.release(rows, schema=schema, loss=loss, frame="scales", engine=on, randomness=rehearsal(3))
+            for rows, on in ((data, engine), (self.frame, "local"))
+        )
+        assert made.upper == here.upper
+        assert made.certificate.rounds == here.certificate.rounds
+        assert len(made.certificate.rounds) > 1
+        made = pc.release(data, schema=schema, loss=loss, engine=engine)
+        written, said = made.to_json(), capfd.readouterr()
+        assert json.loads(written)["certificate"]["bounds"]["persons"] == "rows"
+        assert "enforced" in promise(made)
+        assert "not enforced" not in promise(made)
+        assert self.SECRET not in written + said.out + said.err + repr(made)
+
+
+@pytest.fixture
+def clinic(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Clinic:
+    monkeypatch.setattr(plan, "FRAGMENT_BYTES", 8_000)
+    monkeypatch.setattr(csv_module, "FRAGMENT_BYTES", 8_000)
+    return Clinic(tmp_path)
 
 
 @pytest.fixture

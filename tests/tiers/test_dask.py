@@ -72,10 +72,85 @@ def test_a_survey_is_the_same_bits_on_dask(survey: Any, client: Any) -> None:
     survey.check_strata(survey.csv, Dask(client=client), "area")
 
 
-def test_persons_are_refused_on_dask_before_anything_is_paid(survey: Any, client: Any) -> None:
+def test_persons_are_the_same_bits_on_dask(clinic: Any, survey: Any, client: Any) -> None:
+    """One of them has a thousand rows all over the table; in files, in a frame, and in a frame without a cluster."""
     frames = pytest.importorskip("dask.dataframe")
-    for data in (survey.csv, frames.read_parquet(survey.parquet)):
-        survey.check_refused(data, Dask(client=client), "E182")
+    frame = frames.from_pandas(clinic.frame, npartitions=5, sort=False)
+    for data in (clinic.csv, clinic.parquet, frame):
+        clinic.check(data, Dask(client=client))
+    numbers = clinic.with_numbers()
+    for kind in ("Int64", "category"):
+        typed = numbers.astype({"id": kind})
+        clinic.check(frames.from_pandas(typed, npartitions=3), Dask(client=client), "rows", frame=numbers)
+    survey.check_sums(survey.csv, Dask(client=client))
+    survey.check_strata(frames.read_parquet(survey.parquet), Dask(client=client), "area,sex", persons=True)
+
+
+def test_persons_of_a_dask_frame_without_a_cluster_are_gathered_here(clinic: Any) -> None:
+    frames = pytest.importorskip("dask.dataframe")
+    clinic.check(frames.from_pandas(clinic.frame, npartitions=5, sort=False), Local())
+
+
+def test_a_bound_for_each_partition_of_dask_is_caught(
+    clinic: Any, client: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Canary: nothing is shuffled, so every partition keeps its own rows of a person."""
+    import dask.dataframe as frames
+
+    frame = frames.from_pandas(clinic.frame, npartitions=16, sort=False)  # as many as there are labels
+    monkeypatch.setattr("privcov.table.clusters.parts_of", lambda _: 16)
+    monkeypatch.setattr(frames.DataFrame, "shuffle", lambda self, *_, **__: self)
+    with pytest.raises(AssertionError):
+        clinic.check(frame, Dask(client=client), "rows")
+    assert clinic.sum(frame, Dask(client=client))[0] > clinic.sum(clinic.frame, Local())[0] + 30
+
+
+def test_ids_are_in_no_release_and_no_log_of_dask(clinic: Any, client: Any, capfd: Any) -> None:
+    frames = pytest.importorskip("dask.dataframe")
+    clinic.check_release(frames.read_parquet(clinic.parquet), Dask(client=client), capfd)
+    client.run(_blurt)
+    try:
+        with pytest.raises(InternalError):
+            clinic.sum(clinic.parquet, Dask(client=client))
+    finally:
+        client.run(_blurt, on=False)
+    logs = [client.get_scheduler_logs(), *client.get_worker_logs().values()]
+    said = capfd.readouterr()
+    assert clinic.SECRET not in "".join(map(str, logs)) + said.out + said.err
+
+
+def _blurt(on: bool = True) -> None:
+    """A worker whose reader raises with all ids in its words, or one that is well again."""
+    from privcov.table.persons import Rows
+
+    if on:
+        Rows.well, Rows.of = Rows.of, classmethod(lambda _, block: int(str(block[-1])))  # type: ignore[attr-defined]
+    else:
+        Rows.of = Rows.well  # type: ignore[attr-defined]
+
+
+def test_a_worker_killed_while_persons_are_gathered_changes_no_bit(clinic: Any, client: Any) -> None:
+    assert clinic.killing(Dask(client=client)) == clinic.sum(clinic.frame, Local())
+
+
+def test_what_workers_made_of_persons_cannot_be_verified(clinic: Any, client: Any) -> None:
+    with pytest.raises(ParameterError, match="E213 persons' rows meet where workers bring them together"):
+        clinic.sum(clinic.csv, Dask(client=client, verify=0.5))
+
+
+def test_the_command_releases_persons_through_a_running_cluster(clinic: Any, client: Any) -> None:
+    (clinic.folder / "visits.toml").write_text(clinic.schema("mean").to_toml())
+    words = ["release", clinic.csv, "--schema", "visits.toml", "--epsilon", "1", "--engine", "dask"]
+    done = subprocess.run(
+        [sys.executable, "-m", "privcov", *words, "--scheduler", client.scheduler.address],
+        cwd=clinic.folder,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    persons = len(set(clinic.frame["id"].dropna().str.strip()) - {""})
+    assert json.loads(done.stdout)["rows"] == {"kind": "public", "count": persons}
+    assert clinic.SECRET not in done.stdout + done.stderr
 
 
 def test_a_device_of_this_machine_does_not_sum_a_frame_in_a_cluster(survey: Any, client: Any) -> None:

@@ -20,7 +20,7 @@ import pytest
 from privcov.errors import InputError, ParameterError
 from privcov.schema import Schema
 from privcov.schema.grid import Grid
-from privcov.summing.engines import Spark
+from privcov.summing.engines import Local, Spark
 from privcov.summing.sum import sum_rows
 from privcov.table import open_table
 
@@ -135,9 +135,49 @@ def test_a_survey_is_the_same_bits_on_spark(survey: Any, session: Any) -> None:
 
 
 @java
-def test_persons_are_refused_on_spark_before_anything_is_paid(survey: Any, session: Any) -> None:
-    for data in (survey.csv, session.read.parquet(survey.parquet)):
-        survey.check_refused(data, Spark(session=session), "E182")
+def test_persons_are_the_same_bits_on_spark(clinic: Any, survey: Any, session: Any) -> None:
+    """One of them has a thousand rows all over the table; in files and in a frame, whose ids may be numbers."""
+    frame = session.read.parquet(clinic.parquet).repartition(5)
+    clinic.check(frame, Spark(session=session))
+    clinic.check(clinic.csv, Spark(session=session), "rows", "mean")
+    numbers = clinic.with_numbers()
+    numbers.to_parquet(clinic.folder / "numbers.parquet", row_group_size=100)
+    frame = session.read.parquet(str(clinic.folder / "numbers.parquet")).repartition(3)
+    clinic.check(frame, Spark(session=session), "rows", frame=numbers)
+    survey.check_sums(survey.csv, Spark(session=session))
+    frame = session.read.parquet(survey.parquet)
+    survey.check_strata(frame, Spark(session=session), "area,sex", persons=True)
+
+
+@java
+def test_a_bound_for_each_partition_of_spark_is_caught(
+    clinic: Any, session: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Canary: nothing is shuffled, so every partition keeps its own rows of a person."""
+    frame = session.read.parquet(clinic.parquet).repartition(5)
+    monkeypatch.setattr(pyspark.RDD, "partitionBy", lambda self, *_: self)
+    with pytest.raises(AssertionError):
+        clinic.check(frame, Spark(session=session), "rows")
+    assert clinic.sum(frame, Spark(session=session))[0] >= clinic.sum(clinic.frame, Local())[0] + 12
+
+
+@java
+def test_ids_are_in_no_release_and_no_log_of_spark(
+    clinic: Any, session: Any, capfd: Any, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    clinic.check_release(session.read.parquet(clinic.parquet), Spark(session=session), capfd)
+    folders = [path for path in tmp_path_factory.getbasetemp().iterdir() if path.name.startswith("spark")]
+    logs = [path for folder in folders for path in folder.rglob("std*") if path.is_file()]
+    assert logs
+    assert all(clinic.SECRET.encode() not in path.read_bytes() for path in logs)
+
+
+@java
+@pytest.mark.parametrize("how", ["kill worker", "kill executor"])
+def test_a_worker_killed_while_persons_are_gathered_changes_no_bit(
+    clinic: Any, session: Any, how: str
+) -> None:
+    assert clinic.killing(Spark(session=session), how) == clinic.sum(clinic.frame, Local())
 
 
 @java

@@ -229,6 +229,10 @@ def test_the_whole_flow_from_names_to_a_report(serve, browse, tmp_path):
     page.wait_for_selector("#fit-section svg")
     made = pc.load(server.folder / "people.release.json")
     assert page.text_content("#fit-summary") == pc.ols(made, "income ~ age").summary()
+    page.check("#conservative")
+    wide = pc.ols(made, "income ~ age", errors="conservative").summary()
+    page.wait_for_function("(text) => document.getElementById('fit-summary').textContent === text", arg=wide)
+    page.uncheck("#conservative")
     for what, name in (("release", "people.release.json"), ("report", "people.html")):
         with page.expect_download() as download:
             page.click(f"[data-download={what}]")
@@ -695,13 +699,59 @@ def test_derived_columns_are_typed_refused_beside_their_field_released_and_read_
     assert server.spent() == "1"
     page.click("text=Read it")
     page.wait_for_selector("#sections .matrix svg")
-    assert page.locator("#stratum option").all_inner_texts() == ["F", "M"]
+    assert page.locator("#stratum option").all_inner_texts() == ["F", "M", "total"]
     page.select_option("#stratum", "M")
     page.wait_for_selector("#sections .columns table:has-text('log_income')")
     page.fill("#fit-formula", "log_income ~ age")
     page.press("#fit-formula", "Enter")
     wanted = pc.ols(pc.load_strata(server.folder / "people.release.json")["M"], "log_income ~ age")
     page.wait_for_selector("#fit-summary", state="attached")
+    page.wait_for_function(
+        "(text) => document.getElementById('fit-summary').textContent === text", arg=wanted.summary()
+    )
+
+
+def test_strata_are_planned_with_sizes_and_a_share_released_with_a_total_and_compared(serve, browse):
+    server = serve("--data", "people.csv", "--schema", "people.toml", "--ledger", "people.ledger")
+    page = browse(server, step="plan").page
+    page.wait_for_selector("#plan-chart svg")
+    assert not page.is_visible("#strata-plan")
+    page.fill("#by", "sex")
+    page.wait_for_selector("#strata-lines tbody tr:nth-child(2)")
+    page.click("#more-strata summary")
+    page.fill("#share", "most")
+    page.wait_for_selector("#share[aria-invalid]")
+    page.fill("#share", "0.3")
+    page.fill("#rest", "unknown")
+    page.fill("#sizes", "F=5; unknown=2")
+    page.wait_for_selector("#strata-words:has-text('2 of 3 strata would drown')")
+    page.wait_for_selector("#strata-words:has-text('With 30 % of the loss')")
+    assert page.locator("#strata-lines tbody th").all_inner_texts() == ["F", "M", "unknown"]
+
+    page.goto(f"{server.origin}/#release")  # the till has what was planned
+    assert [page.input_value(f"#till-{word}") for word in ("by", "rest", "share")] == [
+        "sex",
+        "unknown",
+        "0.3",
+    ]
+    page.wait_for_selector("#quote-words:has-text('3 matrices')")
+    if page.is_visible("#knowing"):
+        page.check("#knowing")
+    release_now(page)
+    page.wait_for_selector("#job[data-state=done]")
+    assert server.spent() == "1"
+    page.click("text=Read it")
+    page.wait_for_selector("#sections .matrix svg")
+    assert page.locator("#stratum option").all_inner_texts() == ["F", "M", "unknown", "total"]
+    page.select_option("#against", "M")
+    page.click("#against-form button")
+    page.wait_for_selector("#difference-lines tbody th:has-text('mean of age')")
+    assert page.locator("#difference-heads th").all_inner_texts()[1:3] == ["F", "M"]
+    page.select_option("#stratum", "total")
+    page.wait_for_selector("#differences", state="hidden")
+    page.fill("#fit-formula", "income ~ age")
+    page.press("#fit-formula", "Enter")
+    wanted = pc.ols(pc.load_strata(server.folder / "people.release.json").total(), "income ~ age")
     page.wait_for_function(
         "(text) => document.getElementById('fit-summary').textContent === text", arg=wanted.summary()
     )

@@ -103,3 +103,22 @@ def test_no_modules_of_ours_need_each_other_to_be_imported() -> None:
             loading[one.source].add(one.target)
     assert len(loading) > 100
     assert cycles(loading) == []
+
+
+def test_of_calls_told_by_their_types_the_one_that_answers_is_asked_for_its_words(
+    house: Any, tmp_path: Path
+) -> None:
+    attic = tmp_path / "home/attic.py"
+    explained = attic.read_text().replace(
+        "Go up.", "Go up.\n\n    Parameters\n    ----------\n    steps : int\n    "
+    )
+    attic.write_text(
+        "from typing import overload\n\n\n@overload\ndef up(steps: int) -> None: ...\n\n\n" + explained
+    )
+    assert type(house)(house.source, house.contract).counts()["of these explained"] == 2
+
+
+def test_the_parameters_of_every_public_name_are_explained() -> None:
+    house = House(ROOT / "src/privcov", ROOT / ".importlinter")
+    assert len(house.asking()) > 50
+    assert house.unexplained() == []

@@ -22,12 +22,12 @@ from privcov.audit import fit
 from privcov.audit.claims import Delta
 from privcov.audit.distinguish import Bound, Curve, tell_apart
 from privcov.audit.fit import Fit, fit_vectors, overspent, parts, taken
-from privcov.audit.neighbours import schema_of
+from privcov.audit.neighbours import schema_of, weighted_schema
 from privcov.audit.repeats import Repeats, repeats
 from privcov.audit.replay import Pipeline, Replay, replay
 from privcov.audit.report import AuditReport, Finding
 from privcov.audit.sampling import Source, gather, stack
-from privcov.audit.settings import Setting, first_vector, settings
+from privcov.audit.settings import Setting, first_vector, settings, weighted_settings
 from privcov.audit.strata import strata_settings
 from privcov.errors import ParameterError
 from privcov.mechanisms.base import Mechanism
@@ -54,6 +54,7 @@ def audit(
     fresh: bool = True,
     source: Source = kernel,
     strata: bool = False,
+    weights: bool = False,
     **options: Any,
 ) -> AuditReport:
     """Try to refute the promise of a mechanism at a loss, on made-up neighbouring tables.
@@ -90,6 +91,9 @@ def audit(
         Makes the source of random bits. Anything but the kernel's is for tests.
     strata : bool, default False
         Whether to attack a release of two strata between which a person may move. Then there is level 2 alone.
+    weights : bool, default False
+        Whether to attack a release of weighted rows, with neighbours of the largest weight, of a small one and of none.
+        Then there are levels 0 and 2.
     **options : Any
         Options of the mechanism itself, by name.
 
@@ -101,7 +105,8 @@ def audit(
     Raises
     ------
     ParameterError
-        The runs, the error or a level is out of range (E285), or the mechanism cannot promise this loss (E2xx).
+        The runs, the error or a level is out of range, or strata and weights are asked for together (E285); or the
+        mechanism cannot promise this loss (E2xx).
 
     Examples
     --------
@@ -117,13 +122,15 @@ def audit(
         raise ParameterError("E285", f"error must be between 0 and 1, got {error}.")
     if strange := sorted(set(levels) - set(LEVELS)):
         raise ParameterError("E285", f"the levels are 0, 1, 2 and 3, got {strange[0]}.")
+    if strata and weights:
+        raise ParameterError("E285", "strata and weights are audited apart.", "Ask for one of them.")
     chosen = mechanisms.find(mechanism, loss=loss, as_published=as_published, **options)
     start = _cpu()
-    work = _Work(chosen, loss, dimension, runs, error, processes, source, strata, progress)
-    if strata:
-        levels = {2} & set(levels)
+    looked = strata_settings if strata else weighted_settings if weights else settings
+    work = _Work(chosen, loss, dimension, runs, error, processes, source, looked, progress)
+    levels = set(levels) & ({2} if strata else {0, 2} if weights else set(LEVELS))
     whole = pipeline or release
-    schema = schema_of(dimension, intercept=chosen.needs_intercept)
+    schema = weighted_schema(dimension) if weights else schema_of(dimension, intercept=chosen.needs_intercept)
     if 0 in levels:
         work.level_0(whole, schema)
     if {1, 2} & set(levels):
@@ -158,7 +165,7 @@ class _Work:
     error: float
     processes: int | None
     source: Source
-    strata: bool
+    looked: Callable[..., tuple[Setting, ...]]
     report: Callable[[int, int], object] | None
     findings: list[Finding] = field(default_factory=list)
     curves: list[Curve] = field(default_factory=list)
@@ -166,8 +173,7 @@ class _Work:
     planned: int = 0
 
     def __post_init__(self) -> None:
-        looked = strata_settings if self.strata else settings
-        self.settings = looked(self.mechanism, self.loss, self.dimension, source=self.source)
+        self.settings = self.looked(self.mechanism, self.loss, self.dimension, source=self.source)
         self.fit_runs = max(LEAST_RUNS, self.runs // 10)
 
     def level_0(self, pipeline: Pipeline, schema: Any) -> None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -20,11 +21,13 @@ from privcov.linalg.arrays import Floats
 from privcov.privacy import Neighbours
 from privcov.schema import Schema
 from privcov.schema.grid import Grid
+from privcov.summing.bounding import Bounding
 from privcov.summing.gram import Gram
 
 RADIUS = "0.7"
 """The row norm of made-up tables: not 1, where a wrong power of it would not show."""
 INTERCEPT_RADIUS = "1.25"
+LARGEST_WEIGHT = 8.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,6 +63,44 @@ def schema_of(dimension: int, *, intercept: bool = False) -> Schema:
     columns = {f"c{i}": {"lower": -1, "upper": 1} for i in range(dimension - intercept)}
     bound = INTERCEPT_RADIUS if intercept else RADIUS
     return Schema.from_dict({"columns": columns, "intercept": intercept, "row_norm_bound": bound})
+
+
+def weighted_schema(dimension: int, power: Fraction = Fraction(1)) -> Schema:
+    """A public schema of weighted rows: so many columns, of which the intercept and the weight are two."""
+    if not (isinstance(dimension, int) and 3 <= dimension <= 64):
+        raise ParameterError(
+            "E209", f"an audit of weighted rows takes from 3 to 64 columns, got {dimension}."
+        )
+    columns = {f"c{i}": {"lower": -1, "upper": 1} for i in range(dimension - 2)}
+    weights = {"weight": "w", "largest_weight": LARGEST_WEIGHT, "weight_power": str(power)}
+    return Schema.from_dict({"columns": columns, **weights})
+
+
+def weighted_pairs(schema: Schema, grid: Grid, neighbours: Neighbours) -> tuple[Pair, ...]:
+    """Rows of the largest weight, of a small one and of none, as a release makes them: docs/proofs/weights.md."""
+    bounding, others = Bounding.of(schema, grid), len(schema.columns) - 1
+
+    def rows(*people: tuple[float, float]) -> Floats:
+        """Each with all its cells the same, and a weight."""
+        cells = [[cell] * others + [weight] for cell, weight in people]
+        return bounding.rows(np.array(cells).reshape(-1, others + 1).T)
+
+    heavy, light, none = ((1.0, LARGEST_WEIGHT * share) for share in (1.0, 1e-3, 0.0))
+    made: list[tuple[str, list[tuple[float, float]], list[tuple[float, float]]]]
+    if neighbours is Neighbours.ADD_REMOVE:
+        made = [
+            ("a row of the largest weight, or none", [heavy], []),
+            ("a row of a small weight, or none", [light], []),
+        ]
+    else:
+        made = [
+            ("the largest weight, or weight 0", [heavy], [none]),
+            ("the largest weight, or a small one", [heavy], [light]),
+            ("two corners, both of the largest weight", [heavy], [(-1.0, LARGEST_WEIGHT)]),
+        ]
+    return tuple(
+        Pair(name=name, grid=grid, first=rows(*first), second=rows(*second)) for name, first, second in made
+    )
 
 
 def pairs(grid: Grid, neighbours: Neighbours, *, bases: Sequence[int] = (0,)) -> tuple[Pair, ...]:

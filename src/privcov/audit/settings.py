@@ -23,7 +23,7 @@ import numpy as np
 
 from privcov.accounting import gaussian_mu
 from privcov.audit.claims import Claim, Delta, Epsilon, Gaussian, Rho
-from privcov.audit.neighbours import Pair, pairs, schema_of
+from privcov.audit.neighbours import Pair, pairs, schema_of, weighted_pairs, weighted_schema
 from privcov.audit.sampling import Outputs, Sampler, Source
 from privcov.linalg.arrays import Floats
 from privcov.mechanisms.base import DataDrivenMechanism, Mechanism
@@ -71,6 +71,29 @@ def settings(mechanism: Mechanism, loss: Loss, dimension: int, *, source: Source
             found.append(_whole("one column", mechanism, loss, 1, source=source))
         vector = first_vector(mechanism, loss, dimension, source=source)
         found += [] if vector is None else [vector]
+    return tuple(found)
+
+
+def weighted_settings(
+    mechanism: Mechanism, loss: Loss, dimension: int, *, source: Source
+) -> tuple[Setting, ...]:
+    """What an audit of weighted rows looks at: weights as they are and evened out; of pure losses, a larger one."""
+    asked = {(loss, dimension, Fraction(1)): "as promised", (loss, 3, Fraction(1, 2)): "power 1/2"}
+    if isinstance(loss, PureDP):
+        more = math.ceil(TELLING_EPSILON / loss.epsilon)
+        asked.setdefault((more * loss, 3, Fraction(1)), "where a fault shows best")
+    found = []
+    for (at, columns, power), label in asked.items():
+        schema = weighted_schema(columns, power)
+        grid = Grid.of(schema)
+        found.append(
+            Setting(
+                label=f"weighted rows, {label}: {_words(at)}, {_columns(columns)}",
+                sampler=Sampler(mechanism=mechanism, loss=at, grid=grid, source=source),
+                pairs=weighted_pairs(schema, grid, at.neighbours),
+                claims=promises(mechanism, at, grid),
+            )
+        )
     return tuple(found)
 
 

@@ -52,6 +52,9 @@ QUICK_RUNS, FULL_RUNS = 500, 20_000
 @click.option("--as-published", is_flag=True, help="The constants of the mechanism's paper.")
 @click.option("--strata", is_flag=True, help="Audit a release of two strata, and a person who moves.")
 @click.option(
+    "--weights", is_flag=True, help="Audit a release of weighted rows, the largest and none among them."
+)
+@click.option(
     "--processes",
     type=click.IntRange(1, 256),
     help="How many processes run at once.  [default: one per core]",
@@ -77,6 +80,7 @@ def command(
     options: tuple[str, ...],
     as_published: bool,
     strata: bool,
+    weights: bool,
     processes: int | None,
     reader_path: str | None,
     schema_path: str | None,
@@ -105,8 +109,10 @@ def command(
 
     if every == (name is not None):
         raise click.UsageError("give the NAME of a mechanism, or --all, or --reader FILE.")
-    if every and (options or as_published or strata or plot_path):
-        raise click.UsageError("--option, --as-published, --strata and --plot belong to one mechanism.")
+    if every and (options or as_published or strata or weights or plot_path):
+        raise click.UsageError(
+            "--option, --as-published, --strata, --weights and --plot belong to one mechanism."
+        )
     if plot_path is not None:
         from privcov.audit.report import check_can_draw
 
@@ -128,6 +134,7 @@ def command(
                     progress=progress,
                     as_published=as_published,
                     strata=strata,
+                    weights=weights,
                     fresh=not quick,
                     arithmetic=arithmetic,
                     **named_options(options),

@@ -30,6 +30,7 @@ def command(
     Example: privcov check people.csv --schema people.toml --epsilon 1 --ledger people.ledger
     """
     from privcov.ledger.rules import amount_text, short
+    from privcov.privacy import decimal_text
     from privcov.publish.check import check, frame_words
     from privcov.schema.names import listed
 
@@ -47,6 +48,7 @@ def command(
                 "columns": found.columns,
                 "dimension": found.dimension,
                 "strata": found.strata,
+                "total_share": decimal_text(found.total_share),
                 "engine": found.engine,
                 "price": None if found.price is None else _texts(found.price),
                 "left": None if found.left is None else _texts(found.left),
@@ -62,6 +64,8 @@ def command(
         say(f"Left out, and not read: {listed(left_out)}.")
     if found.strata > 1:
         say(f"There would be {found.strata:,} such matrices, one for each stratum, for one payment.")
+    if found.total_share:
+        say(f"{float(100 * found.total_share):g} % of the loss would go to their total.")
     say(f"Mechanism: {found.mechanism}. It can promise {found.loss}. Engine: {found.engine}.")
     if found.frame:
         say(frame_words(found.frame))

@@ -14,6 +14,13 @@ if TYPE_CHECKING:
     from privcov.releases.release import Release
 
 METHODS = ["auto", "wald", "score", "bootstrap"]
+errors_option = click.option(
+    "--errors",
+    type=click.Choice(["equal", "conservative"]),
+    default="equal",
+    show_default=True,
+    help="What errors are taken to be: of one variance, or of any that the bounds allow, which is wider.",
+)
 
 
 @click.command(name="ols")
@@ -27,13 +34,7 @@ METHODS = ["auto", "wald", "score", "bootstrap"]
     show_default=True,
     help="How intervals are made; auto takes wald where the noise is small, else score.",
 )
-@click.option(
-    "--errors",
-    type=click.Choice(["equal", "conservative"]),
-    default="equal",
-    show_default=True,
-    help="What errors are taken to be: of one variance, or of any that the bounds allow, which is wider.",
-)
+@errors_option
 @click.option(
     "--level", default=0.95, show_default=True, help="Confidence level of the intervals, from 0.5 to below 1."
 )
@@ -58,7 +59,8 @@ def command(
     PATH is the release file, FORMULA the model; coefficients are in original units.
     Standard errors and intervals count the noise of the release beside sampling; the table says how much of
     each is which, has a second interval for what this very table would have said without noise, and says below what
-    all of it assumes. Terms are columns joined by +; "- 1" leaves the intercept out; "." is every other column.
+    all of it assumes. Terms are columns joined by +; "- 1" leaves the intercept out; "." is every other column;
+    age*educ is both and their product, for which the release needs a derived column.
     Of a categorical column one can name a level, sex[F], also as the target; count several as one, area[s|w]; take one
     away, area - area[w]; and choose the baseline, C(area, Treatment("s")).
     A name with spaces or marks goes between backticks, and the formula then between single quotes of the shell.

@@ -168,6 +168,14 @@ def order_options(command: Callable[..., Any]) -> Callable[..., Any]:
             "scales of columns, or also the shape that correlations give them; auto fits scales where that pays.",
         ),
         click.option(
+            "--cut",
+            type=click.Choice(["told", "counted"]),
+            default="told",
+            show_default=True,
+            help="What a private frame cuts off long rows: told in the report, or also counted by intervals of "
+            "regressions, for another twentieth of the loss.",
+        ),
+        click.option(
             "--focus",
             "emphasis",
             metavar="NAMES",
@@ -184,6 +192,13 @@ def order_options(command: Callable[..., Any]) -> Callable[..., Any]:
             "--other",
             metavar="NAME",
             help="With --by: a stratum of this name for rows that are in no other.  [default: they count nowhere]",
+        ),
+        click.option(
+            "--total-share",
+            default="0",
+            show_default=True,
+            help="With --by: the share of the loss, from 0 to 0.999, for a total beside the strata; best takes the one "
+            "that privcov plan names.",
         ),
         click.option(
             "--rows",
@@ -242,10 +257,12 @@ def as_order(words: dict[str, Any]) -> dict[str, Any]:
                 "row_norm",
                 "row_norm_share",
                 "frame",
+                "cut",
                 "emphasis",
                 "expect_rows",
                 "by",
                 "other",
+                "total_share",
             )
         },
     }

@@ -68,6 +68,12 @@ if TYPE_CHECKING:
     help="With --by: the rows of a stratum, public or guessed; may be repeated.  [default: equal parts of --rows]",
 )
 @click.option(
+    "--total-share",
+    default="0",
+    show_default=True,
+    help="With --by: the share of the loss, from 0 to 0.999, for a total beside the strata, or best.",
+)
+@click.option(
     "--releases",
     type=int,
     help="Also show what the budget is worth divided over so many releases.  [default: one]",
@@ -88,6 +94,7 @@ def command(
     by: str | None,
     other: str | None,
     sizes: tuple[str, ...],
+    total_share: str,
     releases: int | None,
     plot: str | None,
     force: bool,
@@ -112,12 +119,12 @@ def command(
 
     whole = Schema.read(schema_path)
     schema = as_part(whole, kept, dropped)
-    if by is not None or other is not None or sizes:
+    if by is not None or other is not None or sizes or total_share != "0":
         if target or kind or releases or plot or surrogate_path or len(mechanisms) > 1:
             raise click.UsageError(
                 "--by takes one mechanism, and no --target, --kind, --releases, --plot or --surrogate."
             )
-        _plan_strata(schema, rows, by, other, sizes, mechanisms, purpose, as_json, loss_words)
+        _plan_strata(schema, rows, by, other, sizes, total_share, mechanisms, purpose, as_json, loss_words)
         return
     moments = _moments(whole, schema, schema_path, surrogate_path)
     if target is not None:
@@ -162,6 +169,7 @@ def _plan_strata(
     by: str | None,
     other: str | None,
     sizes: tuple[str, ...],
+    total_share: str,
     mechanisms: tuple[str, ...],
     purpose: str,
     as_json: bool,
@@ -170,7 +178,7 @@ def _plan_strata(
     from privcov.planning.strata import plan_strata
 
     if by is None:
-        raise click.UsageError("--other and --sizes need --by.")
+        raise click.UsageError("--other, --sizes and --total-share need --by.")
     pairs = [text.rpartition("=") for text in sizes]
     if not all(name and size.strip().isdecimal() for name, _, size in pairs):
         raise click.UsageError("--sizes takes NAME=ROWS.")
@@ -183,6 +191,7 @@ def _plan_strata(
         sizes={name: int(size) for name, _, size in pairs},
         purpose=purpose,
         mechanism=mechanisms[0] if mechanisms else "auto",
+        total_share=total_share,
     )
     print_json(made.to_dict()) if as_json else say(str(made))
 

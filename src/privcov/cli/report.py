@@ -6,10 +6,15 @@ import hashlib
 import re
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
+from privcov.cli.ols import errors_option
 from privcov.cli.output import json_option, note, print_json
+
+if TYPE_CHECKING:
+    from privcov.models.ols import Errors
 
 
 @click.command(name="report")
@@ -21,6 +26,7 @@ from privcov.cli.output import json_option, note, print_json
     multiple=True,
     help='A regression to show, "income ~ age + sex"; may be repeated.  [default: none]',
 )
+@errors_option
 @click.option("--pca", "components", type=int, help="Show so many principal components.  [default: none]")
 @click.option(
     "--key",
@@ -28,7 +34,9 @@ from privcov.cli.output import json_option, note, print_json
     help="The steward's public key: then the file must be signed with it.  [default: any key, or none]",
 )
 @click.option(
-    "--stratum", metavar="NAME", help="Of a file with strata: which one.  [default: a page for each]"
+    "--stratum",
+    metavar="NAME",
+    help="Of a file with strata: which one, or total for their sum.  [default: a page for each]",
 )
 @click.option("--title", help="What to call it.  [default: the name of the file]")
 @click.option("--force", is_flag=True, help="Replace an existing page.")
@@ -37,6 +45,7 @@ def command(
     path: str,
     output: str | None,
     models: tuple[str, ...],
+    errors: Errors,
     components: int | None,
     key_path: str | None,
     title: str | None,
@@ -63,7 +72,7 @@ def command(
     for one in pages:
         files.check_writable(one, force=force)
     made = {
-        one: found.page(models=models, components=components, title=title, stratum=name)
+        one: found.page(models=models, errors=errors, components=components, title=title, stratum=name)
         for one, name in pages.items()
     }
     for one, whole in made.items():
@@ -79,6 +88,7 @@ def command(
                 "sha256": hashlib.sha256(whole).hexdigest(),
                 "release_sha256": found.source.sha256,
                 "models": list(models),
+                "errors": errors,
                 "signed_by": None if signer is None else signer.fingerprint,
             }
             for one, whole in made.items()

@@ -39,12 +39,7 @@ def releases_in(path: str, stratum: str | None) -> Mapping[str, Release]:
         if stratum is None:
             return {"": single}
     strata = _strata(path)  # which refuses a file without strata
-    return strata if stratum is None else {stratum: chosen(strata, stratum)}
-
-
-def chosen(strata: StratifiedRelease, stratum: str) -> Release:
-    """One stratum by its name; ``total`` is the sum, unless a stratum has that name."""
-    return strata.total() if stratum == "total" and "total" not in strata else strata[stratum]
+    return strata if stratum is None else {stratum: strata.part(stratum)}
 
 
 def tell(

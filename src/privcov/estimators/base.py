@@ -4,7 +4,7 @@ scikit-learn's validation refuses a NaN or a cell that is not a number, and some
 In ``fit`` that would be an error that depends on a person, so only shapes and types are checked there, and such a
 cell is missing: it counts as the middle of its column's bounds, as everywhere in privcov.
 
-Constructor arguments into privcov's values: a loss, and columns with public bounds.
+Constructor arguments into privcov's values: a loss, and columns with public bounds, or a whole schema.
 """
 
 from __future__ import annotations
@@ -16,16 +16,25 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from privcov.errors import InputError, ParameterError, without_reasons
+from privcov.errors import ParameterError, without_reasons
+from privcov.estimators.rows import (
+    as_table,
+    check_numeric,
+    design_of,
+    features_of,
+    numbers,
+    one_dimensional,
+    with_column,
+)
 from privcov.linalg.arrays import Floats
 from privcov.mechanisms.base import Mechanism
 from privcov.privacy import ZCDP, Amount, ApproxDP, Loss, Neighbours, PureDP
 from privcov.publish.release import release
 from privcov.releases.release import Release
-from privcov.schema import Column, Numeric, Schema
-from privcov.table.frames import object_cells
+from privcov.schema import Column, Feature, Numeric, Schema
 
-TARGET = "y"
+TARGET, WEIGHT = "y", "weight"
+"""What columns are called that no schema names."""
 
 
 class PrivateEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
@@ -37,12 +46,19 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
 
     release_: Release
     n_features_in_: int
+    feature_names_in_: NDArray[np.object_]
+    columns_: NDArray[np.object_]
+    covariance_: Floats
+    location_: Floats
     _result: ClassVar[str] = "covariance_"
     """The attribute that the end of ``fit`` sets."""
+    _design: Schema
+    """The columns of the release but for the target and the weight, as new rows are read."""
 
     def __init__(
         self,
         *,
+        schema: Schema | None = None,
         bounds: Any = None,
         epsilon: Amount | None = None,
         delta: Amount | None = None,
@@ -51,9 +67,11 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
         mechanism: str | Mechanism = "auto",
         row_norm_bound: Amount | None = None,
         max_rows_per_person: int = 1,
+        largest_weight: float | None = None,
         frame: Literal["declared", "scales", "shape", "auto"] = "declared",
         ledger: Any = None,
     ) -> None:
+        self.schema = schema
         self.bounds = bounds
         self.epsilon = epsilon
         self.delta = delta
@@ -62,6 +80,7 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
         self.mechanism = mechanism
         self.row_norm_bound = row_norm_bound
         self.max_rows_per_person = max_rows_per_person
+        self.largest_weight = largest_weight
         self.frame = frame
         self.ledger = ledger
 
@@ -74,8 +93,8 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, self._result)
 
-    def _publish(self, rows: Any, target: Any = None, target_bounds: Any = None) -> Release:
-        """Check everything public, then release the columns x0, x1, … and the target y where there is one.
+    def _publish(self, rows: Any, weights: Any, target: Any = None, goal: Feature | None = None) -> Release:
+        """Check everything public, then release the columns of X, the target where there is one, and the weight.
 
         The release is kept before anything is made of it: it is paid for, also where its noise leaves a model
         nothing to fit.
@@ -83,22 +102,10 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
         for name in [name for name in vars(self) if name.endswith("_")]:
             delattr(self, name)  # what an earlier fit left does not belong to this release
         loss = loss_of(epsilon=self.epsilon, delta=self.delta, rho=self.rho, neighbours=self.neighbours)
-        # Where the number of rows is private, no number of them may be refused.
-        fewest = 2 if loss.neighbours.count_is_public(self.max_rows_per_person) else 0
-        table = self._table(rows, reset=True, fewest=fewest)
-        self._check_shape(len(table) if fewest else None, table.shape[1])
-        columns = columns_of("bounds", self.bounds, [f"x{place}" for place in range(table.shape[1])])
-        if target_bounds is not None:
-            columns += columns_of("target_bounds", target_bounds, [TARGET])
-            table = np.column_stack([table, target])  # of objects where either holds objects
-        schema = Schema(
-            columns=tuple(columns),
-            row_norm_bound=self.row_norm_bound,  # type: ignore[arg-type]  # Schema makes it exact
-            max_rows_per_person=self.max_rows_per_person,
-        )
-        numbers = without_reasons(lambda: _numbers(table, schema.columns))
+        read = self._by_bounds if self.schema is None else self._by_schema
+        data, schema = read(rows, one_dimensional(weights, rows, "sample_weight"), target, goal, loss)
         self.release_ = release(
-            numbers,
+            data,
             schema=schema,
             loss=loss,
             mechanism=self.mechanism,
@@ -107,16 +114,98 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
         )
         return self.release_
 
-    def _check_shape(self, rows: int | None, columns: int) -> None:
+    def _by_bounds(
+        self, rows: Any, weights: Any, target: Any, goal: Feature | None, loss: Loss
+    ) -> tuple[Floats, Schema]:
+        """The columns x0, x1, …, the target y and the weight as an array, and a schema of numeric columns."""
+        # Where the number of rows is private, no number of them may be refused.
+        fewest = 2 if loss.neighbours.count_is_public(self.max_rows_per_person) else 0
+        table = self._table(rows, reset=True, fewest=fewest)
+        columns = columns_of("bounds", self.bounds, [f"x{place}" for place in range(table.shape[1])])
+        self._design = Schema(columns=tuple(columns))
+        self._check_shape(len(table) if fewest else None, self._design)
+        if goal is not None:
+            columns.append(Numeric(name=TARGET, lower=goal.lower, upper=goal.upper))
+        given = [table, *(part for part in (target, weights) if part is not None)]
+        if weights is not None and self.largest_weight is None:
+            raise _no_largest("largest_weight=NUMBER")
+        schema = Schema(
+            columns=tuple(columns),
+            row_norm_bound=self.row_norm_bound,  # type: ignore[arg-type]  # Schema makes it exact
+            max_rows_per_person=self.max_rows_per_person,
+            weight=None if weights is None else WEIGHT,
+            largest_weight=None if weights is None else self.largest_weight,
+        )
+        table = np.column_stack(given)  # of objects where one of them holds objects
+        return without_reasons(lambda: numbers(table, schema.columns)), schema
+
+    def _by_schema(
+        self, rows: Any, weights: Any, target: Any, goal: Feature | None, loss: Loss
+    ) -> tuple[Any, Schema]:
+        """The rows with the target and the weights as columns among theirs, and the schema that was given."""
+        schema, rows = self._checked_schema(), as_table(rows)
+        columns = {column.name: column for column in schema.read_columns}
+        if target is not None and goal is not None:
+            rows = with_column(rows, columns[goal.column], target, schema, "y")
+        if weights is not None and schema.weight is None:
+            raise _no_largest('schema= with weight = "NAME" and largest_weight = NUMBER')
+        if weights is not None:
+            rows = with_column(rows, columns[str(schema.weight)], weights, schema, "sample_weight")
+        self._design = design_of(schema, None if goal is None else goal.column)
+        names = [column.name for column in self._design.read_columns]
+        self.n_features_in_, self.feature_names_in_ = len(names), np.array(names, dtype=object)
+        # Of a table with an id only the number of persons would be public, and it is not known here.
+        public = loss.neighbours.count_is_public(schema.max_rows_per_person) and schema.person is None
+        self._check_shape(len(rows) if public and hasattr(rows, "__len__") else None, self._design)
+        return rows, schema
+
+    def _checked_schema(self) -> Schema:
+        """The schema, if it is one and nothing that it says is said beside it."""
+        if not isinstance(self.schema, Schema):
+            raise ParameterError(
+                "E227",
+                f"schema must be a Schema, got {type(self.schema).__name__}.",
+                'Write schema=privcov.Schema.read("people.toml").',
+            )
+        beside = ("bounds", "target_bounds", "row_norm_bound", "largest_weight")
+        given = [word for word in beside if getattr(self, word, None) is not None]
+        if given or self.max_rows_per_person != 1:
+            raise ParameterError(
+                "E227",
+                f"{[*given, 'max_rows_per_person'][0]} is given beside a schema, which says it itself.",
+                "Say it in the schema, or leave the schema out.",
+            )
+        return self.schema
+
+    def _check_shape(self, rows: int | None, design: Schema) -> None:
         """Refuse a shape that no release could serve, before anything is spent; rows is None where private."""
 
+    def _of_design(self) -> list[int]:
+        """The places, in the released matrix, of the columns that are neither the target nor the weight."""
+        names = [feature.name for feature in self._design.features if feature.kind != "intercept"]
+        self.columns_ = np.array(names, dtype=object)
+        return [self.release_.columns.index(name) for name in names]
+
+    def _set_moments(self, made: Release) -> list[int]:
+        """Keep covariance and mean of the columns; their places in the matrix."""
+        places = self._of_design()
+        inside = [place - 1 for place in places]
+        self.covariance_ = made.covariance()[np.ix_(inside, inside)]
+        self.location_ = made.mean()[inside]
+        return places
+
     def _new_rows(self, rows: Any) -> Floats:
-        """Rows to predict or transform, with the middle of the bounds, or the centre found, for a missing cell."""
+        """Rows to predict or transform, as columns of the release in original units.
+
+        A missing cell counts as its column says: by default as the middle of the bounds, or the centre found.
+        """
         check_is_fitted(self)
-        columns = self.release_.schema.columns[: self.n_features_in_]
-        found = _numbers(self._table(rows, reset=False, fewest=1), columns)
-        middles = [column.middle for column in columns if isinstance(column, Numeric)]
-        return np.where(np.isfinite(found), found, middles)
+        centres = {feature.name: feature.middle for feature in self.release_.schema.features}
+        if self.schema is not None:
+            return features_of(rows, self._design, centres)
+        columns = self._design.columns
+        found = numbers(self._table(rows, reset=False, fewest=1), columns)
+        return np.where(np.isfinite(found), found, [centres[column.name] for column in columns])
 
     def _table(self, rows: Any, *, reset: bool, fewest: int) -> NDArray[Any]:
         """Rows as a two-dimensional array, no value looked at; sets or checks n_features_in_ and names."""
@@ -128,36 +217,12 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
         return check_numeric(table, "X")
 
 
-def check_numeric(array: NDArray[Any], name: str) -> NDArray[Any]:
-    """The array, if its type is one of numbers or of objects, whose cells are judged one at a time."""
-    if array.dtype.kind in "fiubO":
-        return array
-    raise InputError(
-        "E110",
-        f"{name} has the type {array.dtype.name}, which is not a real number type.",
-        "Convert it to float64.",
+def _no_largest(where: str) -> ParameterError:
+    return ParameterError(
+        "E228",
+        "sample_weight needs the largest weight that a row can have, and none was given.",
+        f"Give {where}, from public knowledge: how the sample was drawn, never the data.",
     )
-
-
-def require_target(target: Any, target_bounds: Any) -> None:
-    """Refuse a regression without a target or without its bounds."""
-    if target is None:
-        raise ParameterError(
-            "E261", "a regressor requires y to be passed, but the target y is None.", "Call fit(X, y)."
-        )
-    if target_bounds is None:
-        raise ParameterError(
-            "E260", "target_bounds was not given.", "Give target_bounds=(lower, upper) from public knowledge."
-        )
-
-
-def _numbers(table: NDArray[Any], columns: tuple[Any, ...]) -> Floats:
-    """Every cell as a number; one that is none becomes NaN, which is missing."""
-    with np.errstate(all="ignore"):  # a warning would tell that a value is huge
-        if table.dtype.kind != "O":
-            return np.asarray(table, dtype=np.float64)
-        made = [object_cells(column, table[:, place]) for place, column in enumerate(columns)]
-    return np.column_stack(made)
 
 
 def loss_of(

@@ -19,9 +19,12 @@ class PrivateCovariance(PrivateEstimator):
 
     Parameters
     ----------
+    schema : Schema, optional
+        All that is public of the table: derived columns, levels, persons, weights, missing values. Then ``fit`` takes
+        frames with its columns, and ``bounds`` and the other words that a schema has are left out.
     bounds : pair of float or of sequences, optional
         ``(lower, upper)`` in original units, each one number for all columns or one number per column. From
-        public knowledge, never from the data. Required by ``fit``.
+        public knowledge, never from the data. Required by ``fit`` without a schema.
     epsilon : Fraction, int, float or str, optional
         The ε of a pure loss, or with ``delta`` of an approximate one. Give this or ``rho``.
     delta : Fraction, float or str, optional
@@ -37,6 +40,9 @@ class PrivateCovariance(PrivateEstimator):
         can have.
     max_rows_per_person : int, default 1
         The most rows that one person has. It multiplies the noise.
+    largest_weight : float, optional
+        The largest ``sample_weight`` that a row can have, from public knowledge; a larger one counts as this. Required
+        by ``fit`` with weights, without a schema.
     frame : {"declared", "scales", "shape", "auto"}, default "declared"
         What rows are measured from and in: the middle and half the width of their bounds, or centres and scales that
         paid rounds fit to them. In such a private frame bounds may be far too wide, rows are shortened, and a
@@ -50,6 +56,8 @@ class PrivateCovariance(PrivateEstimator):
         What ``fit`` released and paid for; the rest is computed from it.
     n_features_in_ : int
         The number of columns seen by ``fit``.
+    columns_ : ndarray of str
+        The names of the columns, in the order of ``covariance_``; a level is ``sex[F]``.
     covariance_ : ndarray of shape (d, d)
         The covariance in original units, divided by rows − 1.
     location_ : ndarray of shape (d,)
@@ -67,18 +75,20 @@ class PrivateCovariance(PrivateEstimator):
     ((2, 2), True)
     """
 
-    covariance_: Floats
-    location_: Floats
-
-    def fit(self, X: Any, y: Any = None) -> Self:
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Spend the loss once on these rows.
 
         Parameters
         ----------
         X : array or frame of shape (n, d)
-            The rows, in original units. A cell that is no number counts as the middle of its column's bounds.
+            The rows, in original units. A cell that is no number counts as the middle of its column's bounds. With a
+            schema: a frame with the columns that it declares, or an array in their order; missing cells count as it
+            says.
         y : Any, optional
             Ignored; here because scikit-learn passes it.
+        sample_weight : array of shape (n,), optional
+            What each row counts as, at most the largest weight that is declared. One without a weight above 0 does not
+            count.
 
         Returns
         -------
@@ -88,14 +98,14 @@ class PrivateCovariance(PrivateEstimator):
         Raises
         ------
         ParameterError
-            A constructor argument is missing or out of range (E26x).
+            A constructor argument is missing or out of range (E26x), or contradicts the schema or the rows (E67x).
         InputError
-            The rows have no numeric type (E110).
+            The rows have no numeric type (E110), or do not fit the schema (E1xx).
         BudgetError
             The ledger refuses (E3xx). Nothing was drawn and nothing was read.
         """
-        made = self._publish(X)
-        self.covariance_, self.location_ = made.covariance(), made.mean()
+        made = self._publish(X, sample_weight)
+        self._set_moments(made)
         return self
 
     def get_precision(self) -> Floats:
@@ -112,7 +122,8 @@ class PrivateCovariance(PrivateEstimator):
             ``fit`` was not called.
         """
         check_is_fitted(self)
-        return association.precision(self.release_).values
+        places = [place - 1 for place in self._of_design()]
+        return association.precision(self.release_).values[np.ix_(places, places)]
 
     def mahalanobis(self, X: Any) -> Floats:
         """Return squared distances of rows from the mean, as scikit-learn's covariance estimators do.

@@ -14,6 +14,7 @@ from privcov.linalg.arrays import Floats
 from privcov.mechanisms.base import Mechanism
 from privcov.models.pca import pca
 from privcov.privacy import Amount, Neighbours
+from privcov.schema import Schema
 
 
 class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PrivateEstimator):  # type: ignore[misc]
@@ -29,9 +30,12 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PrivateEstim
     scaled : bool, default False
         Whether to divide columns by half the width of their bounds first (by their scale in a private ``frame``):
         the way to equal scales that looks at no data but what was paid for.
+    schema : Schema, optional
+        All that is public of the table: derived columns, levels, persons, weights, missing values. Then ``fit`` takes
+        frames with its columns, and ``bounds`` and the other words that a schema has are left out.
     bounds : pair of float or of sequences, optional
         ``(lower, upper)`` in original units, each one number for all columns or one number per column. From
-        public knowledge, never from the data. Required by ``fit``.
+        public knowledge, never from the data. Required by ``fit`` without a schema.
     epsilon : Fraction, int, float or str, optional
         The ε of a pure loss, or with ``delta`` of an approximate one. Give this or ``rho``.
     delta : Fraction, float or str, optional
@@ -47,6 +51,9 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PrivateEstim
         can have.
     max_rows_per_person : int, default 1
         The most rows that one person has. It multiplies the noise.
+    largest_weight : float, optional
+        The largest ``sample_weight`` that a row can have, from public knowledge; a larger one counts as this. Required
+        by ``fit`` with weights, without a schema.
     frame : {"declared", "scales", "shape", "auto"}, default "declared"
         What rows are measured from and in: the middle and half the width of their bounds, or centres and scales that
         paid rounds fit to them. In such a private frame bounds may be far too wide, rows are shortened, and a
@@ -60,6 +67,8 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PrivateEstim
         What ``fit`` released and paid for; the rest is computed from it.
     n_features_in_ : int
         The number of columns seen by ``fit``.
+    columns_ : ndarray of str
+        The names of the columns, in the order of ``components_``; a level is ``sex[F]``.
     components_ : ndarray of shape (k, d)
         Orthonormal directions, one per row, the largest variance first.
     explained_variance_ : ndarray of shape (k,)
@@ -91,8 +100,6 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PrivateEstim
     components_: Floats
     explained_variance_: Floats
     explained_variance_ratio_: Floats
-    covariance_: Floats
-    location_: Floats
     scale_: Floats
     n_components_: int
 
@@ -101,6 +108,7 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PrivateEstim
         *,
         n_components: int | Literal["auto"] | None = None,
         scaled: bool = False,
+        schema: Schema | None = None,
         bounds: Any = None,
         epsilon: Amount | None = None,
         delta: Amount | None = None,
@@ -109,10 +117,12 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PrivateEstim
         mechanism: str | Mechanism = "auto",
         row_norm_bound: Amount | None = None,
         max_rows_per_person: int = 1,
+        largest_weight: float | None = None,
         frame: Literal["declared", "scales", "shape", "auto"] = "declared",
         ledger: Any = None,
     ) -> None:
         super().__init__(
+            schema=schema,
             bounds=bounds,
             epsilon=epsilon,
             delta=delta,
@@ -121,21 +131,27 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PrivateEstim
             mechanism=mechanism,
             row_norm_bound=row_norm_bound,
             max_rows_per_person=max_rows_per_person,
+            largest_weight=largest_weight,
             frame=frame,
             ledger=ledger,
         )
         self.n_components = n_components
         self.scaled = scaled
 
-    def fit(self, X: Any, y: Any = None) -> Self:
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Spend the loss once on these rows.
 
         Parameters
         ----------
         X : array or frame of shape (n, d)
-            The rows, in original units. A cell that is no number counts as the middle of its column's bounds.
+            The rows, in original units. A cell that is no number counts as the middle of its column's bounds. With a
+            schema: a frame with the columns that it declares, or an array in their order; missing cells count as it
+            says.
         y : Any, optional
             Ignored; here because scikit-learn passes it.
+        sample_weight : array of shape (n,), optional
+            What each row counts as, at most the largest weight that is declared. One without a weight above 0 does not
+            count.
 
         Returns
         -------
@@ -145,17 +161,17 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PrivateEstim
         Raises
         ------
         ParameterError
-            A constructor argument is missing or out of range (E26x).
+            A constructor argument is missing or out of range (E26x), or contradicts the schema or the rows (E67x).
         InputError
-            The rows have no numeric type (E110).
+            The rows have no numeric type (E110), or do not fit the schema (E1xx).
         BudgetError
             The ledger refuses (E3xx). Nothing was drawn and nothing was read.
         """
-        made = self._publish(X)
-        wanted = self.n_features_in_ if self.n_components is None else self.n_components
+        made = self._publish(X, sample_weight)
+        places = self._set_moments(made)
+        wanted = len(places) if self.n_components is None else self.n_components
         fit = pca(made, rank=None if isinstance(wanted, str) else wanted, scaled=self.scaled)
-        self.covariance_, self.location_ = made.covariance(), made.mean()
-        widths = [feature.unit for feature in made.schema.features[1:]]
+        widths = [made.schema.features[place].unit for place in places]
         self.scale_ = np.array(widths) if self.scaled else np.ones(len(widths))
         self.components_, self.explained_variance_ = fit.components.copy(), fit.explained_variance.copy()
         self.explained_variance_ratio_, self.n_components_ = fit.explained_share, fit.rank
@@ -209,8 +225,8 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PrivateEstim
             )
         return np.asarray(scores @ self.components_ * self.scale_ + self.location_)
 
-    def _check_shape(self, rows: int | None, columns: int) -> None:
-        wanted = self.n_components
+    def _check_shape(self, rows: int | None, design: Schema) -> None:
+        wanted, columns = self.n_components, design.dimension - design.intercept
         if wanted is None or (isinstance(wanted, str) and wanted == "auto"):
             return
         whole = isinstance(wanted, int | np.integer) and not isinstance(wanted, bool)

@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, Literal, Self
 
 import numpy as np
 from sklearn.base import RegressorMixin
-from sklearn.utils.validation import check_consistent_length, column_or_1d
 
 from privcov.errors import ParameterError
-from privcov.estimators.base import TARGET, PrivateEstimator, check_numeric, require_target
+from privcov.estimators.base import TARGET, PrivateEstimator, columns_of
+from privcov.estimators.rows import as_table, one_dimensional, repeated
 from privcov.linalg.arrays import Floats
 from privcov.mechanisms import MECHANISMS
 from privcov.mechanisms.base import AdditiveMechanism, Mechanism
+from privcov.models.levels import Term
 from privcov.models.ols import ols
 from privcov.models.ridge import check_penalty, ridge
+from privcov.models.selection import target_place
 from privcov.privacy import Amount, Neighbours
 from privcov.releases.release import Release
+from privcov.schema import Categorical, Feature, Schema
+from privcov.schema.names import INTERCEPT
 
 
 class _PrivateRegressor(RegressorMixin, PrivateEstimator):  # type: ignore[misc]
@@ -25,6 +30,7 @@ class _PrivateRegressor(RegressorMixin, PrivateEstimator):  # type: ignore[misc]
     _result = "coef_"
     coef_: Floats
     intercept_: float
+    target: str | None
     target_bounds: Any
 
     def predict(self, X: Any) -> Floats:
@@ -45,7 +51,7 @@ class _PrivateRegressor(RegressorMixin, PrivateEstimator):  # type: ignore[misc]
         NotFittedError
             ``fit`` was not called.
         """
-        return np.asarray(self._new_rows(X) @ self.coef_ + self.intercept_)
+        return np.asarray(self._new_rows(X)[:, self._explaining] @ self.coef_ + self.intercept_)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -53,13 +59,57 @@ class _PrivateRegressor(RegressorMixin, PrivateEstimator):  # type: ignore[misc]
         tags.regressor_tags.poor_score = True  # small tables drown in the noise, as they must
         return tags
 
-    def _publish_with(self, rows: Any, target: Any) -> Release:
-        require_target(target, self.target_bounds)
-        if isinstance(target, list | tuple):  # else NumPy would choose a type from the values
-            target = np.array(target, dtype=object)
-        column = check_numeric(column_or_1d(target, warn=True), "y")
-        check_consistent_length(rows, column)
-        return self._publish(rows, column, self.target_bounds)
+    def _publish_with(self, rows: Any, target: Any, weights: Any) -> tuple[Release, Feature]:
+        """The release of rows and target, and what the target is in it."""
+        goal = self._goal(target)
+        column = one_dimensional(target, as_table(rows), "y")
+        return self._publish(rows, weights, column, goal), goal
+
+    def _goal(self, target: Any) -> Feature:
+        """What is explained: a feature of the schema, or a column with the bounds that were given."""
+        if self.schema is not None:
+            return self._named_goal(self._checked_schema(), target)
+        if self.target is not None:
+            raise ParameterError(
+                "E227",
+                "target names a column of a schema, and there is no schema.",
+                "Give y, or a schema too.",
+            )
+        if target is None:
+            raise ParameterError(
+                "E261", "a regressor requires y to be passed, but the target y is None.", "Call fit(X, y)."
+            )
+        (own,) = columns_of("target_bounds", self.target_bounds, [TARGET])
+        return Schema(columns=(own,)).features[1]
+
+    def _named_goal(self, schema: Schema, target: Any) -> Feature:
+        name = getattr(target, "name", None) if self.target is None else self.target
+        if not isinstance(name, str):
+            raise ParameterError(
+                "E289",
+                "there is no target: neither target nor a name of y says which column of the schema is explained.",
+                'Write target="NAME".',
+            )
+        goal = schema.features[target_place(schema, name)]
+        read = {column.name for column in schema.read_columns}
+        if goal.kind == "missing" or goal.column == schema.weight:
+            raise ParameterError(
+                "E289", f"{goal.name} cannot be a target.", "Name a numeric column, or one level of a column."
+            )
+        if target is not None and (goal.kind != "numeric" or goal.column not in read):
+            raise ParameterError(
+                "E289",
+                f"{goal.name} is computed from the rows, and cannot be given as y.",
+                "Leave y out, and give X the columns that it is made of.",
+            )
+        return goal
+
+    def _keep(self, intercept: float, coefficients: Mapping[str, float]) -> None:
+        """Keep the coefficients, and which columns of new rows they belong to."""
+        names = [feature.name for feature in self._design.features if feature.kind != "intercept"]
+        self._explaining = [names.index(name) for name in coefficients]
+        self.columns_ = np.array(list(coefficients), dtype=object)
+        self.intercept_, self.coef_ = float(intercept), np.array(list(coefficients.values()))
 
 
 class PrivateLinearRegression(_PrivateRegressor):
@@ -71,11 +121,18 @@ class PrivateLinearRegression(_PrivateRegressor):
 
     Parameters
     ----------
+    schema : Schema, optional
+        All that is public of the table: derived columns, levels, persons, weights, missing values. Then ``fit`` takes
+        frames with its columns, and ``bounds`` and the other words that a schema has are left out.
     bounds : pair of float or of sequences, optional
         ``(lower, upper)`` in original units, each one number for all columns or one number per column. From
-        public knowledge, never from the data. Required by ``fit``.
+        public knowledge, never from the data. Required by ``fit`` without a schema.
+    target : str, optional
+        With a schema, the column to explain: a numeric or derived one, or a level such as ``smoker[yes]``. By default
+        the name that ``y`` has as a series.
     target_bounds : pair of float, optional
-        ``(lower, upper)`` of the target, in original units. From public knowledge. Required by ``fit``.
+        ``(lower, upper)`` of the target, in original units. From public knowledge. Required by ``fit`` without a
+        schema.
     epsilon : Fraction, int, float or str, optional
         The ε of a pure loss, or with ``delta`` of an approximate one. Give this or ``rho``.
     delta : Fraction, float or str, optional
@@ -91,6 +148,9 @@ class PrivateLinearRegression(_PrivateRegressor):
         can have.
     max_rows_per_person : int, default 1
         The most rows that one person has. It multiplies the noise.
+    largest_weight : float, optional
+        The largest ``sample_weight`` that a row can have, from public knowledge; a larger one counts as this. Required
+        by ``fit`` with weights, without a schema.
     frame : {"declared", "scales", "shape", "auto"}, default "declared"
         What rows are measured from and in: the middle and half the width of their bounds, or centres and scales that
         paid rounds fit to them. In such a private frame bounds may be far too wide, rows are shortened, and a
@@ -104,6 +164,8 @@ class PrivateLinearRegression(_PrivateRegressor):
         What ``fit`` released and paid for; the rest is computed from it.
     n_features_in_ : int
         The number of columns seen by ``fit``.
+    columns_ : ndarray of str
+        The names of the columns, in the order of ``coef_``; a level is ``sex[F]``.
     coef_ : ndarray of shape (d,)
         The coefficients, in units of the target per unit of the column.
     intercept_ : float
@@ -124,7 +186,9 @@ class PrivateLinearRegression(_PrivateRegressor):
     def __init__(
         self,
         *,
+        schema: Schema | None = None,
         bounds: Any = None,
+        target: str | None = None,
         target_bounds: Any = None,
         epsilon: Amount | None = None,
         delta: Amount | None = None,
@@ -133,10 +197,12 @@ class PrivateLinearRegression(_PrivateRegressor):
         mechanism: str | Mechanism = "auto",
         row_norm_bound: Amount | None = None,
         max_rows_per_person: int = 1,
+        largest_weight: float | None = None,
         frame: Literal["declared", "scales", "shape", "auto"] = "declared",
         ledger: Any = None,
     ) -> None:
         super().__init__(
+            schema=schema,
             bounds=bounds,
             epsilon=epsilon,
             delta=delta,
@@ -145,20 +211,28 @@ class PrivateLinearRegression(_PrivateRegressor):
             mechanism=mechanism,
             row_norm_bound=row_norm_bound,
             max_rows_per_person=max_rows_per_person,
+            largest_weight=largest_weight,
             frame=frame,
             ledger=ledger,
         )
+        self.target = target
         self.target_bounds = target_bounds
 
-    def fit(self, X: Any, y: Any) -> Self:
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Spend the loss once on these rows.
 
         Parameters
         ----------
         X : array or frame of shape (n, d)
-            The rows, in original units. A cell that is no number counts as the middle of its column's bounds.
-        y : array of shape (n,)
-            The target, in original units.
+            The rows, in original units. A cell that is no number counts as the middle of its column's bounds. With a
+            schema: a frame with the columns that it declares, or an array in their order; missing cells count as it
+            says.
+        y : array of shape (n,), optional
+            The target, in original units. It is left out where X has the column that ``target`` names, or what that is
+            derived from.
+        sample_weight : array of shape (n,), optional
+            What each row counts as, at most the largest weight that is declared. One without a weight above 0 does not
+            count.
 
         Returns
         -------
@@ -168,24 +242,36 @@ class PrivateLinearRegression(_PrivateRegressor):
         Raises
         ------
         ParameterError
-            A constructor argument is missing or out of range (E26x).
+            A constructor argument is missing or out of range (E26x), or contradicts the schema or the rows (E67x).
         InputError
-            The rows have no numeric type (E110).
+            The rows have no numeric type (E110), or do not fit the schema (E1xx).
         BudgetError
             The ledger refuses (E3xx). Nothing was drawn and nothing was read.
         """
-        made = self._publish_with(X, y)
-        found = np.array(list(ols(made, f"{TARGET} ~ .").params.values()))
-        self.intercept_, self.coef_ = float(found[0]), found[1:]
+        made, goal = self._publish_with(X, y, sample_weight)
+        found = ols(made, f"{_written(goal)} ~ .").params
+        self._keep(found.pop(INTERCEPT), found)
         return self
 
-    def _check_shape(self, rows: int | None, columns: int) -> None:
+    def _check_shape(self, rows: int | None, design: Schema) -> None:
+        columns = sum(column.width - isinstance(column, Categorical) for column in design.columns)
         if rows is not None and rows <= columns + 1:
             raise ParameterError(
                 "E264",
                 f"{rows} rows are too few for {columns + 1} coefficients.",
                 "Give more rows or fewer columns, or use PrivateRidge.",
             )
+        if (name := repeated(design)) is not None:
+            raise ParameterError(
+                "E200",
+                f"{name} follows from the columns before it in every row, so that least squares has no answer.",
+                "Leave one of them out with schema.without, or use PrivateRidge.",
+            )
+
+
+def _written(goal: Feature) -> str:
+    """The target as a formula has it."""
+    return str(Term(column=goal.column, chosen=() if goal.level is None else (str(goal.level),)))
 
 
 class PrivateRidge(_PrivateRegressor):
@@ -202,11 +288,18 @@ class PrivateRidge(_PrivateRegressor):
     scaled : bool, default True
         Whether the penalty weighs coefficients of columns scaled to [-1, 1], or as a private ``frame`` scales
         them; with False, of columns in original units.
+    schema : Schema, optional
+        All that is public of the table: derived columns, levels, persons, weights, missing values. Then ``fit`` takes
+        frames with its columns, and ``bounds`` and the other words that a schema has are left out.
     bounds : pair of float or of sequences, optional
         ``(lower, upper)`` in original units, each one number for all columns or one number per column. From
-        public knowledge, never from the data. Required by ``fit``.
+        public knowledge, never from the data. Required by ``fit`` without a schema.
+    target : str, optional
+        With a schema, the column to explain: a numeric or derived one, or a level such as ``smoker[yes]``. By default
+        the name that ``y`` has as a series.
     target_bounds : pair of float, optional
-        ``(lower, upper)`` of the target, in original units. From public knowledge. Required by ``fit``.
+        ``(lower, upper)`` of the target, in original units. From public knowledge. Required by ``fit`` without a
+        schema.
     epsilon : Fraction, int, float or str, optional
         The ε of a pure loss, or with ``delta`` of an approximate one. Give this or ``rho``.
     delta : Fraction, float or str, optional
@@ -222,6 +315,9 @@ class PrivateRidge(_PrivateRegressor):
         can have.
     max_rows_per_person : int, default 1
         The most rows that one person has. It multiplies the noise.
+    largest_weight : float, optional
+        The largest ``sample_weight`` that a row can have, from public knowledge; a larger one counts as this. Required
+        by ``fit`` with weights, without a schema.
     frame : {"declared", "scales", "shape", "auto"}, default "declared"
         What rows are measured from and in: the middle and half the width of their bounds, or centres and scales that
         paid rounds fit to them. In such a private frame bounds may be far too wide, rows are shortened, and a
@@ -235,6 +331,8 @@ class PrivateRidge(_PrivateRegressor):
         What ``fit`` released and paid for; the rest is computed from it.
     n_features_in_ : int
         The number of columns seen by ``fit``.
+    columns_ : ndarray of str
+        The names of the columns, in the order of ``coef_``; a level is ``sex[F]``.
     coef_ : ndarray of shape (d,)
         The coefficients, in units of the target per unit of the column.
     intercept_ : float
@@ -261,7 +359,9 @@ class PrivateRidge(_PrivateRegressor):
         *,
         penalty: float | Literal["auto"] = "auto",
         scaled: bool = True,
+        schema: Schema | None = None,
         bounds: Any = None,
+        target: str | None = None,
         target_bounds: Any = None,
         epsilon: Amount | None = None,
         delta: Amount | None = None,
@@ -270,10 +370,12 @@ class PrivateRidge(_PrivateRegressor):
         mechanism: str | Mechanism = "auto",
         row_norm_bound: Amount | None = None,
         max_rows_per_person: int = 1,
+        largest_weight: float | None = None,
         frame: Literal["declared", "scales", "shape", "auto"] = "declared",
         ledger: Any = None,
     ) -> None:
         super().__init__(
+            schema=schema,
             bounds=bounds,
             epsilon=epsilon,
             delta=delta,
@@ -282,22 +384,30 @@ class PrivateRidge(_PrivateRegressor):
             mechanism=mechanism,
             row_norm_bound=row_norm_bound,
             max_rows_per_person=max_rows_per_person,
+            largest_weight=largest_weight,
             frame=frame,
             ledger=ledger,
         )
         self.penalty = penalty
         self.scaled = scaled
+        self.target = target
         self.target_bounds = target_bounds
 
-    def fit(self, X: Any, y: Any) -> Self:
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Spend the loss once on these rows.
 
         Parameters
         ----------
         X : array or frame of shape (n, d)
-            The rows, in original units. A cell that is no number counts as the middle of its column's bounds.
-        y : array of shape (n,)
-            The target, in original units.
+            The rows, in original units. A cell that is no number counts as the middle of its column's bounds. With a
+            schema: a frame with the columns that it declares, or an array in their order; missing cells count as it
+            says.
+        y : array of shape (n,), optional
+            The target, in original units. It is left out where X has the column that ``target`` names, or what that is
+            derived from.
+        sample_weight : array of shape (n,), optional
+            What each row counts as, at most the largest weight that is declared. One without a weight above 0 does not
+            count.
 
         Returns
         -------
@@ -307,17 +417,17 @@ class PrivateRidge(_PrivateRegressor):
         Raises
         ------
         ParameterError
-            A constructor argument is missing or out of range (E26x).
+            A constructor argument is missing or out of range (E26x), or contradicts the schema or the rows (E67x).
         InputError
-            The rows have no numeric type (E110).
+            The rows have no numeric type (E110), or do not fit the schema (E1xx).
         BudgetError
             The ledger refuses (E3xx). Nothing was drawn and nothing was read.
         """
         self._check_penalty()
-        made = self._publish_with(X, y)
-        fit = ridge(made, TARGET, penalty=self.penalty, scaled=self.scaled)
-        self.intercept_, self.penalty_ = fit.intercept, fit.penalty
-        self.coef_ = np.array(list(fit.coefficients.values()))
+        made, goal = self._publish_with(X, y, sample_weight)
+        fit = ridge(made, goal.name, penalty=self.penalty, scaled=self.scaled)
+        self.penalty_ = fit.penalty
+        self._keep(fit.intercept, fit.coefficients)
         return self
 
     def _check_penalty(self) -> None:

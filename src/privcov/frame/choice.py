@@ -44,8 +44,8 @@ def check_unweighted(schema: Schema) -> None:
     if schema.weight is not None:
         raise InputError(
             "E198",
-            "a private frame and a private row norm count every row as one, so they do not fit weighted rows.",
-            "Release with frame declared, row_norm declared and another mechanism than adaptive.",
+            "a private frame and adaptive count every row as one, so they do not fit weighted rows.",
+            "Release with frame declared and another mechanism.",
         )
 
 
@@ -58,6 +58,8 @@ class NormChoice:
     share: Fraction
     trace: ZCDP | None = None
     """What ``adaptive`` spends on a trace before it walks; None for a choice by permute-and-flip."""
+    strata: int | None = None
+    """How many matrices will have the bound that is chosen, where there is one for each stratum."""
 
     @property
     def options(self) -> dict[str, str]:
@@ -77,7 +79,8 @@ class NormChoice:
 
     def grids(self, schema: Schema) -> list[Grid]:
         """Every grid that the matrix may be calibrated to: public."""
-        return [Grid.of(one) for one in (candidates(schema) if self.trace is None else radii(schema))]
+        options = candidates(schema) if self.trace is None else radii(schema)
+        return [Grid.of(one, strata=self.strata is not None) for one in options]
 
     @classmethod
     def before(cls, mechanism: Mechanism, loss: Loss, *, word: str, share: Amount) -> NormChoice | None:
@@ -155,7 +158,11 @@ def choose_row_norm(
     if len(options) == 1:
         return schema
     largest = schema.squared_norm_bound
-    noise = [_noise(option, mechanism, choice.rest) / largest for option in options]
+    matrices = choice.strata or 1  # each has noise of its own; what is cut off adds up to the same
+    noise = [
+        matrices * _noise(grid, mechanism, choice.rest) / largest
+        for grid in (Grid.of(option, strata=choice.strata is not None) for option in options)
+    ]
     unit = Grid.of(schema).squared_norm_bound
     rate = choice.price.epsilon / (2 * schema.max_rows_per_person)
 
@@ -186,9 +193,8 @@ def permute_and_flip(randomness: Randomness, scores: Sequence[Fraction], *, rate
             return place
 
 
-def _noise(option: Schema, mechanism: Mechanism, loss: Loss) -> Fraction:
-    """The error that noise would bring under an option, in scaled units: public."""
-    grid = Grid.of(option)
+def _noise(grid: Grid, mechanism: Mechanism, loss: Loss) -> Fraction:
+    """The error that noise would bring to a matrix on a grid, in scaled units: public."""
     law = mechanism.law(loss=loss, grid=grid)
     if law is None:  # not additive: the default mechanism for this loss stands in for the scale
         law = MECHANISMS[DEFAULTS[loss.kind]]().law(loss=loss, grid=grid)

@@ -61,7 +61,7 @@ class Framing(Terms):
             most=self.detail.most,
             emphasis=self.emphasis,
             means=prices["means"],
-            squares=prices["squares"],
+            squares=prices.get("squares"),
             shaped=self.shape is not None,
         )
         while asked := fit.next_looks():

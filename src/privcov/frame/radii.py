@@ -69,7 +69,7 @@ def cut_fragment(
 ) -> Result:
     """The same sums over one fragment, where it is read: sensitive bytes, which are added and never stored."""
     bounding = Bounding.of(schema)
-    counted = np.array([feature.kind == "numeric" for feature in schema.summed])
+    counted = np.array([f.kind == "numeric" and f.column != schema.weight for f in schema.summed])
     counted[list(schema.number_indicators)] = True  # they leave less room to the row that has them
     fixed = schema.fixed_squared_norm - len(schema.number_indicators)
     if not schema.keeps_indicators:
@@ -84,6 +84,8 @@ def cut_fragment(
             squared = squares[:, counted].sum(axis=1)
             trace += int(squares.sum())
             count += len(rows)
+            # A row that counts as u is √u times as long, and so is what it is cut to.
+            share = 1.0 if schema.weight is None else squares[:, 0] / scale
             for j, limit in enumerate(limits):
-                totals[j] += int(np.maximum(squared - limit, 0.0).sum())
+                totals[j] += int(np.maximum(squared - np.floor(share * limit), 0.0).sum())
     return count, json.dumps([*totals, trace, count]).encode("ascii")

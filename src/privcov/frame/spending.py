@@ -14,8 +14,10 @@ from privcov.accounting import approx_to_zcdp, gaussian_mu, pure_to_zcdp
 from privcov.errors import ParameterError
 from privcov.mechanisms.base import Mechanism
 from privcov.privacy import ZCDP, ApproxDP, Loss, PureDP
+from privcov.text.grammar import brief
 
 _DIGITS = 6
+_LEAST = Fraction(1, 1000)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,6 +70,28 @@ class Purse:
         if isinstance(self.loss, ApproxDP):
             return ApproxDP(epsilon=left, delta=self.loss.delta, neighbours=self.loss.neighbours)
         return PureDP(epsilon=left, neighbours=self.loss.neighbours)
+
+
+def shared_with_total(loss: Loss, mechanism: Mechanism, share: Fraction) -> tuple[PureDP | ZCDP, Loss]:
+    """What a total over strata costs that has a share of the loss, and what is left for the strata together.
+
+    Proof that both add up: docs/proofs/strata.md.
+
+    >>> from privcov.mechanisms import MECHANISMS
+    >>> whole = PureDP(epsilon=1, neighbours="add-remove")
+    >>> total, strata = shared_with_total(whole, MECHANISMS["symmetric-wishart"](), Fraction(1, 5))
+    >>> str(total.epsilon), str(strata.amounts["epsilon"])
+    ('1/5', '4/5')
+    """
+    if not _LEAST <= share <= 1 - _LEAST:
+        raise ParameterError(
+            "E225",
+            f"total_share must be 0, or a number from 0.001 to 0.999, or best, got {brief(str(share))}.",
+            "It is the share of the loss for the total of strata; privcov plan names the best.",
+        )
+    purse = Purse.of(loss, mechanism)
+    total = purse.part(share)
+    return total, purse.rest([total])
 
 
 def as_rho(loss: PureDP | ZCDP) -> Fraction:

@@ -26,7 +26,8 @@ from privcov.schema.shape import MOST_SHAPED
 from privcov.text.grammar import brief
 
 Word = Literal["auto", "declared", "scales", "shape"]
-
+Cut = Literal["told", "counted"]
+"""What becomes of the length that a frame cuts off rows: it is told, or intervals count it too."""
 
 SHAPE_RADIUS = Fraction(9, 4)
 """The squared norm that rows are shortened to, for each numeric column, in the scales found: a typical row has 1."""
@@ -53,8 +54,8 @@ class Detail(NamedTuple):
     """How many times what noise hides a cell of an evenly spread column must hold."""
     means: Fraction = Fraction(1, 10)
     """Of the loss, for the sums of the columns."""
-    squares: Fraction = Fraction(1, 20)
-    """Of the loss, for the sums of their squared distances from their centres."""
+    squares: Fraction = Fraction(0)
+    """Of the loss, for the sums of their squared distances from their centres; 0 where the cut is not counted."""
 
 
 DETAILS = (
@@ -68,6 +69,8 @@ DETAILS = (
 """In this order: the first at which noise leaves cells to be seen."""
 _MEANS_FIRST = Fraction(1, 2)
 """Of the loss, for the sums of the columns and of their squares, where means matter most."""
+_COUNTED = Fraction(1, 20)
+"""Of the loss, for the sums of squares, where intervals are to count what is cut."""
 
 
 class Rule(NamedTuple):
@@ -135,6 +138,8 @@ class Terms:
         """The shares of the rounds that are always asked, once, after the looks at the columns."""
         shape = {} if self.shape is None else {"shape": self.shape}
         detail = self.detail
+        if not detail.squares:
+            return {**shape, "radius": detail.radius, "means": detail.means}
         return {**shape, "means": detail.means, "squares": detail.squares, "radius": detail.radius}
 
     @property
@@ -163,7 +168,7 @@ class Terms:
     @property
     def options(self) -> dict[str, str]:
         """As they are written on the certificate."""
-        return frame_options(self.emphasis, shaped=self.shape is not None)
+        return frame_options(self.emphasis, shaped=self.shape is not None, counted=bool(self.detail.squares))
 
     def grids(self, _: Schema) -> list[Grid]:
         """What the matrix is calibrated to: public, and the same whatever the rounds answer."""
@@ -180,6 +185,7 @@ class Terms:
         rows: int | None,
         emphasis: tuple[str, ...] = (),
         means_first: bool = False,
+        cut: str = "told",
     ) -> Self | None:
         """The frame asked for; None for the declared one, which ``auto`` takes where another would not pay."""
         if word not in get_args(Word):
@@ -192,11 +198,11 @@ class Terms:
         if reason:
             other = "declared" if refusal(schema, mechanism) else "scales"
             raise ParameterError("E218", f"a private frame needs {reason}.", f'Use frame = "{other}".')
+        squares = _COUNTED if cut == "counted" else Fraction(0)
+        means = {"means": _MEANS_FIRST - squares} if means_first else {}
         made = [
             cls(loss=loss, mechanism=mechanism, schema=schema, detail=detail, emphasis=emphasis)
-            for detail in (
-                one._replace(means=_MEANS_FIRST - one.squares) if means_first else one for one in DETAILS
-            )
+            for detail in (one._replace(squares=squares, **means) for one in DETAILS)
         ]
         seen = [made[2]] if rows is None else [one for one in made if one.sees(rows)]
         if not seen and word == "auto":
@@ -229,10 +235,24 @@ class Terms:
         return self.detail.margin * Rule.of(price).clear * std <= rows / self.detail.bins
 
 
-def frame_options(emphasis: tuple[str, ...], *, shaped: bool) -> dict[str, str]:
+def check_cut(cut: str, frame: str) -> None:
+    """Refuse a word for the cut that is none, or one that the declared frame has no use for."""
+    if cut not in get_args(Cut):
+        raise ParameterError("E218", f"cut must be told or counted, got {brief(cut)}.")
+    if cut == "counted" and frame == "declared":
+        raise ParameterError(
+            "E218",
+            "no frame cuts rows here, so there is no cut to be counted.",
+            "Leave cut out, or fit a private frame.",
+        )
+
+
+def frame_options(emphasis: tuple[str, ...], *, shaped: bool, counted: bool) -> dict[str, str]:
     """What the certificate says of a frame beside its rounds."""
-    word = "shape" if shaped else "scales"
-    return {"frame": word, **({"emphasis": ", ".join(map(quoted, emphasis))} if emphasis else {})}
+    said = {"frame": "shape" if shaped else "scales"}
+    if counted:
+        said["cut"] = "counted"
+    return said | ({"emphasis": ", ".join(map(quoted, emphasis))} if emphasis else {})
 
 
 def has_forecast(schema: Schema) -> bool:

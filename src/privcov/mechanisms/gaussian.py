@@ -90,7 +90,8 @@ class Gaussian(AdditiveMechanism):
 
     def _free_trace(self, loss: Loss, grid: Grid) -> bool:
         tight = self.noise == "rounded" and self.constants == "tight"
-        return tight and not grid.strata and loss.neighbours is Neighbours.REPLACE_ONE
+        beside_others = grid.strata or grid.pooled  # noises that are combined have one shape
+        return tight and not beside_others and loss.neighbours is Neighbours.REPLACE_ONE
 
     def _std(self, loss: Loss, grid: Grid) -> Fraction:
         """Δ/μ in grid units, rounded up; Δ is measured in the norm that the noise is isotropic in."""

@@ -7,7 +7,8 @@ integer bound of the grid): irrational bounds are rounded up. Proofs, and the pa
 docs/proofs/sensitivity.md. Such a person moves D by at most m times as much as one with one row, in every norm.
 
 Of a stratified release D is the tuple of changes D_k, one for each stratum. Under replace-one a person may move: then
-one D_k is xxᵀ and another −yyᵀ. What a norm means then is said at each; proofs: docs/proofs/strata.md.
+one D_k is xxᵀ and another −yyᵀ. What a norm means then is said at each; proofs: docs/proofs/strata.md. The sum over
+strata, released beside them, changes by Σ D_k, as a single matrix does: its bounds are those without strata.
 """
 
 from __future__ import annotations

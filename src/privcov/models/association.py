@@ -197,7 +197,8 @@ def partial_correlation(
     Returns
     -------
     NamedMatrix
-        Correlations in [-1, 1] with intervals for the population, where the law of the noise is known. NaN, with the
+        Correlations in [-1, 1] with intervals for the population, where the law of the noise is known; rows of one
+        person may depend on each other, which counts by the most it can do. NaN, with the
         interval from -1 to 1, where the release cannot say: a column without variance beyond the noise and the other
         columns, or two levels of one column.
 
@@ -342,7 +343,10 @@ def mahalanobis(release: Release, rows: Any, *, floor: float = FLOOR, repair: st
     True
     """
     matrix = precision(release, floor=floor, repair=repair).values
-    table = selection.read_rows(release, range(1, len(release.columns)), rows) - release.mean(repair=repair)
+    places = selection.explaining(release.schema)
+    inside = [place - 1 for place in places]
+    table = selection.read_rows(release, places, rows) - release.mean(repair=repair)[inside]
+    matrix = matrix[np.ix_(inside, inside)]
     return np.asarray(np.sqrt(np.maximum(np.einsum("ni,ij,nj->n", table, matrix, table), 0.0)))
 
 
@@ -351,7 +355,9 @@ def _kept(release: Release) -> tuple[int, ...]:
     law = release.law
     if law is None:
         groups = siblings(release.schema)
-        return tuple(p for p in range(1, len(groups)) if len(groups[p]) == 1 or p != min(groups[p]))
+        return tuple(
+            p for p in selection.explaining(release.schema) if len(groups[p]) == 1 or p != min(groups[p])
+        )
     return Apart.of(release, law).kept[1:]
 
 

@@ -16,6 +16,7 @@ from privcov.text.aligning import cut
 if TYPE_CHECKING:
     from privcov.models.ols import Fit
 
+SHORTENED = " of the shortened rows"
 _SUPPOSED = 0.05
 """The share of missing cells that a sentence supposes where the release knows none."""
 
@@ -34,13 +35,20 @@ def target(fit: Fit) -> str:
         )
     if fit.release.certificate.rounds:
         return (
-            "the regression on the rows as the private frame shortened them; no interval counts what was cut"
+            "the regression on the rows as the private frame shortened them; no interval counts what was cut, and "
+            "those of a release with --cut counted do"
         )
     cut_rows = ", and longer rows are shortened" if fit.release.schema.row_norm_bound is not None else ""
     return (
         f"the population of the columns within their declared bounds; values beyond count as the bound{cut_rows}, and "
         "no interval counts what that moves"
     )
+
+
+def of_rows(fit: Fit) -> str:
+    """What R² and the residual error are of, where it is not the rows as they were bounded; with a space before it."""
+    framed = bool(fit.release.certificate.rounds)
+    return SHORTENED if framed or fit.release.schema.row_norm_bound is not None else ""
 
 
 def _missing(fit: Fit) -> list[str]:

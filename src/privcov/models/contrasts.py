@@ -182,7 +182,7 @@ class Contrasts:
         functional, shift = weights @ self.moments.slope, float(weights @ self.moments.shift)
         estimate = float(weights @ self._estimates)
         known = self._uncertainty_of(functional)
-        error = float(np.sqrt(max(float(functional @ known.total @ functional), 0.0)))
+        error = known.error(functional)
         away = estimate - value
         with np.errstate(divide="ignore", invalid="ignore"):
             statistic = float(np.float64(away) / error)
@@ -194,16 +194,19 @@ class Contrasts:
             low, high = self._bootstrap.interval(functional, level)
             ends, p_value = (estimate + low, estimate + high), self._bootstrap.tail(functional, away)
         elif self.method == "score":
-            profile, inflation = known.profile(functional), known.inflation(functional)
-            statistic = float(np.sign(away) * np.sqrt(max(profile(value - shift), 0.0) / inflation))
+            profile = known.profile(functional)
+            size = known.doubted(max(profile(value - shift), 0.0), functional[None], np.array([away]))
+            statistic = float(np.sign(away) * np.sqrt(size))
             p_value = tails.p_value(statistic**2)
+            centre = estimate - shift
             pieces = score_set(
                 profile,
-                centre=estimate - shift,
-                step=error,
-                critical=critical * inflation,
+                centre=centre,
+                step=known.entries.error(functional),
+                critical=critical,
                 null=value - shift,
             )
+            pieces = known.widened(pieces, functional, centre=centre, critical=critical)
             ends = pieces[0][0] + shift, pieces[-1][1] + shift
         return ContrastTest(
             estimate=estimate,
@@ -249,8 +252,10 @@ class Contrasts:
         known = self._uncertainty_of(rows)
         wanted = np.broadcast_to(np.asarray(values, dtype=np.float64), count) - weights @ moments.shift
         if self.method == "score":
-            size = _lowest_at(known, rows, wanted) / max(map(known.inflation, rows))
-            p_value = known.joint_tails(rows).p_value(size, count)
+            alone = known.entries
+            size, direction, free = _lowest_at(alone, rows, wanted)
+            size = known.doubted(size, rows, rows @ known.swept.coefficients - wanted)
+            p_value = alone.score_tails(rows, direction, free).p_value(size, count)
         else:
             away = rows @ known.swept.coefficients - wanted
             covariance = rows @ known.total @ rows.T
@@ -445,7 +450,8 @@ class Contrasts:
         -------
         pandas.DataFrame
             One row per coefficient: coef, std err, t, P>|t|, Conf. Int. Low, Conf. Int. Upp., which are about the
-            population; then Table Low and Table Upp., about what this very table would have said without noise.
+            population; then Table Low and Table Upp., about what this very table would have said without noise;
+            and shrunk, to predict with, where the noise is large for the model.
 
         Raises
         ------
@@ -465,6 +471,7 @@ class Contrasts:
             "upper": "Conf. Int. Upp.",
             "table_lower": "Table Low",
             "table_upper": "Table Upp.",
+            **({"shrunk": "shrunk"} if "shrunk" in frame else {}),
         }
         return frame[list(words)].rename(columns=words)
 
@@ -532,8 +539,8 @@ class Contrasts:
         return dict(zip(self.moments.names[first:], values[first:].tolist(), strict=True))
 
 
-def _lowest_at(known: Uncertainty, rows: Floats, wanted: Floats) -> float:
-    """The lowest Q of all working coefficients b with rows·b = wanted."""
+def _lowest_at(known: Uncertainty, rows: Floats, wanted: Floats) -> tuple[float, Floats, Floats]:
+    """The lowest Q of all working coefficients b with rows·b = wanted, its (−b, 1), and the directions within them."""
     total, estimate = known.total, known.swept.coefficients
     # The generalised least-squares step to the hypothesis, where the search begins, and the directions within it.
     gain = np.linalg.pinv(rows @ total @ rows.T, hermitian=True)
@@ -546,7 +553,8 @@ def _lowest_at(known: Uncertainty, rows: Floats, wanted: Floats) -> float:
         return q, -(free.T @ slope[:-1]), free.T @ curve[:-1, :-1] @ free
 
     nothing = np.zeros(free.shape[1])
-    return value(nothing)[0] if not len(nothing) else lowest(value, nothing)[0]
+    height, place = lowest(value, nothing) if len(nothing) else (value(nothing)[0], nothing)
+    return height, np.append(-(start + free @ place), 1.0), free
 
 
 def _corrected(given: Floats, correction: Correction) -> Floats:

@@ -213,10 +213,12 @@ def f_test(uncertainty: Uncertainty, *, method: str, bootstrap: Bootstrap | None
     moments = uncertainty.moments
     slopes = slice(int(moments.intercept), moments.size)
     count = moments.size - int(moments.intercept)
-    tails = uncertainty.joint_tails(np.eye(moments.size)[slopes])
+    rows = np.eye(moments.size)[slopes]
     if method == "score":
-        statistic = _score_at_no_slopes(uncertainty) / count
-        p_value = tails.p_value(statistic * count, count)
+        size, direction = _score_at_no_slopes(uncertainty)
+        free = np.eye(moments.size)[:, : int(moments.intercept)]
+        statistic = size / count
+        p_value = uncertainty.score_tails(rows, direction, free).p_value(size, count)
     else:
         estimate = uncertainty.swept.coefficients[slopes]
         covariance = uncertainty.total[slopes, slopes]
@@ -224,7 +226,7 @@ def f_test(uncertainty: Uncertainty, *, method: str, bootstrap: Bootstrap | None
         size = float(estimate @ precision @ estimate) if covariance.any() else float("inf")
         statistic = size / count
         p_value = (
-            tails.p_value(size, count)
+            uncertainty.joint_tails(rows).p_value(size, count)
             if bootstrap is None
             else bootstrap.tail_squared(precision, slopes, size)
         )
@@ -236,17 +238,19 @@ def f_test(uncertainty: Uncertainty, *, method: str, bootstrap: Bootstrap | None
     )
 
 
-def _score_at_no_slopes(uncertainty: Uncertainty) -> float:
+def _score_at_no_slopes(uncertainty: Uncertainty) -> tuple[float, Floats]:
+    """Q with all slopes zero, minimised over the intercept, and its ζ."""
     moments = uncertainty.moments
 
+    def at(intercept: Floats) -> Floats:
+        return np.concatenate([-intercept, np.zeros(moments.size - len(intercept)), [1.0]])
+
     def value(intercept: Floats) -> Height:
-        direction = np.zeros(moments.size + 1)
-        direction[-1] = 1.0
-        direction[: len(intercept)] = -intercept
+        q, slope, curve = uncertainty.statistic(at(intercept))
         count = len(intercept)
-        q, slope, curve = uncertainty.statistic(direction)
         return q, -slope[:count], curve[:count, :count]
 
     if not moments.intercept:
-        return value(np.zeros(0))[0]
-    return lowest(value, np.array([moments.matrix[0, -1] / moments.matrix[0, 0]]))[0]
+        return value(np.zeros(0))[0], at(np.zeros(0))
+    height, place = lowest(value, np.array([moments.matrix[0, -1] / moments.matrix[0, 0]]))
+    return height, at(place)

@@ -21,7 +21,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
-from scipy.linalg import cho_factor, cho_solve, solve_triangular
+from scipy.linalg import cho_factor, cho_solve, qr, solve_triangular
 from scipy.special import chdtrc, fdtrc, ndtri, stdtrit
 
 from privcov.errors import ParameterError
@@ -78,7 +78,7 @@ class Uncertainty:
         """
         residual = self.swept.residual
         if self.wald_is_sound:
-            residual += float((self.swept.inverse * self._entry_noise(self.direction)).sum())
+            residual += float((self.swept.inverse * self.entries.score_noise(self.direction)).sum())
         return residual
 
     @cached_property
@@ -91,10 +91,57 @@ class Uncertainty:
         k = self.moments.size
         return np.zeros((k, k)) if self.moments.noise is None else self.moments.noise.times(direction)[:k, :k]
 
-    def _entry_noise(self, direction: Floats) -> Floats:
-        """The same of noise on the entries alone, which a fit absorbs."""
-        k, noise = self.moments.size, self.moments.noise
-        return np.zeros((k, k)) if noise is None else noise.entries.times(direction)[:k, :k]
+    @cached_property
+    def entries(self) -> Uncertainty:
+        """The same without doubt about units: what the score statistic counts, and what a fit absorbs."""
+        moments, noise = self.moments, self.moments.noise
+        if noise is None or noise.units is None:
+            return self
+        return replace(self, moments=replace(moments, noise=noise.entries))
+
+    @cached_property
+    def doubt(self) -> Floats:
+        """What doubt about units adds to the covariance of the working coefficients."""
+        pulls = self.pulls
+        return np.asarray(pulls @ pulls.T)
+
+    @property
+    def pulls(self) -> Floats:
+        """How far each source of doubt about units moves the working coefficients, a column each."""
+        noise, k = self.moments.noise, self.moments.size
+        if noise is None or noise.units is None:
+            return np.zeros((k, 0))
+        return np.asarray(self.swept.inverse @ (noise.units @ self.direction)[:, :k].T)
+
+    def doubted(self, statistic: float, rows: Floats, away: Floats) -> float:
+        """A squared score statistic at a distance from the estimates of rows·b, with doubt about units beside noise.
+
+        The distance that noise explains and the one that doubt explains add up, as standard deviations that go
+        together.
+        """
+        spread = rows @ self.doubt @ rows.T
+        if not spread.any():
+            return statistic
+        own = float(away @ np.linalg.pinv(spread, hermitian=True) @ away)
+        return float((statistic**-0.5 + own**-0.5) ** -2) if statistic > 0 and own > 0 else 0.0
+
+    def widened(self, pieces: Pieces, functional: Floats, *, centre: float, critical: float) -> Pieces:
+        """A confidence set of functional·b by score, with doubt about units: a share of the ends, as units are.
+
+        The share is that of the estimate, ``centre``; of the estimate itself where an end is nearer zero.
+        """
+        doubt = float(np.sqrt(max(functional @ self.doubt @ functional, 0.0)))
+        if not doubt > 0:
+            return pieces
+        share = float(np.sqrt(critical)) * doubt / abs(centre) if centre else np.inf
+        found: list[tuple[float, float]] = []
+        for low, high in pieces:
+            ends = low - share * max(abs(low), abs(centre)), high + share * max(abs(high), abs(centre))
+            if found and ends[0] <= found[-1][1]:
+                before = found.pop()
+                ends = before[0], max(before[1], ends[1])
+            found.append(ends)
+        return tuple(found)
 
     @cached_property
     def wald_is_sound(self) -> bool:
@@ -152,16 +199,11 @@ class Uncertainty:
         return np.asarray(inverse @ self.score_noise(self.direction) @ inverse)
 
     def statistic(self, direction: Floats) -> Height:
-        """Q = rᵀS⁻¹r for ζ, its gradient and its second derivatives; unchanged when ζ is multiplied.
-
-        Doubt about units is no part of S: it moves no solution, and ``inflation`` counts it.
-        """
-        matrix, k = self.moments.matrix, self.moments.size
-        noise = None if self.moments.noise is None else self.moments.noise.entries
+        """Q = rᵀS⁻¹r for ζ, its gradient and its second derivatives; unchanged when ζ is multiplied."""
+        matrix, k, noise = self.moments.matrix, self.moments.size, self.moments.noise
         score = matrix[:k] @ direction
-        square = max(float(direction @ matrix @ direction), 0.0)
-        share = self.weight / (self.moments.freedom + (k - 1))
-        covariance = self._entry_noise(direction) + square * share * self.positive_design
+        square, share = max(float(direction @ matrix @ direction), 0.0), self._share
+        covariance = self.score_noise(direction) + square * share * self.positive_design
         # Both parts are positive semi-definite, so their sum is; a ridge of 1e-13 of the mean variance lifts it
         # above rounding, and 1e-300 above zero where there is no noise at all. So Cholesky never fails.
         covariance[np.diag_indices(k)] += 1e-13 * np.trace(covariance) / k + 1e-300
@@ -185,47 +227,78 @@ class Uncertainty:
         curve = 2 * (steep.T @ steep - form)
         return float(score @ weights), slope, np.asarray(curve)
 
+    @property
+    def _share(self) -> float:
+        """What a squared residual sum is multiplied by for the variance of errors, without slopes."""
+        return self.weight / (self.moments.freedom + (self.moments.size - 1))
+
+    def _sampled(self, direction: Floats) -> float:
+        """The variance of errors that ζ leaves, times what sampling counts for."""
+        return self._share * max(float(direction @ self.moments.matrix @ direction), 0.0)
+
     @cached_property
     def total(self) -> Floats:
         """The covariance of the working coefficients: sampling and privacy."""
         return self.sampling + self.privacy
 
-    def inflation(self, functional: Floats) -> float:
-        """By what doubt about units multiplies the variance of functional·b, to first order."""
-        noise, inverse = self.moments.noise, self.swept.inverse
-        if noise is None or noise.units is None:
-            return 1.0
-        alone = self.sampling + inverse @ self._entry_noise(self.direction) @ inverse
-        least = float(functional @ alone @ functional)
-        return float(functional @ self.total @ functional) / least if least > 0 else 1.0
+    def error(self, functional: Floats) -> float:
+        """The standard error of functional·b."""
+        return float(np.sqrt(max(float(functional @ self.total @ functional), 0.0)))
 
     def tails(self, functional: Floats) -> Tails:
         """The law of the statistic that tests functional·b.
 
         To first order the noise moves functional·b by ⟨K, N⟩, with K the symmetric part of M⁻¹ functional ζ̂ᵀ.
         """
-        noise, freedom = self.moments.noise, self.freedom
         whole = float(functional @ self.total @ functional)
         own = float(functional @ self.privacy @ functional)
-        if noise is None or not whole > 0 or not own > 0:
-            return Tails(share=0.0, excess=0.0, freedom=freedom)
-        along = np.outer(np.append(self.swept.inverse @ functional, 0.0), self.direction)
-        excess = noise.excess((along + along.T) / 2)
-        return Tails(share=min(own / whole, 1.0), excess=excess, freedom=freedom)
+        return self._tails(self.swept.inverse @ functional, self.direction, own, whole)
 
     def joint_tails(self, rows: Floats) -> Tails:
-        """The law of the statistic that tests rows·b: of all rows, the heaviest tails.
+        """The law of the statistic that tests rows·b: of all rows, the heaviest tails."""
+        return self._heaviest([self.tails(row) for row in rows])
 
-        One random variance for all q rows widens the tails of their sum of squares (q + 2) / 3 times as much as q do.
+    def score_tails(self, rows: Floats, direction: Floats, free: Floats) -> Tails:
+        """The law of the score statistic at ζ = (−b, 1), where rows·b is what is tested and Q lowest along ``free``.
+
+        There the noise puts Nζ into the score r, and so ⟨K, N⟩ into w·r, with K the symmetric part of w ζᵀ, for every w
+        that is at right angles to what the free directions do to r. At the estimate ζ has other and more entries, and
+        lighter tails. Of one row the law is that of ``tails``, whose test its confidence set inverts.
         """
-        heaviest = max((self.tails(row) for row in rows), key=lambda one: one.excess * one.share**2)
+        if len(rows) == 1:
+            return self.tails(rows[0])
+        k, noise = self.moments.size, self.score_noise(direction)
+        whole = noise + self._sampled(direction) * self.positive_design
+        upper, places = qr((self.moments.design @ free).T, mode="r", pivoting=True)
+        given = free.shape[1]
+        basis = np.eye(k)[:, places[given:]]
+        if given:
+            basis[places[:given]] = -np.linalg.pinv(upper[:, :given]) @ upper[:, given:]
+        return self._heaviest(
+            [self._tails(w, direction, float(w @ noise @ w), float(w @ whole @ w)) for w in basis.T]
+        )
+
+    def _tails(self, left: Floats, direction: Floats, own: float, whole: float) -> Tails:
+        """Of left·Nζ, of variance ``own``, and sampling beside it."""
+        noise, freedom = self.moments.noise, self.freedom
+        if noise is None or not whole > 0 or not own > 0:
+            return Tails(share=0.0, excess=0.0, freedom=freedom)
+        along = np.outer(np.append(left, 0.0), direction)
+        return Tails(share=min(own / whole, 1.0), excess=noise.excess((along + along.T) / 2), freedom=freedom)
+
+    def _heaviest(self, each: Sequence[Tails]) -> Tails:
+        """The law of a sum of squares, each of a law of its own.
+
+        One random variance for all q of them widens the tails of the sum (q + 2) / 3 times as much as q do.
+        """
+        heaviest = max(each, key=lambda one: one.excess * one.share**2)
         if self.moments.noise is None or not self.moments.noise.law.independent:
             return heaviest
-        return replace(heaviest, excess=heaviest.excess * 3 / (len(rows) + 2))
+        return replace(heaviest, excess=heaviest.excess * 3 / (len(each) + 2))
 
     def profile(self, functional: Floats) -> Callable[[float], float]:
         """θ ↦ min of Q over all b with functional·b = θ; θ = ±inf is the limit, which decides boundedness."""
-        return Profile(uncertainty=self, functional=functional)
+        return Profile(uncertainty=self.entries, functional=functional)
 
     @cached_property
     def far_away(self) -> float:
@@ -469,7 +542,7 @@ class Bootstrap:
         law, places = noise.law, noise.places
         values, vectors = np.linalg.eigh(moments.design)
         along = [np.outer(axis, axis) for axis in np.pad(vectors.T, ((0, 0), (0, 1)))]
-        values = np.maximum(values, np.sqrt([noise.inner(square, square) for square in along]))
+        values = np.maximum(values, np.sqrt([noise.entries.inner(square, square) for square in along]))
         design = (vectors * values) @ vectors.T
         spread = np.sqrt(uncertainty.weight * uncertainty.residual_variance)
         root = (vectors * np.sqrt(values)) @ vectors.T * spread
@@ -485,6 +558,9 @@ class Bootstrap:
             mixed = noise.mixing @ drawn @ noise.mixing.T
             right = centre + mixed[:k, k] + root @ source.normals(k)
             found[i] = np.linalg.solve(design + mixed[:k, :k], right)
+        pulls = uncertainty.pulls
+        if pulls.shape[1]:
+            found += np.array([source.normals(pulls.shape[1]) for _ in range(draws)]) @ pulls.T
         return cls(deviations=found - uncertainty.swept.coefficients)
 
     def interval(self, functional: Floats, level: float) -> tuple[float, float]:

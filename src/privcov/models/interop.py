@@ -34,7 +34,8 @@ def to_pandas(release: Release, what: str = "covariance") -> pandas.DataFrame:
     Returns
     -------
     pandas.DataFrame
-        The columns of the release on both sides. Its ``attrs`` carry the promise and the labels.
+        The columns of the release on both sides. Its ``attrs`` carry the promise, warnings as "labels", and what
+        people call the columns as "titles".
 
     Raises
     ------
@@ -53,6 +54,7 @@ def to_pandas(release: Release, what: str = "covariance") -> pandas.DataFrame:
     rows, columns, values = _table(release, what)
     frame = _library("pandas").DataFrame(values, index=list(rows), columns=list(columns))
     frame.attrs.update({"what": what, "labels": _labels(release), "guarantee": str(release.certificate.loss)})
+    frame.attrs["titles"] = release.schema.titles
     if _labels(release):
         frame.index.name = REHEARSAL
     return frame
@@ -112,7 +114,7 @@ def to_latex(release: Release, what: str = "covariance", *, digits: int = 4) -> 
     Returns
     -------
     str
-        A ``tabular``; the promise and the labels are its last lines.
+        A ``tabular``, its columns by the labels and units of the schema; warnings and the promise are its last lines.
 
     Raises
     ------
@@ -134,10 +136,12 @@ def to_latex(release: Release, what: str = "covariance", *, digits: int = 4) -> 
         )
     rows, columns, values = _table(release, what)
     lines = [rf"\begin{{tabular}}{{l{'r' * len(columns)}}}", r"\toprule"]
-    lines += [" & ".join(["", *map(latex_text, columns)]) + r" \\", r"\midrule"]
+    titles = release.schema.titles
+    heads = [latex_text(titles.get(name, name)) for name in columns]
+    lines += [" & ".join(["", *heads]) + r" \\", r"\midrule"]
     for name, line in zip(rows, values, strict=True):
         cells = ["--" if np.isnan(value) else f"${value:.{digits}g}$" for value in line]
-        lines.append(" & ".join([latex_text(name), *cells]) + r" \\")
+        lines.append(" & ".join([latex_text(titles[name]), *cells]) + r" \\")
     promise = f"{what.replace('_', ' ')}; {release.certificate.loss}, by {release.certificate.mechanism}"
     wide = [
         rf"\multicolumn{{{len(columns) + 1}}}{{l}}{{{latex_text(note)}}} \\"

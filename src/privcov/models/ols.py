@@ -376,8 +376,8 @@ class Fit(Contrasts, Shown):
         """
         i = self._place(name)
         critical = self._critical(level, i)
-        if self.method == "score":
-            return self._profiles[i](value - self.moments.shift[i]) <= critical * self._inflations[i]
+        if self.method == "score" and not self._known.doubt.any():
+            return self._profiles[i](value - self.moments.shift[i]) <= critical
         return any(low <= value <= high for low, high in self._set(i, level, critical))
 
     @cached_property
@@ -656,14 +656,17 @@ class Fit(Contrasts, Shown):
             low, high = self._bootstrap.interval(self.moments.slope[i], level)
             return ((float(estimate + low), float(estimate + high)),)
         if self.method == "score":
+            row, centre = self.moments.slope[i], float(estimate - shift)
+            known = self._uncertainty_of(row)
             found = score_set(
                 self._profiles[i],
-                centre=float(estimate - shift),
-                step=float(error),
-                critical=critical * self._inflations[i],
+                centre=centre,
+                step=known.entries.error(row),
+                critical=critical,
                 null=float(-shift),
             )
-            return tuple((low + float(shift), high + float(shift)) for low, high in found)
+            wide = known.widened(found, row, centre=centre, critical=critical)
+            return tuple((low + float(shift), high + float(shift)) for low, high in wide)
         half = float(np.sqrt(critical) * error)
         return ((float(estimate) - half, float(estimate) + half),)
 
@@ -687,21 +690,19 @@ class Fit(Contrasts, Shown):
 
     @cached_property
     def _errors(self) -> Floats:
-        variances = [row @ self._uncertainty_of(row).total @ row for row in self.moments.slope]
-        return np.sqrt(np.maximum(variances, 0.0))
+        return np.array([self._uncertainty_of(row).error(row) for row in self.moments.slope])
 
     @cached_property
     def _statistics(self) -> Floats:
         if self.method == "score":
             each = zip(self._profiles, self._estimates, self.moments.shift, strict=True)
             at_zero = [0.0 if is_lost(f, value - shift) else f(-shift) for f, value, shift in each]
-            return np.sign(self._estimates) * np.sqrt(np.maximum(at_zero, 0.0) / self._inflations)
+            rows, away = self.moments.slope[:, None], self._estimates[:, None]
+            pairs = zip(at_zero, rows, away, strict=True)
+            doubted = [self._uncertainty_of(row).doubted(max(q, 0.0), row, far) for q, row, far in pairs]
+            return np.sign(self._estimates) * np.sqrt(doubted)
         with np.errstate(divide="ignore", invalid="ignore"):
             return np.asarray(self._estimates / self._errors)
-
-    @cached_property
-    def _inflations(self) -> Floats:
-        return np.array([self._uncertainty_of(row).inflation(row) for row in self.moments.slope])
 
     @cached_property
     def _profiles(self) -> list[Any]:

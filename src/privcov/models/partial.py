@@ -9,7 +9,7 @@ With a and b the two columns, S the others and C the sums of squares and product
 correlation is ρ = C_ab / √(C_aa C_bb). To first order the noise N of the release moves C_ab by ζ_aᵀNζ_b, with ζ_a
 column a less its regression on S; what the regression absorbs of the noise is put back. An interval is every ρ that
 C_ab − ρ√(C_aa C_bb) does not reject, its variance taken at that ρ: that of the noise, from its law, and (1 − ρ²)² / n
-for sampling, as with normal errors.
+for sampling, as with normal errors; n counts persons where rows of one may depend on each other, which can do no more.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ import numpy as np
 from privcov.linalg.arrays import Floats
 from privcov.models.inference import critical_value
 from privcov.models.moments import EntryNoise
+from privcov.models.selection import explaining
 from privcov.noise.laws import NoiseLaw
 from privcov.releases.release import Release
 from privcov.schema import Categorical, Schema
@@ -57,7 +58,11 @@ class Apart:
     matrix: Floats
     noise: EntryNoise
     rows: float
+    persons: float
+    """The rows over how many of them one person may have: what sampling goes by."""
     groups: list[frozenset[int]]
+    explaining: tuple[int, ...]
+    """The columns that may be adjusted for: what a row counts as is none of them."""
     _inverses: dict[tuple[int, ...], Floats | None] = field(default_factory=dict)
 
     @classmethod
@@ -66,7 +71,15 @@ class Apart:
         d, known = len(raw), release.structure.fixed
         mixing = np.eye(d) / np.sqrt(release.row_weight)
         noise = EntryNoise.of(law, places=list(range(d)), known=known, mixing=mixing)
-        return cls(matrix=raw, noise=noise, rows=float(raw[0, 0]), groups=siblings(release.schema))
+        rows = float(raw[0, 0])
+        return cls(
+            matrix=raw,
+            noise=noise,
+            rows=rows,
+            persons=rows / release.schema.max_rows_per_person,
+            groups=siblings(release.schema),
+            explaining=explaining(release.schema),
+        )
 
     @cached_property
     def kept(self) -> tuple[int, ...]:
@@ -75,7 +88,7 @@ class Apart:
             return ()
         found = [0]
         # Standing above the noise by itself costs nothing to ask, and the strongest columns are the best company.
-        alone = {j: self._strength([0], j) for j in range(1, len(self.matrix)) if not self._is_first(j)}
+        alone = {j: self._strength([0], j) for j in self.explaining if not self._is_first(j)}
         for j in sorted(alone, key=lambda j: -alone[j]):
             if alone[j] > CLEAR and self._clear(found, j):
                 found.append(j)
@@ -106,7 +119,7 @@ class Apart:
         for zeta, size in ((one, left[0, 0]), (other, left[1, 1])):
             if not size > CLEAR * np.sqrt(self.noise.forms(zeta, zeta, zeta, zeta)):
                 return _UNKNOWN
-        freedom = self.rows - len(places)
+        freedom = self.persons - len(places)
         if not freedom > 0:
             return _UNKNOWN
         one, other = one / np.sqrt(left[0, 0]), other / np.sqrt(left[1, 1])

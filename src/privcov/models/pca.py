@@ -186,8 +186,8 @@ class PCAFit(Shown):
     >>> (low, high), (least, most) = fit.intervals()[0], fit.population_intervals()[0]
     >>> bool(0.5 < low < high < 0.9), bool(least < low < high < most), fit.left_out, fit.units
     (True, True, (), 'scaled')
-    >>> fit.loading_intervals().shape, [one.name for one in fit.directions()]
-    ((1, 2, 2), ['PC1'])
+    >>> fit.loading_intervals().shape, [one.name for one in fit.directions()], fit.rows_per_person
+    ((1, 2, 2), ['PC1'], 1)
     >>> round(fit.captured_variance([[1.0, 1.0]]), 1)
     1.0
     >>> scores = fit.transform([[10.0, 20.0]])
@@ -211,8 +211,8 @@ class PCAFit(Shown):
     def left_out(self) -> tuple[str, ...]:
         """The names of columns whose variance is not known well enough to scale by it."""
         here = set(self._places)
-        names = enumerate(self.release.columns)
-        return tuple(name for place, name in names if place not in here and (place or not self._intercept))
+        places = selection.explaining(self.release.schema)
+        return tuple(self.release.columns[place] for place in places if place not in here)
 
     @property
     def rehearsal(self) -> bool:
@@ -321,7 +321,8 @@ class PCAFit(Shown):
     def population_intervals(self, level: float = 0.95) -> Floats:
         """Return an interval for the variance of each kept component in the population the rows were sampled from.
 
-        Noise and sampling are in it, sampling as of independent rows with normal columns: heavy tails widen the truth.
+        Noise and sampling are in it, sampling as of independent persons with normal columns: heavy tails widen the
+        truth. Rows of one person may depend on each other, which counts by the most it can do.
 
         Parameters
         ----------
@@ -521,6 +522,7 @@ class PCAFit(Shown):
             "explained_variance": self.explained_variance.tolist(),
             "explained_share": self.explained_share.tolist(),
             "total_variance": self.total_variance,
+            "rows_per_person": self.rows_per_person,
             "level": level,
             "intervals": finite(ends),
             "population_intervals": finite(self.population_intervals(level) if self._is_rehearsed else None),
@@ -550,6 +552,11 @@ class PCAFit(Shown):
         return f"<{label}PCAFit: {self.rank} of {len(self.columns)} components>"
 
     @property
+    def rows_per_person(self) -> int:
+        """The most rows that one person has; sampling counts as many rows as one."""
+        return self.release.schema.max_rows_per_person
+
+    @property
     def units(self) -> str:
         """The units of the PCA in a word, one of scaled, original and correlation."""
         return "correlation" if self.correlation else "scaled" if self.scaled else "original"
@@ -560,18 +567,23 @@ class PCAFit(Shown):
 
     @cached_property
     def _places(self) -> tuple[int, ...]:
-        places = tuple(range(int(self._intercept), len(self.release.columns)))
+        places = selection.explaining(self.release.schema)
         if not self.correlation:
             return places
         variances = np.diag(perturbation.centred(perturbation.public_raw(self.release, self._everywhere)))
         law = self.release.law
         if law is None:
-            least = np.full(len(places), selection.NO_VARIANCE * self._raw_count)
+            least = np.full(len(variances), selection.NO_VARIANCE * self._raw_count)
         else:  # noise of a variance is that of (−μ, 1) N (−μ, 1)ᵀ
             apart = Apart.of(self.release, law)
-            ones = np.hstack([-apart.matrix[1:, :1] / max(1.0, apart.rows), np.eye(len(places))])
+            ones = np.hstack([-apart.matrix[1:, :1] / max(1.0, apart.rows), np.eye(len(variances))])
             least = CLEAR * np.sqrt(apart.noise.squares(ones))
-        return tuple(place for place, own, most in zip(places, variances, least, strict=True) if own > most)
+        return tuple(place for place in places if variances[place - 1] > least[place - 1])
+
+    @property
+    def _here(self) -> list[int]:
+        """The places that are decomposed, behind that of the intercept."""
+        return [*([0] if self._intercept else []), *self._places]
 
     @property
     def _everywhere(self) -> tuple[int, ...]:
@@ -584,7 +596,7 @@ class PCAFit(Shown):
         carry = np.diag(self._widths)
         if not self._intercept:
             return carry
-        moved = np.zeros(len(self.columns)) if self.scaled else np.where(self._widths, self._middles, 0.0)
+        moved = np.zeros(len(self.columns)) if self.scaled else self._middles
         return np.hstack([moved[:, None], carry])
 
     @cached_property
@@ -610,7 +622,7 @@ class PCAFit(Shown):
         """Draws of the noise on the count and on the sums of products, in the units of the PCA times its divisor."""
         if count in self._kept_noise:
             return self._kept_noise[count]
-        here = [*([0] if self._intercept else []), *self._places]
+        here = self._here
         draws = perturbation.rehearsed_noise(self.release, here, law=law, count=count)
         carry = self._carry
         if self.centred:  # noise of a centred matrix is (−μ, I) N (−μ, I)ᵀ, but for a term of order N²/n
@@ -650,6 +662,7 @@ class PCAFit(Shown):
             kept[count, sampled] = Rehearsals(
                 matrix=self._raw_matrix,
                 count=self._raw_count,
+                persons=self._raw_count / self.release.row_weight / self.rows_per_person,
                 noise=self._noise(law, count),
                 centred=self.centred,
                 correlation=self.correlation,
@@ -711,9 +724,7 @@ class PCAFit(Shown):
 
     @property
     def _widths(self) -> Floats:
-        widths = np.ones(len(self.columns)) if self.scaled else self._units
-        weight = np.array([column == self.release.schema.weight for column in self.columns])
-        return np.where(weight, 0.0, widths)  # what a row counts as is no direction of the cloud
+        return np.ones(len(self.columns)) if self.scaled else self._units
 
     @cached_property
     def _spectrum(self) -> tuple[Floats, Floats]:
@@ -724,8 +735,8 @@ class PCAFit(Shown):
 
     def _reduced(self, moment: Floats) -> Floats:
         """The centred or plain sums of products behind a scaled moment matrix, in the units of the PCA."""
+        moment = moment[np.ix_(self._here, self._here)]
         if self.centred:
-            moment = moment[np.ix_([0, *self._places], [0, *self._places])]
             return np.asarray(perturbation.centred(moment) * np.outer(self._widths, self._widths))
         return np.asarray(self._carry @ moment @ self._carry.T)
 

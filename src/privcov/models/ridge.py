@@ -19,7 +19,7 @@ import numpy as np
 from privcov.errors import ParameterError
 from privcov.linalg.arrays import Floats
 from privcov.models import perturbation, selection
-from privcov.models.ridge_problem import Choice, Problem, choose
+from privcov.models.ridge_problem import NOTHING, Choice, Problem, choose
 from privcov.models.summary import REHEARSAL
 from privcov.releases.release import Release
 from privcov.schema.names import INTERCEPT
@@ -392,7 +392,8 @@ class RidgeFit(Shown):
     @property
     def _scaled_intercept(self) -> float:
         means = self.problem.moment[0, 1:] / self.problem.moment[0, 0]
-        return float(means[-1] - means[:-1] @ self.scaled_slopes)
+        found = float(means[-1] - means[:-1] @ self.scaled_slopes)
+        return found if abs(found) >= NOTHING else 0.0
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

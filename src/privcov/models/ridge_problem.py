@@ -116,12 +116,13 @@ class Problem:
         return np.logspace(-5, 3, 33) * max(mean, 1e-12)
 
     def slopes(self, penalty: float) -> Floats:
-        """Scaled coefficients without the intercept; 0 for a column without variance."""
+        """Scaled coefficients without the intercept; 0 for a column without variance, and where rounding is all."""
         keep = np.flatnonzero(~self.constant_mask[:-1])
         result = np.zeros(len(self.features))
         if not self.flat:
             design = self.sums[np.ix_(keep, keep)]
-            result[keep] = solve(design, self.sums[keep, -1], penalty, self.weights[keep])
+            found = solve(design, self.sums[keep, -1], penalty, self.weights[keep])
+            result[keep] = np.where(np.abs(found) < NOTHING, 0.0, found)
         return result
 
     def rehearsable(self) -> Rehearsable:
@@ -140,6 +141,9 @@ class Problem:
         )
 
 
+NOTHING = (
+    1e-12  # of the half width of the target, for the half width of a column: what rounding leaves of zero
+)
 _DRAWS = 100
 _SHARE = 0.5  # a: the fits rehearsed see noise of variance 1 + a², the measure of them 1 + 1/a²
 
@@ -172,7 +176,8 @@ class Choice:
 def choose(problem: Rehearsable, penalties: Floats) -> Choice:
     """The candidate of the smallest estimated squared error for new rows; ties go to the larger penalty.
 
-    Assumes errors of equal variance, for the part that is sampling; the part that is noise assumes nothing.
+    Assumes errors of equal variance, for the part that is sampling, and that persons are independent; the part that is
+    noise assumes nothing.
     """
     raw, count = public_raw(problem.release, problem.places), max(1.0, float(problem.moment[0, 0]))
     losses = np.zeros(len(penalties))
@@ -181,7 +186,8 @@ def choose(problem: Rehearsable, penalties: Floats) -> Choice:
         slopes, offsets = _fits(_positive(raw + _SHARE * draw), penalties, problem.weights)
         residual = np.hstack([-offsets[:, None], -slopes, np.ones((len(penalties), 1))])
         losses += np.einsum("pi,ij,pj->p", residual, raw - draw / _SHARE, residual) / len(draws)
-    variance = max(float(losses.min()), 0.0) / count
+    # Rows of one person may be alike: then so many of them count as one.
+    variance = problem.release.schema.max_rows_per_person * max(float(losses.min()), 0.0) / count
     scores = (losses + 2 * variance * _freedom(problem, penalties)) / count
     candidates = _safe(problem, penalties, draws)
     best = int(candidates[-1 - np.argmin(scores[candidates][::-1])])

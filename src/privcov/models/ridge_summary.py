@@ -28,7 +28,11 @@ def as_text(fit: RidgeFit, level: float = 0.95) -> str:
     how = "chosen from the release" if fit.choice else "without effect" if fit.problem.flat else "given"
     lines.append(f"Penalty {fit.penalty:.4g}, {how}; it weighs coefficients of {values['penalty_units']}.")
     if values["expected_error"] is not None:
-        lines.append(f"Expected error for a new row: {_short(values['expected_error'])} (root mean square).")
+        most = fit.problem.release.schema.max_rows_per_person
+        alike = "" if most == 1 else f" Sampling counts up to {most} rows of one person as one."
+        lines.append(
+            f"Expected error for a new row: {_short(values['expected_error'])} (root mean square).{alike}"
+        )
     lines += [_bound(fit, values), ""]
     lines.append(f"Promise: {values['guarantee']}, by {values['mechanism']}. This costs no further privacy.")
     return "\n".join(lines)

@@ -39,15 +39,20 @@ def target_place(schema: Schema, target: str) -> int:
     return found[0]
 
 
+def explaining(schema: Schema) -> tuple[int, ...]:
+    """Places of the columns that say something of a person: all but the intercept, and what a row counts as."""
+    return tuple(
+        place
+        for place, feature in enumerate(schema.features)
+        if feature.kind != "intercept" and feature.column != schema.weight
+    )
+
+
 def feature_places(schema: Schema, features: Sequence[str] | None, *, target: int) -> list[int]:
-    """Places of the features, in the order given; by default every column but the target's own."""
+    """Places of the features, in the order given; by default every column but the target's own and the weight."""
     chosen = schema.features[target]
     if features is None:
-        places = [
-            place
-            for place, feature in enumerate(schema.features)
-            if feature.kind != "intercept" and feature.column != chosen.column
-        ]
+        places = [p for p in explaining(schema) if schema.features[p].column != chosen.column]
     else:
         words = [features] if isinstance(features, str) else list(features)
         places = [place for word in words for place in _places(schema, word)]
@@ -185,14 +190,19 @@ def _is_level(schema: Schema, feature: Feature, cells: NDArray[np.object_]) -> N
             found.append(column.levels.index(other_as))
             continue
         if unknown:
-            shown = ", ".join(map(str, column.levels[:8])) + (", …" if len(column.levels) > 8 else "")
-            raise ParameterError(
-                "E257",
-                f"the new rows have a value in column {column.name} that is none of its levels.",
-                f"Its levels are {shown}. Leave a cell empty where the value is missing.",
-            )
+            raise unknown_level(column)
         found.append(filled if key is None or key in gone else places[key])
     return np.array([place == column.levels.index(feature.level) for place in found], dtype=bool)
+
+
+def unknown_level(column: Categorical) -> ParameterError:
+    """The refusal of new rows that have another value in a column than its levels; the value is not repeated."""
+    shown = ", ".join(map(str, column.levels[:8])) + (", …" if len(column.levels) > 8 else "")
+    return ParameterError(
+        "E257",
+        f"the new rows have a value in column {column.name} that is none of its levels.",
+        f"Its levels are {shown}. Leave a cell empty where the value is missing.",
+    )
 
 
 def _key(cell: Any, as_number: bool) -> float | str | None:

@@ -2,7 +2,8 @@
 
 A world is a covariance that might be the true one. The law of the noise is public, so that releases of a world can be
 drawn as often as anyone likes, whole: noise on the sums, on the means that centre them and on the count; for a
-population also the sampling of rows: as of normal ones, but for levels, whose shares say all of their law. Noise pushes
+population also the sampling of rows: as of normal ones, but for levels, whose shares say all of their law, and as
+of one row a person, which is the most that several of them, however alike, can scatter. Noise pushes
 ordered eigenvalues apart. The world taken is therefore not the matrix released but one whose rehearsed spectrum is on
 average the one released. An interval is the released eigenvalue less what rehearsed ones miss theirs by.
 
@@ -48,12 +49,14 @@ class Rehearsals:
     """Releases around one matrix.
 
     ``noise`` holds draws about the mean, in the units of ``matrix`` times its divisor: the count first, then columns.
-    ``sampled`` says whether rows are drawn anew each time. ``levels`` has an entry for each categorical column: what a
+    ``sampled`` says whether rows are drawn anew each time: as many independent ones as there are ``persons``.
+    ``levels`` has an entry for each categorical column: what a
     person of each level has in the columns of ``matrix``, and the share of such persons.
     """
 
     matrix: Floats
     count: float
+    persons: float
     noise: Floats
     centred: bool
     correlation: bool
@@ -141,7 +144,7 @@ class Rehearsals:
         if not self.sampled:
             low, high = np.quantile(released - true, _tails(level), axis=0)
             return np.maximum(np.stack([seen - high, seen - low], axis=1), 0.0)
-        bend = np.sqrt(self.count * sizes / 2) * np.maximum(
+        bend = np.sqrt(self.persons * sizes / 2) * np.maximum(
             self._noise_alone(groups), 1e-9 * np.abs(true).max()
         )
         low, high = np.quantile(np.arcsinh(released / bend) - np.arcsinh(true / bend), _tails(level), axis=0)
@@ -225,7 +228,7 @@ class Rehearsals:
     def _rows(self) -> Floats:
         """Covariances of samples of standard normal rows (Bartlett's decomposition), less the identity."""
         draws, size = len(self.noise), len(self.matrix)
-        freedom, source = self._divisor(self.count), rehearsal(_SEED)
+        freedom, source = self._divisor(self.persons), rehearsal(_SEED)
         if freedom < size:
             few = source.normals(draws, size, max(1, math.floor(freedom)))
             return np.asarray(few @ few.transpose(0, 2, 1) / few.shape[-1] - np.eye(size))

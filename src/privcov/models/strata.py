@@ -1,9 +1,10 @@
 """What strata say beside each other: differences with intervals, and small strata drawn towards the pool.
 
-Noise is independent between strata, and so is sampling where a person has rows in one stratum only. So an interval for
-a difference follows from the intervals of the two parts: the distances from the estimates to the ends that make the
-difference larger add up in squares, and so do those that make it smaller (Zou and Donner 2008). With symmetric
-intervals that is the sum of variances; intervals of a score test keep their shape. All of it is post-processing.
+Noise is independent between strata as drawn (that of a total combined with them cancels in a difference), and so is
+sampling where a person has rows in one stratum only. So an interval for a difference follows from the intervals of the
+two parts: the distances from the estimates to the ends that make the difference larger add up in squares, and so do
+those that make it smaller (Zou and Donner 2008). With symmetric intervals that is the sum of variances; intervals of a
+score test keep their shape. All of it is post-processing.
 """
 
 from __future__ import annotations
@@ -78,6 +79,8 @@ class Differences:
     (0.5, 'Kern')
     >>> print(made.summary().splitlines()[0])
     Kern less Inyo
+    >>> made.lines[1]
+    [('age', '2', '1.5', '0.5', '[0.1000, 0.9000] *')]
     """
 
     first: str
@@ -104,6 +107,17 @@ class Differences:
         rows = [{**one._asdict(), "difference": one.value} for one in self.found]
         return {"first": self.first, "second": self.second, "level": self.level, "differences": rows}
 
+    @property
+    def lines(self) -> tuple[tuple[str, ...], list[tuple[str, ...]], str]:
+        """Headings, the cells of a line for each difference, and what a reader has to know."""
+        heads = ("", cut(self.first), cut(self.second), "difference", f"{100 * self.level:g} % interval")
+        rows: list[tuple[str, ...]] = [
+            (cut(one.name), f"{one.first:.4g}", f"{one.second:.4g}", f"{one.value:.4g}", _ends(one))
+            for one in self.found
+        ]
+        told = "*: zero is outside. Intervals count sampling and the noise of both strata. They cost nothing."
+        return heads, rows, told
+
     def summary(self) -> str:
         """Return the differences as a table for people.
 
@@ -112,14 +126,9 @@ class Differences:
         str
             One line for each.
         """
-        heads = ("", cut(self.first), cut(self.second), "difference", f"{100 * self.level:g} % interval")
-        rows = [
-            (cut(one.name), f"{one.first:.4g}", f"{one.second:.4g}", f"{one.value:.4g}", _ends(one))
-            for one in self.found
-        ]
+        heads, rows, told = self.lines
         room = widths(heads, rows)
         lines = [line(cells, room, range(1)) for cells in (heads, *rows)]
-        told = "*: zero is outside. Intervals count sampling and the noise of both strata. They cost nothing."
         return "\n".join([f"{self.first} less {self.second}", "", *lines, "", told])
 
 
@@ -165,7 +174,7 @@ def differences(
     >>> round(found.value, 1), 0.9 < found.lower < found.upper < 1.1
     (1.0, True)
     """
-    one, other = strata[first], strata[second]
+    one, other = strata.uncombined(first), strata.uncombined(second)  # their noises are independent
     if strata.strata.place(first) == strata.strata.place(second):
         raise ParameterError("E284", f"{first} is the same stratum twice.", "Name two.")
     if formula is not None:

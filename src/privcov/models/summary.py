@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from privcov.errors import ParameterError
-from privcov.models.assumptions import assumptions, target
+from privcov.models.assumptions import assumptions, of_rows, target
 from privcov.models.inference import Pieces
 from privcov.models.ols import Fit
 from privcov.text.aligning import cut, line, widths
@@ -69,7 +69,8 @@ def as_text(fit: Fit, level: float = 0.95) -> str:
         drawn = ["shrunk"] if shrunk else []
         parts = [] if fit.naive else ["sampling", "privacy"]
         intervals = _headings(fit, level)
-        heads += [*intervals.values(), *parts, *drawn]
+        widened = ["sampling ×"] if fit.errors == "conservative" and fit.about == "population" else []
+        heads += [*intervals.values(), *parts, *widened, *drawn]
         cells = [
             [
                 cut(row["name"]),
@@ -80,6 +81,7 @@ def as_text(fit: Fit, level: float = 0.95) -> str:
                 row["code"],
                 *(_spans(row[pieces]) for pieces in intervals),
                 *(_short(row[f"{part}_std_error"]) for part in parts),
+                *(_short(row["widening"]) for _ in widened),
                 *(_short(row[word]) for word in drawn),
             ]
             for row in rows
@@ -100,6 +102,7 @@ def as_values(fit: Fit, level: float = 0.95) -> dict[str, Any]:
         "rows_public": fit.moments.rows_public,
         "weighted": fit.release.schema.weight is not None,
         "target": target(fit),
+        "rows_shortened": bool(of_rows(fit)),
         "assumptions": assumptions(fit),
         "errors": fit.errors,
         "about": fit.about,
@@ -138,8 +141,8 @@ def as_values(fit: Fit, level: float = 0.95) -> dict[str, Any]:
 
 
 def as_latex(fit: Fit, level: float = 0.95) -> str:
-    """A tabular with booktabs rules; labels and promise in the last lines of it."""
-    refused = fit.method == "none"
+    """A tabular with booktabs rules, columns by their labels; warnings and promise in the last lines of it."""
+    refused, shrunk = fit.method == "none", _shrunk(fit)
     heads = ["", "Estimate"]
     if not refused:
         heads += [
@@ -148,10 +151,11 @@ def as_latex(fit: Fit, level: float = 0.95) -> str:
             r"$\Pr(>|t|)$",
             *map(latex_text, _headings(fit, level).values()),
             "privacy share",
+            *(["shrunk"] if shrunk else []),
         ]
-    body = []
+    body, titles = [], fit.release.schema.titles
     for row in _rows(fit, level):
-        cells = [latex_text(row["name"]), _short(row["estimate"])]
+        cells = [latex_text(titles.get(row["name"], row["name"])), _short(row["estimate"])]
         if not refused:
             cells += [
                 _short(row["std_error"]),
@@ -161,8 +165,10 @@ def as_latex(fit: Fit, level: float = 0.95) -> str:
             for pieces in _headings(fit, level):
                 cells += [_spans(row[pieces]).replace("∞", r"$\infty$").replace("∪", r"$\cup$")]
             cells += [rf"{100 * row['privacy_share']:.0f}\,\%"]
+            cells += [_short(row["shrunk"])] if "shrunk" in row else []
         body.append(" & ".join(cells) + r" \\")
-    notes = [*_labels(fit), f"{fit.formula}", *_closing(fit)]
+    drawn = [_to_predict(shrunk)] if shrunk else []
+    notes = [*_labels(fit), f"{fit.formula}", *drawn, *_closing(fit)]
     wide = [rf"\multicolumn{{{len(heads)}}}{{l}}{{{latex_text(note)}}} \\" for note in notes]
     rows = [rf"\begin{{tabular}}{{l{'r' * (len(heads) - 1)}}}", r"\toprule", " & ".join(heads) + r" \\"]
     return "\n".join([*rows, r"\midrule", *body, r"\bottomrule", *wide, r"\end{tabular}"])
@@ -179,6 +185,7 @@ def as_frame(fit: Fit, level: float = 0.95) -> pandas.DataFrame:
     frame = pandas.DataFrame(_rows(fit, level)).set_index("name")
     frame.attrs.update(
         {"method": fit.method, "labels": _labels(fit), "guarantee": str(fit.release.certificate.loss)}
+        | {"titles": fit.release.schema.titles}
     )
     if fit.rehearsal:
         frame.index.name = REHEARSAL
@@ -255,9 +262,7 @@ def _split(fit: Fit) -> list[str]:
             "Estimates and standard errors mean little."
         )
     if shrunk := _shrunk(fit):
-        lines.append(
-            f"To predict, take the column shrunk (ridge, penalty {shrunk.penalty:.3g} in scaled units): {SHRUNK}"
-        )
+        lines.append(_to_predict(shrunk))
     if fit.method == "score":
         lines.append(
             "Standard errors are first-order approximations; intervals and p-values do not use them. The score root is "
@@ -268,6 +273,12 @@ def _split(fit: Fit) -> list[str]:
             f"DO NOT TRUST THESE INTERVALS: the noise is too large for {fit.method}. Use method score, or auto."
         )
     return lines
+
+
+def _to_predict(shrunk: RidgeFit) -> str:
+    return (
+        f"To predict, take the column shrunk (ridge, penalty {shrunk.penalty:.3g} in scaled units): {SHRUNK}"
+    )
 
 
 def _shrunk(fit: Fit) -> RidgeFit | None:
@@ -290,10 +301,11 @@ def _overall(fit: Fit, level: float) -> list[str]:
     )
     error, (least, most) = fit.residual_std_error, fit.residual_std_error_interval(level)
     found = "is within the noise" if math.isnan(error) else _short(error)
+    rows = of_rows(fit)
     lines = [
-        f"Residual standard error {found}, {100 * level:g} % interval [{_short(least)}, {_short(most)}]{here[0]}, on "
-        f"{moments.freedom:,.0f} degrees of freedom",
-        f"R-squared {'is within the noise' if math.isnan(fit.rsquared) else _short(fit.rsquared)}, "
+        f"Residual standard error{rows} {found}, {100 * level:g} % interval [{_short(least)}, {_short(most)}]"
+        f"{here[0]}, on {moments.freedom:,.0f} degrees of freedom",
+        f"R-squared{rows} {'is within the noise' if math.isnan(fit.rsquared) else _short(fit.rsquared)}, "
         f"{100 * level:g} % interval [{low:.4g}, {high:.4g}]{here[1]}",
     ]
     if (test := fit.f_test) is not None:

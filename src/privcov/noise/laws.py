@@ -471,65 +471,80 @@ class Congruent(NoiseLaw):
 
 @dataclass(frozen=True, kw_only=True)
 class Summed(NoiseLaw):
-    """The sum of independent noises of one law: that of a total over strata. No file has this law.
+    """A sum of independent noises: that of a total over strata, or of a stratum combined with it. No file has this law.
 
-    Of normal laws the sum is one of the same kind (``summed``). Variances add. Of a sum, as of one term, a linear
-    function is normal with an average of independent Gammas as its variance, so the reach of one term is enough.
+    Of normal laws of one kind the sum is one of that kind (``summed``). Variances add. Of a sum, as of one term, a
+    linear function is normal with an average of independent Gammas as its variance, so the largest reach of a term is
+    enough.
 
     Parameters
     ----------
-    inner : NoiseLaw
-        The law of one term, of scale 1.
-    terms : int
-        How many there are.
+    terms : tuple of (NoiseLaw, int)
+        The laws, each with its scale in units of ``scale``, and how many noises of each there are.
 
     Examples
     --------
-    >>> law = summed(LaplaceTriangle(dimension=2, scale=3.0), 50)
-    >>> law.diagonal_variance, summed(GaussianEnsemble(dimension=2, scale=3.0), 4).scale
-    (900.0, 6.0)
+    >>> law, other = LaplaceTriangle(dimension=2, scale=3.0), LaplaceTriangle(dimension=2, scale=6.0)
+    >>> summed((law, 50)).diagonal_variance, summed((law, 2), (other, 1)).diagonal_variance
+    (900.0, 108.0)
+    >>> summed((GaussianEnsemble(dimension=2, scale=3.0), 4)).scale
+    6.0
     """
 
     name = "sum"
-    inner: NoiseLaw
-    terms: int
+    terms: tuple[tuple[NoiseLaw, int], ...]
 
     @property
-    def _law(self) -> NoiseLaw:
-        return replace(self.inner, scale=self.inner.scale * self.scale)
+    def _own(self) -> list[tuple[NoiseLaw, int]]:
+        """The terms in the unit of the matrix."""
+        return [(replace(law, scale=law.scale * self.scale), count) for law, count in self.terms]
 
     @property
     def diagonal_variance(self) -> float:
-        return self.terms * self._law.diagonal_variance
+        return sum(count * law.diagonal_variance for law, count in self._own)
 
     @property
     def offdiagonal_variance(self) -> float:
-        return self.terms * self._law.offdiagonal_variance
+        return sum(count * law.offdiagonal_variance for law, count in self._own)
 
     @property
     def trace_variance(self) -> float:
-        return self.terms * self._law.trace_variance
+        return sum(count * law.trace_variance for law, count in self._own)
 
     def simulate(self, randomness: Randomness) -> Matrix:
-        drawn = min(self.terms, _MOST_TERMS)  # of more, the same variance and a slightly heavier tail
-        made = sum(self._law.simulate(randomness) for _ in range(drawn))
-        return np.asarray(math.sqrt(self.terms / drawn) * made)
+        whole, made = self.diagonal_variance, []
+        for law, count in self._own:
+            # Of many noises, or of some that hardly count: fewer with the same variance, and a slightly heavier tail.
+            most = math.ceil(_MOST_TERMS * count * law.diagonal_variance / whole)
+            drawn = min(count, max(1, most))
+            made.append(math.sqrt(count / drawn) * sum(law.simulate(randomness) for _ in range(drawn)))
+        return np.asarray(sum(made))
 
     def reach(self, odds: float) -> float:
-        return self.inner.reach(odds)
+        return max(law.reach(odds) for law, _ in self.terms)
+
+    def excess(self, weights: Matrix) -> float:
+        whole = self.diagonal_variance
+        return sum(
+            count * (law.diagonal_variance / whole) ** 2 * law.excess(weights) for law, count in self._own
+        )
 
     def r_transform(self, g: NDArray[np.complex128]) -> NDArray[np.complex128]:
-        return self.terms * self._law.r_transform(g)
+        return np.asarray(sum(count * law.r_transform(g) for law, count in self._own))
 
 
 _MOST_TERMS = 64
 
 
-def summed(law: NoiseLaw, terms: int) -> NoiseLaw:
-    """The law of the sum of so many independent noises of a law."""
-    if isinstance(law, Normal):
-        return replace(law, scale=math.sqrt(terms) * law.scale)
-    return Summed(dimension=law.dimension, scale=law.scale, inner=replace(law, scale=1.0), terms=terms)
+def summed(*terms: tuple[NoiseLaw, int]) -> NoiseLaw:
+    """The law of the sum of independent noises: so many of each law."""
+    (first, _), one = terms[0], terms[0][0].scale
+    if isinstance(first, Normal) and len({type(law) for law, _ in terms}) == 1:
+        return replace(
+            first, scale=one * math.sqrt(sum(count * (law.scale / one) ** 2 for law, count in terms))
+        )
+    inside = tuple((replace(law, scale=law.scale / one), count) for law, count in terms)
+    return Summed(dimension=first.dimension, scale=one, terms=inside)
 
 
 class _Laws(dict[str, type[NoiseLaw]]):

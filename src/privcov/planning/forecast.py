@@ -165,10 +165,11 @@ class Forecast:
             Per row, in scaled units. The row of the intercept is that of the means.
         """
         squares, own = self.highs_of(schema) ** 2, means**2
-        count = 0.0 if self._counts(schema) else float(squares[0, 0])
+        count = 0.0 if count_is_public(schema, self.loss) else float(squares[0, 0])
         made = squares + np.outer(own, squares[0]) + np.outer(squares[0], own) + count * np.outer(own, own)
         made[np.diag_indices(len(own))] += 2 * own * squares[0]  # the same mean twice: 2m, squared
-        made[0], made[:, 0] = squares[0], squares[0]
+        # The noise of a private count moves a mean in proportion to itself.
+        made[0] = made[:, 0] = squares[0] + count * own
         return np.sqrt(made)
 
     def correlation_high(
@@ -190,7 +191,7 @@ class Forecast:
         Returns
         -------
         float
-            The error, without unit; infinite for a column without spread.
+            The error, without unit; infinite for a column whose variance may be off by half or more.
         """
         i, j = places
         if not (spreads[i] > 0 and spreads[j] > 0):
@@ -203,15 +204,19 @@ class Forecast:
             (0, i): c * (correlation * a - b),
             (0, j): d * (correlation * b - a),
         }
-        if not self._counts(schema):
+        if not count_is_public(schema, self.loss):
             parts[0, 0] = a * b - correlation * (a**2 + b**2) / 2
         highs = self.highs_of(schema)
+        variances = np.diag(self.centred_highs(schema, means))[[i, j]]
+        if (variances > spreads[[i, j]] ** 2 / 2).any():  # nothing of first order is known of such a ratio
+            return math.inf
         return math.sqrt(sum((weight * highs[place]) ** 2 for place, weight in parts.items()))
 
-    def _counts(self, schema: Schema) -> bool:
-        """Whether the number that sums are divided by is public."""
-        public = self.loss.neighbours.count_is_public(schema.max_rows_per_person)
-        return public and not schema.empties_rows and schema.weight is None
+
+def count_is_public(schema: Schema, loss: Loss) -> bool:
+    """Whether the number that sums are divided by is public."""
+    public = loss.neighbours.count_is_public(schema.max_rows_per_person)
+    return public and not schema.empties_rows and schema.weight is None
 
 
 def forecast(

@@ -129,6 +129,7 @@ def framed_terms(
     rows: int | None,
     purpose: Purpose,
     emphasis: tuple[str, ...] = (),
+    cut: str = "told",
 ) -> tuple[Candidate, AnyTerms] | None:
     """The terms of a frame and the mechanism behind it, for the squared norm that rows have there; None as declared.
 
@@ -144,6 +145,7 @@ def framed_terms(
         rows=rows,
         emphasis=emphasis,
         means_first=purpose.kind == "means",
+        cut=cut,
     )
     return None if found is None else (decided, found)
 

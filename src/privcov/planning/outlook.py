@@ -1,9 +1,10 @@
 """What a plan can promise of correlations: how large one must be to stand clear of the noise, and the verdict on that.
 
 The rule is the one that a release is judged by (``report/standing.py``), per pair and centred. How far noise moves a
-correlation depends on how much of its bounds a column fills, which nobody may look up before a release. So a plan
-answers for two tables, one whose columns are spread evenly over their bounds and one whose columns fill a fifth of
-them; where moments were declared public it answers for those.
+correlation depends on how much of its bounds a column fills, and how far off their middle, because noise on the means
+moves it too. Nobody may look that up before a release. So a plan answers for two tables, one whose columns are spread
+evenly over their bounds and one whose columns fill a fifth of them, at one end; where moments were declared public it
+answers for those.
 """
 
 from __future__ import annotations
@@ -31,8 +32,8 @@ class Outlook:
     Attributes
     ----------
     low, high : float
-        For the pair in the middle: where columns fill their bounds, and where they fill a fifth of them. The same
-        where moments were guessed. Of a single column, the noise on its mean in standard deviations.
+        For the pair in the middle: where columns fill their bounds, and where they fill a fifth of them, at one end.
+        The same where moments were guessed. Of a single column, the noise on its mean in standard deviations.
     known : str
         What one number is for, where it is one: moments that someone declared public, or a private frame.
     single : bool
@@ -53,7 +54,9 @@ class Outlook:
     single: bool = False
 
     @classmethod
-    def of(cls, schema: Schema, *, entry: float, moments: PublicMoments | None = None) -> Outlook:
+    def of(
+        cls, schema: Schema, *, entry: float, count: float = 0.0, moments: PublicMoments | None = None
+    ) -> Outlook:
         """Return the outlook for an error on the entries off the diagonal.
 
         Parameters
@@ -62,6 +65,8 @@ class Outlook:
             The columns.
         entry : float
             What the error on an entry stays below 95 times in 100, per row, in scaled units.
+        count : float, default 0.0
+            The same of the number of rows; 0 where that is public.
         moments : PublicMoments, optional
             What was declared public of the table. By default the outlook is for a range of tables.
 
@@ -75,18 +80,60 @@ class Outlook:
         >>> columns = {name: {"lower": 0, "upper": 100} for name in ("age", "score")}
         >>> made = Outlook.of(Schema.from_dict({"columns": columns}), entry=0.002)
         >>> made.verdict, round(made.low, 3), round(made.high, 3)
-        ('useful', 0.006, 0.15)
+        ('marginal', 0.006, 0.226)
         """
         single = len({feature.column for feature in schema.features if feature.kind != "intercept"}) < 2
         if moments is not None:
-            found = entry * _middle(schema, *_mean_and_spread(moments))
+            found = entry * _middle(schema, *_mean_and_spread(moments), count / entry)
             return cls(low=found, high=found, known="for a table with the moments you gave", single=single)
-        mean, spread = first_two(schema, {})
-        numbers = np.array([feature.kind == "numeric" for feature in schema.features])
-        # A level that few rows have varies with the root of its share.
-        narrow = np.where(numbers, FILLED * spread, math.sqrt(FILLED) * spread)
-        low, high = (entry * _middle(schema, np.zeros_like(mean), one) for one in (spread, narrow))
+        low, high = (
+            entry * _middle(schema, *two, count / entry) for two in (first_two(schema, {}), _narrow(schema))
+        )
         return cls(low=low, high=high, single=single)
+
+    @classmethod
+    def by_law(
+        cls,
+        schema: Schema,
+        law: NoiseLaw,
+        *,
+        rows: float,
+        counted: bool,
+        moments: PublicMoments | None = None,
+    ) -> Outlook:
+        """Return the outlook for noise of a law, as if it were normal.
+
+        Parameters
+        ----------
+        schema : Schema
+            The columns.
+        law : NoiseLaw
+            The law of the noise.
+        rows : float
+            The number of rows.
+        counted : bool
+            Whether that number is public.
+        moments : PublicMoments, optional
+            What was declared public of the table.
+
+        Returns
+        -------
+        Outlook
+            For the pair of columns in the middle.
+
+        Examples
+        --------
+        >>> from privcov.noise.laws import GaussianEnsemble
+        >>> schema = Schema.from_dict({"columns": {name: {"lower": 0, "upper": 100} for name in ("age", "score")}})
+        >>> law = GaussianEnsemble(dimension=3, scale=10.0)
+        >>> public, private = (Outlook.by_law(schema, law, rows=20_000, counted=one) for one in (True, False))
+        >>> public.low == private.low, public.high < private.high
+        (True, True)
+        """
+        entry, own = (
+            _HIGH * math.sqrt(one) / rows for one in (law.offdiagonal_variance, law.diagonal_variance)
+        )
+        return cls.of(schema, entry=entry, count=0.0 if counted else own, moments=moments)
 
     @classmethod
     def framed(cls, error: float) -> Outlook:
@@ -126,7 +173,8 @@ class Outlook:
             return f"{what} {told[0]}, {self.known}."
         if not self.single and self.low >= 1:
             return "no correlation stands clear of the noise, not even where columns fill their bounds."
-        return f"{what} {told[0]} where columns fill their bounds, and {told[1]} where they fill a fifth of them."
+        narrow = "a fifth of them" if self.single else "a fifth of them, at one end"
+        return f"{what} {told[0]} where columns fill their bounds, and {told[1]} where they fill {narrow}."
 
     def __str__(self) -> str:
         return f"{self.verdict}: {self.words}"
@@ -137,9 +185,16 @@ class Outlook:
         return {"useful": math.ceil(self.high / FINE), "marginal": math.ceil(math.sqrt(self.low * self.high))}
 
 
-def entry_of(law: NoiseLaw, rows: float) -> float:
-    """What the noise on an entry off the diagonal stays below 95 times in 100, per row, as if it were normal."""
-    return _HIGH * math.sqrt(law.offdiagonal_variance) / rows
+def _narrow(schema: Schema) -> tuple[Floats, Floats]:
+    """Means and standard deviations of columns that fill a fifth of their bounds at one end, and of rare levels.
+
+    A level that few rows have varies with the root of its share.
+    """
+    _, spread = first_two(schema, {})
+    numbers = np.array([feature.kind == "numeric" for feature in schema.features])
+    narrow = np.where(numbers, FILLED * spread, math.sqrt(FILLED) * spread)
+    rare = 0.5 - np.sqrt(np.maximum(0.25 - narrow**2, 0.0))
+    return np.where(numbers, (1 - FILLED) * math.sqrt(3) * spread, rare), narrow
 
 
 def _mean_and_spread(moments: PublicMoments) -> tuple[Floats, Floats]:
@@ -148,8 +203,11 @@ def _mean_and_spread(moments: PublicMoments) -> tuple[Floats, Floats]:
     return mean, np.sqrt(np.clip(squares - mean**2, 0, None))
 
 
-def _middle(schema: Schema, mean: Floats, spread: Floats) -> float:
-    """The error on a correlation for an error of 1 on every entry: of the pair in the middle, to first order."""
+def _middle(schema: Schema, mean: Floats, spread: Floats, count: float) -> float:
+    """The error on a correlation for an error of 1 on every entry: of the pair in the middle, to first order.
+
+    ``count`` is that on the number of rows. Of uncorrelated columns, so that variances do not matter.
+    """
     places = [place for place, feature in enumerate(schema.features) if feature.kind != "intercept"][:_SOME]
     homes = np.array([schema.features[place].column for place in places])
     mean, spread = mean[places], np.maximum(spread[places], 1e-300)
@@ -157,8 +215,9 @@ def _middle(schema: Schema, mean: Floats, spread: Floats) -> float:
     apart = homes[first] != homes[second]
     first, second = first[apart], second[apart]
     if not len(first):
-        return float(np.median(1 / spread))
-    sizes = np.sqrt(1 + mean[first] ** 2 + mean[second] ** 2) / spread[first] / spread[second]
+        return float(np.median(np.sqrt(1 + (count * mean) ** 2) / spread))
+    one, other = mean[first] ** 2, mean[second] ** 2
+    sizes = np.sqrt(1 + one + other + count**2 * one * other) / spread[first] / spread[second]
     # A level that others complete has the noise of its coordinates, which are shorter.
     short = {column.name: math.sqrt(column.squared_norm) for column in schema.exhaustive}
     lengths = np.array([short.get(home, 1.0) for home in homes])

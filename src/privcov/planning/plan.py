@@ -8,11 +8,11 @@ from typing import Any, TypeVar
 
 from privcov.linalg.arrays import Floats
 from privcov.planning.candidates import Candidate, Refusal, candidate, candidates, choose
-from privcov.planning.forecast import Forecast, Spread, Step, check_rows, forecast, steps
+from privcov.planning.forecast import Forecast, Spread, Step, check_rows, count_is_public, forecast, steps
 from privcov.planning.framed import framed
 from privcov.planning.invert import loss_values, pick
 from privcov.planning.moments import PublicMoments, cautious
-from privcov.planning.outlook import Outlook, entry_of
+from privcov.planning.outlook import Outlook
 from privcov.planning.purpose import Purpose
 from privcov.planning.signal import SignalRange
 from privcov.planning.words import as_text, reason
@@ -143,8 +143,11 @@ class Plan:
         'useful'
         """
         one = self.choice if made is None else made
-        entry = one.entry.high if one.law is None else entry_of(one.law, one.rows)
-        return Outlook.of(self.schema, entry=entry, moments=self.moments)
+        counted = count_is_public(self.schema, one.loss)
+        if one.law is not None:
+            return Outlook.by_law(self.schema, one.law, rows=one.rows, counted=counted, moments=self.moments)
+        count = 0.0 if counted else one.diagonal.high
+        return Outlook.of(self.schema, entry=one.entry.high, count=count, moments=self.moments)
 
     def columns(self, made: Forecast | None = None) -> tuple[ColumnError, ...]:
         """Return the error on every column in original units.

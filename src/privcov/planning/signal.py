@@ -151,7 +151,9 @@ def _bounds(column: Column) -> str:
     more = " or missing" if column.indicator else ""
     if isinstance(column, Numeric):
         return f"[{column.lower:g}, {column.upper:g}]{more}"
-    return f"{len(column.levels)} levels{more}" + (", exhaustive" if column.exhaustive else "")
+    return f"{len(column.levels)} level{'s' * (len(column.levels) > 1)}{more}" + (
+        ", exhaustive" if column.exhaustive else ""
+    )
 
 
 def _squared_norm(column: Column) -> float:

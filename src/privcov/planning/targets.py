@@ -114,7 +114,8 @@ class Target:
         features = schema.features
         if len(self.places) == 1:
             (j,) = self.places
-            return features[j].unit * float(forecast.highs_of(schema)[0, j])
+            means, _ = cautious(schema, moments)
+            return features[j].unit * float(forecast.centred_highs(schema, means)[0, j])
         i, j = self.places
         if not schema.intercept:
             return features[i].unit * features[j].unit * float(forecast.highs_of(schema)[i, j])

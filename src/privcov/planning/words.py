@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from privcov.schema import Schema
 
 MOST_COLUMNS = 12
+_COMPLETE = "Rows with a missing cell count as nothing: give the number of complete rows."
 _BASIS = {"law": "", "surrogate": "~", "worst case": "≤"}
 
 
@@ -26,6 +27,7 @@ def as_text(plan: Plan) -> str:
         f"{plan.rows:,} rows, {len(plan.schema.features)} columns in the matrix; {plan.loss}.",
         *([plan.schema.person_words] if plan.schema.enforced or plan.schema.max_rows_per_person > 1 else []),
         *([] if plan.schema.weight is None else [fill(weight_words(plan.schema), width=100)]),
+        *([_COMPLETE] if plan.schema.empties_rows else []),
         _mechanisms(plan),
         "\n".join(fill(line, width=100, subsequent_indent="  ") for line in _notes(plan)),
         _columns(plan),

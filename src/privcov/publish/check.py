@@ -6,28 +6,36 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
+import numpy as np
+
 from privcov.errors import InputError, ParameterError
 from privcov.frame.choice import NormChoice, check_unweighted
 from privcov.frame.emphasis import emphasis_of, emphasised
 from privcov.frame.framing import Fitted, Framing
+from privcov.frame.spending import shared_with_total
+from privcov.frame.terms import check_cut
 from privcov.ledger import Ledger, Request
-from privcov.linalg.devices import CPU
 from privcov.mechanisms.base import Draw, Mechanism
+from privcov.noise.laws import NoiseLaw
 from privcov.noise.randomness import Randomness
 from privcov.planning.candidates import Candidate, decide
+from privcov.planning.forecast import count_is_public
 from privcov.planning.framed import framed_terms
-from privcov.planning.outlook import Outlook, entry_of
+from privcov.planning.outlook import Outlook
 from privcov.planning.purpose import Purpose
-from privcov.privacy import Amount, Loss
+from privcov.planning.strata import share_of
+from privcov.privacy import Amount, Loss, decimal_text
 from privcov.publish.paying import counts_rho, order_for
 from privcov.schema import Schema
+from privcov.schema.derived import of_other_bounds
 from privcov.schema.grid import Grid
+from privcov.schema.names import quoted
 from privcov.schema.strata import Strata
 from privcov.summing.engines import Engine, engine_for
 from privcov.summing.sum import Split
@@ -53,34 +61,70 @@ class Ready:
     order: Callable[[], Request]
     split: Split | None = None
     """How rows fall into strata, where there is a matrix for each."""
+    total_share: Fraction = Fraction(0)
+    """The share of the loss for a total beside the strata."""
 
     @property
     def options(self) -> dict[str, str]:
         """What the certificate says beside the options of the mechanism."""
         strata = {} if self.split is None else {"strata": str(len(self.split.strata.names))}
+        if self.total_share:
+            strata["total_share"] = decimal_text(self.total_share)
         return self.decided.options | strata | ({} if self.choice is None else self.choice.options)
+
+    @property
+    def losses(self) -> tuple[Loss | None, Loss]:
+        """What a total costs, where one is drawn; and the matrix, or the strata together."""
+        mechanism, loss = self.decided.mechanism, self.decided.loss
+        return shared_with_total(loss, mechanism, self.total_share) if self.total_share else (None, loss)
 
     def grid(self, fitted: Fitted) -> Grid:
         """What noise is scaled to."""
         return Grid.of(fitted.schema, strata=self.split is not None)
 
+    def pooled_law(self, fitted: Fitted) -> NoiseLaw | None:
+        """The law of the noise on a total beside the strata, where one is drawn."""
+        loss, _ = self.losses
+        grid = Grid.of(fitted.schema, pooled=True)
+        return None if loss is None else fitted.mechanism.law(loss=loss, grid=grid)
+
     def draw(self, fitted: Fitted, *, randomness: Randomness) -> tuple[Draw, ...]:
-        """Noise for the matrix, or for the matrix of each stratum."""
+        """Noise for the matrix, or for the matrix of each stratum, and then for a total beside them."""
         matrices = 1 if self.split is None else len(self.split.strata.names)
-        facts: Any = {"loss": fitted.rest, "grid": self.grid(fitted), "randomness": randomness}
-        return tuple(fitted.mechanism.draw(**facts) for _ in range(matrices))
+        orders = [(fitted.rest, self.grid(fitted))] * matrices
+        if (loss := self.losses[0]) is not None:
+            orders.append((loss, Grid.of(fitted.schema, pooled=True)))
+        draw = partial(fitted.mechanism.draw, randomness=randomness)
+        return tuple(draw(loss=loss, grid=grid) for loss, grid in orders)
 
     def fit(self, data: Any, *, randomness: Randomness) -> Fitted:
         """What the release is made under: as declared, or as rounds choose that read the table and are paid for."""
         if self.choice is None:
-            return Fitted(schema=self.schema, mechanism=self.decided.mechanism, rest=self.decided.loss)
-        return self.choice.fit(
-            data,
-            schema=self.schema,
-            mechanism=self.decided.mechanism,
-            randomness=randomness,
-            engine=self.engine,
-        )
+            return Fitted(schema=self.schema, mechanism=self.decided.mechanism, rest=self.losses[1])
+        facts: Any = {
+            "mechanism": self.decided.mechanism,
+            "randomness": randomness,
+            "engine": self.engine,
+        }
+        if self.split is None:
+            return self.choice.fit(data, schema=self.schema, **facts)
+        rest, schema = _without_strata(data, self.split, self.schema)
+        fitted = self.choice.fit(rest, schema=schema, **facts)
+        return replace(fitted, schema=replace(fitted.schema, left_out=self.schema.left_out))
+
+    def opened(self, data: Any, fitted: Fitted) -> Table:
+        """The table that is summed: opened again, where it was read before."""
+        if self.choice is None:
+            return self.table
+        return open_table(data, fitted.schema if self.split is None else self.split.whole)
+
+
+def _without_strata(data: Any, split: Split, schema: Schema) -> tuple[Any, Schema]:
+    """The same rows without the columns that make the strata, for what reads all strata alike."""
+    by = [column.name for column in split.strata.by]
+    if isinstance(data, np.ndarray):
+        return data[:, [column.name not in by for column in split.whole.read_columns]], schema
+    return data, replace(schema, left_out=(*schema.left_out, *by))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -113,6 +157,8 @@ class Prospect:
         several.
     strata : int
         The number of matrices, one for each stratum; 1 without strata.
+    total_share : Fraction
+        The share of the loss for a total beside the strata.
 
     Examples
     --------
@@ -135,6 +181,7 @@ class Prospect:
     frame: Mapping[str, Fraction] = field(default_factory=dict)
     rows_for: Mapping[str, int] = field(default_factory=dict)
     strata: int = 1
+    total_share: Fraction = Fraction(0)
 
 
 def prepare(
@@ -147,20 +194,25 @@ def prepare(
     row_norm: Literal["declared", "private"],
     row_norm_share: Amount,
     frame: str,
+    cut: str,
     emphasis: str | Sequence[str] | None,
     ledger: str | Path | Ledger | None,
     engine: str | Engine,
     expect_rows: int | None,
     by: str | Sequence[str] | None,
     other: str | None,
+    total_share: Amount,
     options: Mapping[str, Any],
 ) -> Ready:
     """Refuse what public facts refuse, and return what is left to do. See ``privcov.release`` for the arguments."""
+    _check_derived(schema)
     options = {**options, "as_asked": counts_rho(ledger)}
     wanted, split = Purpose.parse(purpose), None
     if by is not None or other is not None:
-        split, schema = _split(schema, by, other, row_norm=row_norm, frame=frame)
+        split, schema = _split(schema, by, other, frame=frame)
         frame = "declared"
+    elif total_share not in (0, "0"):
+        raise ParameterError("E226", "a share of the loss for a total needs strata.", "Name columns: by.")
     first, declared = emphasis_of(wanted.formula if emphasis is None else emphasis, schema), schema
     schema = emphasised(schema, first)
     whole, grid = (schema, None) if split is None else (split.whole, Grid.of(schema, strata=True))
@@ -170,33 +222,63 @@ def prepare(
     if expect_rows is not None:
         _check_rows(table, expect_rows, loss=loss, schema=schema)
     runner = engine_for(engine, table)
-    if schema.weight is not None and runner.device != CPU:
-        raise InputError("E198", "weighted rows are not summed on a GPU.", "Release with device cpu.")
-    if split is not None and runner.device != CPU:
-        raise _unstratified("a GPU", "Leave --device out")
     choice: NormChoice | Framing | None
     choice = NormChoice.before(decided.mechanism, decided.loss, word=row_norm, share=row_norm_share)
-    if choice is not None or frame in ("scales", "shape"):
+    check_cut(cut, frame if choice is None else "declared")
+    if choice is not None and split is not None:
+        choice = replace(choice, strata=len(split.strata.names))
+    if (choice is not None and choice.trace is not None) or frame in ("scales", "shape"):
         check_unweighted(schema)
     if choice is not None and frame in ("scales", "shape"):
         raise ParameterError("E218", "a private frame finds a row norm itself.", "Leave row_norm out.")
     if choice is None and frame != "declared" and split is None:
         public = loss.neighbours.count_is_public(schema.max_rows_per_person)
         rows = table.count() if public else None
-        fit = partial(framed_terms, Framing, asked, word=frame, schema=declared)
+        fit = partial(framed_terms, Framing, asked, word=frame, schema=declared, cut=cut)
         if found := fit(rows=rows, purpose=wanted, emphasis=first):
             (decided, choice), schema = found, declared
+    share = Fraction(0) if split is None else share_of(total_share, decided, schema, len(split.strata.names))
+    if share and choice is not None:
+        raise ParameterError(
+            "E226",
+            "a total beside strata cannot be released with a private row norm.",
+            "Leave one of them out.",
+        )
     strata = None if split is None else split.strata
     order = partial(
-        order_for, decided.mechanism, loss=decided.loss, schema=schema, choice=choice, strata=strata
+        order_for,
+        decided.mechanism,
+        loss=decided.loss,
+        schema=schema,
+        choice=choice,
+        strata=strata,
+        total_share=share,
     )
     return Ready(
-        schema=schema, decided=decided, table=table, engine=runner, choice=choice, order=order, split=split
+        schema=schema,
+        decided=decided,
+        table=table,
+        engine=runner,
+        choice=choice,
+        order=order,
+        split=split,
+        total_share=share,
     )
+
+
+def _check_derived(schema: Schema) -> None:
+    """Refuse bounds of derived columns that no reader of the release could find again."""
+    for column, found in of_other_bounds(schema.columns, schema.recipe):
+        raise InputError(
+            "E151",
+            f"the derived column {quoted(column.name)} has the bounds [{column.lower:g}, {column.upper:g}], and its "
+            f"expression gives [{found.lower:g}, {found.upper:g}].",
+            "Leave them to the expression: min(…, 60) and max(…, 0) make them narrower.",
+        )
 
 
 def _split(
-    schema: Schema, by: str | Sequence[str] | None, other: str | None, *, row_norm: str, frame: str
+    schema: Schema, by: str | Sequence[str] | None, other: str | None, *, frame: str
 ) -> tuple[Split, Schema]:
     """How rows fall into strata, and the schema of what is released of each; refuses what has no strata."""
     if by is None:
@@ -204,8 +286,6 @@ def _split(
     strata, rest = Strata.of(schema, by=by, other=other)
     if frame not in ("auto", "declared"):
         raise _unstratified(f'frame="{frame}"', "Take the declared frame")
-    if row_norm != "declared":
-        raise _unstratified("a private row norm", "Declare a row_norm_bound, or leave row_norm out")
     if schema.file.constant:  # how long a stratum takes depends on its rows
         raise _unstratified("constant timing", "Leave timing out")
     return Split(strata=strata, whole=schema), rest
@@ -252,12 +332,14 @@ def check(
     row_norm: Literal["declared", "private"] = "declared",
     row_norm_share: Amount = Fraction(1, 10),
     frame: Literal["declared", "scales", "shape", "auto"] = "declared",
+    cut: Literal["told", "counted"] = "told",
     emphasis: str | Sequence[str] | None = None,
     ledger: str | Path | Ledger | None = None,
     engine: str | Engine = "local",
     expect_rows: int | None = None,
     by: str | Sequence[str] | None = None,
     other: str | None = None,
+    total_share: Amount = 0,
     **options: Any,
 ) -> Prospect:
     """Say whether ``release`` with the same arguments would go through, and what it would cost.
@@ -284,6 +366,8 @@ def check(
         The share of the loss, between 0 and 1, that a private row norm costs.
     frame : {"declared", "scales", "shape", "auto"}, default "declared"
         What rows are measured from and in: as declared, or fitted to them by paid rounds. See ``release``.
+    cut : {"told", "counted"}, default "told"
+        Whether intervals are to count what a private frame cuts off long rows. See ``release``.
     emphasis : str or sequence of str, optional
         The columns that matter most: names, a text of names with commas between them, or a formula such as
         "income ~ age + educ". Other numeric columns weigh half as much in the norm of a row, which leaves less
@@ -298,6 +382,8 @@ def check(
         Columns with levels: one matrix for each of their combinations. See ``release``.
     other : str, optional
         With ``by``: the name of a stratum for all rows that are in none of the others.
+    total_share : Fraction, float or str, default 0
+        With ``by``: the share of the loss for a total beside the strata, or "best". See ``release``.
     **options : Any
         Options of the mechanism itself, by name.
 
@@ -332,12 +418,14 @@ def check(
         row_norm=row_norm,
         row_norm_share=row_norm_share,
         frame=frame,
+        cut=cut,
         emphasis=emphasis,
         ledger=ledger,
         engine=engine,
         expect_rows=expect_rows,
         by=by,
         other=other,
+        total_share=total_share,
         options={**options, "as_published": as_published},
     )
     request, price, left = ready.order(), None, None
@@ -355,6 +443,7 @@ def check(
         frame=ready.choice.shares if isinstance(ready.choice, Framing) else {},
         rows_for={} if ready.choice is not None else _rows_for(ready),
         strata=1 if ready.split is None else len(ready.split.strata.names),
+        total_share=ready.total_share,
     )
 
 
@@ -372,5 +461,6 @@ def frame_words(shares: Mapping[str, Fraction]) -> str:
 def _rows_for(ready: Ready) -> dict[str, int]:
     """The fewest rows for each verdict: the noise per row falls as their number grows."""
     grid = Grid.of(ready.schema, strata=ready.split is not None)
-    law = ready.decided.mechanism.law(loss=ready.decided.loss, grid=grid)
-    return {} if law is None else Outlook.of(ready.schema, entry=entry_of(law, 1)).rows_for
+    law = ready.decided.mechanism.law(loss=ready.losses[1], grid=grid)
+    counted = ready.split is None and count_is_public(ready.schema, ready.decided.loss)
+    return {} if law is None else Outlook.by_law(ready.schema, law, rows=1, counted=counted).rows_for

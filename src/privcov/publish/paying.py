@@ -12,16 +12,18 @@ import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
 from privcov.errors import BudgetError, ParameterError
 from privcov.frame.choice import NormChoice
 from privcov.frame.framing import Framing
+from privcov.frame.spending import shared_with_total
 from privcov.ledger import Ledger, Receipt, Request
 from privcov.mechanisms.base import Mechanism
 from privcov.noise.randomness import Randomness
-from privcov.privacy import Loss
+from privcov.privacy import Loss, decimal_text
 from privcov.releases.documents import to_text
 from privcov.schema import Schema
 from privcov.schema.grid import Grid
@@ -95,14 +97,20 @@ def order_for(
     schema: Schema,
     choice: NormChoice | Framing | None,
     strata: Strata | None = None,
+    total_share: Fraction = Fraction(0),
 ) -> Request:
     """A release as a request, once nothing public stands in its way: no bit is drawn and no row is read.
 
-    Strata are one request: their losses do not add up (docs/proofs/strata.md).
+    Strata are one request: their losses do not add up, but that of all of them with that of a total beside them does,
+    to the whole (docs/proofs/strata.md).
     """
     rest = loss if choice is None else choice.rest
+    if total_share:
+        total, rest = shared_with_total(loss, mechanism, total_share)
+        mechanism.refuse_early(loss=total, grid=Grid.of(schema, pooled=True))
     grids = [Grid.of(schema, strata=strata is not None)] if choice is None else choice.grids(schema)
     told = {} if strata is None else {"by": brief(strata.title), "strata": str(len(strata.names))}
+    told |= {"total_share": decimal_text(total_share)} if total_share else {}
     for grid in grids:  # any of them may be chosen
         mechanism.refuse_early(loss=rest, grid=grid)
     law = mechanism.law(loss=rest, grid=grids[0])

@@ -24,13 +24,13 @@ from privcov.publish.sequence import guarded
 from privcov.releases.certificate import Certificate
 from privcov.releases.release import Release
 from privcov.releases.sketch import Sketch
-from privcov.releases.strata import StratifiedRelease
+from privcov.releases.strata import Pooled, StratifiedRelease
 from privcov.releases.triangle import kept
 from privcov.schema import Schema
 from privcov.summing.engines import Engine, Progress
 from privcov.summing.gram import Gram, fingerprint
-from privcov.summing.sum import sum_rows, sum_strata
-from privcov.table import Table, open_table
+from privcov.summing.sum import pooled_sum, sum_rows, sum_strata
+from privcov.table import Table
 
 
 @overload
@@ -50,6 +50,7 @@ def release(
     row_norm: Literal["declared", "private"] = "declared",
     row_norm_share: Amount = Fraction(1, 10),
     frame: Literal["declared", "scales", "shape", "auto"] = "declared",
+    cut: Literal["told", "counted"] = "told",
     emphasis: str | Sequence[str] | None = None,
     ledger: str | Path | Ledger | None = None,
     deliver: Callable[[Any], object] | None = None,
@@ -59,6 +60,7 @@ def release(
     progress: Progress | None = None,
     by: str | Sequence[str] | None = None,
     other: str | None = None,
+    total_share: Amount = 0,
     **options: Any,
 ) -> Release | StratifiedRelease:
     """Release a differentially private second-moment matrix of a table, with its certificate.
@@ -99,6 +101,11 @@ def release(
         one coarse matrix of the numeric columns, and mixes them so that noise follows their correlations: regressions
         gain most. It reads the table once more, and takes 2 to 64 numeric columns. "auto" takes scales where that
         pays, judged by public facts, and else the declared frame.
+    cut : {"told", "counted"}, default "told"
+        What becomes of the length that a private frame cuts off long rows. "told": the report estimates it, and no
+        interval counts it. "counted" spends another twentieth of the loss on squared distances and one more reading;
+        variances that were clearly cut are put right, and intervals of regressions count the doubt about the rest.
+        They are wider, also where little was cut. Refused with the declared frame, which cuts nothing.
     emphasis : str or sequence of str, optional
         The columns that matter most: names, a text of names with commas between them, or a formula such as
         "income ~ age + educ". Other numeric columns weigh half as much in the norm of a row, which leaves less
@@ -129,6 +136,10 @@ def release(
         stratum. How many rows a stratum has is private, also under "replace-one": a person may move.
     other : str, optional
         With ``by``: the name of a stratum for all rows that are in none of the others.
+    total_share : Fraction, float or str, default 0
+        With ``by``: the share of the loss, from 0 to 0.999, that is spent on a total beside the strata; "best" takes
+        the one with the least sum of relative variances (``privcov plan --by``). Strata and total are then combined,
+        so that they add up. With 0 a stratum has all of the loss, and the total is their sum, with its noise.
     **options : Any
         Options of the mechanism itself, by name, such as ``arithmetic="idealized"``.
 
@@ -176,12 +187,14 @@ def release(
         row_norm=row_norm,
         row_norm_share=row_norm_share,
         frame=frame,
+        cut=cut,
         emphasis=emphasis,
         ledger=ledger,
         engine=engine,
         expect_rows=expect_rows,
         by=by,
         other=other,
+        total_share=total_share,
         options={**options, "as_published": as_published},
     )
     runner, loss = ready.engine, ready.decided.loss
@@ -194,12 +207,12 @@ def release(
     def read(
         bill: Bill, noise: tuple[Draw, ...], fitted: Fitted
     ) -> tuple[Fitted, int | None, list[tuple[Upper, Sketch | None]]]:
-        table = open_table(data, fitted.schema) if ready.choice else ready.table
-        grams = _sums(table, fitted, ready, progress)
+        grams = _sums(ready.opened(data, fitted), fitted, ready, progress)
         bill.saw(lambda key: fingerprint(grams, key, fitted.schema.published().to_toml()))
         rows = _public_rows(sum(gram.rows for gram in grams), loss, schema)
-        with using(runner.device):  # rows in no stratum have a sum, which no noise is for
-            return fitted, rows, [answer(one, gram) for one, gram in zip(noise, grams, strict=False)]
+        with using(runner.device):
+            asked = _asked_for(grams, ready)
+            return fitted, rows, [answer(one, gram) for one, gram in zip(noise, asked, strict=True)]
 
     def certify(
         found: tuple[Fitted, int | None, list[tuple[Upper, Sketch | None]]], created: str
@@ -225,8 +238,12 @@ def release(
             "certificate": certificate,
         }
         if ready.split is not None:
-            uppers = tuple(tuple(map(int, upper)) for upper, _ in answers)
-            return StratifiedRelease(strata=ready.split.strata.published(), uppers=uppers, **facts)
+            strata, pooled = ready.split.strata.published(), ready.pooled_law(fitted)
+            uppers = [tuple(map(int, upper)) for upper, _ in answers]
+            if pooled is not None:
+                total = Pooled(share=ready.total_share, law=pooled, upper=uppers.pop())
+                return StratifiedRelease(strata=strata, uppers=tuple(uppers), pooled=total, **facts)
+            return StratifiedRelease(strata=strata, uppers=tuple(uppers), **facts)
         ((upper, sketch),) = answers
         return Release(upper=kept(upper, grid=grid, rows=rows, law=law), sketch=sketch, **facts)
 
@@ -250,6 +267,14 @@ def _sums(table: Table, fitted: Fitted, ready: Ready, progress: Progress | None)
     if ready.split is None:
         return (sum_rows(table, fitted.schema, ready.grid(fitted), **facts),)
     return sum_strata(table, fitted.schema, ready.grid(fitted), split=ready.split, **facts)
+
+
+def _asked_for(grams: tuple[Gram, ...], ready: Ready) -> tuple[Gram, ...]:
+    """The sums that are released: of each stratum, and of all of them; never of rows that are in none."""
+    if ready.split is None:
+        return grams
+    strata = grams[: len(ready.split.strata.names)]
+    return (*strata, pooled_sum(strata)) if ready.total_share else strata
 
 
 def _public_rows(rows: int, loss: Loss, schema: Schema) -> int | None:

@@ -7,7 +7,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from privcov.frame.choice import NormChoice, check_unweighted, choose_row_norm
+from privcov.frame.choice import NormChoice, choose_row_norm
 from privcov.ledger import Ledger
 from privcov.noise.randomness import kernel
 from privcov.planning.candidates import choose
@@ -32,7 +32,6 @@ def private_row_norm(
     data: Any, *, schema: Schema, loss: Loss, share: Amount, ledger: str | Path | Ledger | None = None
 ) -> ChosenNorm:
     """Choose a row-norm bound from the table, for a share of a loss. The table is read once."""
-    check_unweighted(schema)
     taken = choose(loss=loss, grid=Grid.of(schema))
     choice, source = NormChoice.of(taken.loss, share=share), kernel()
 

@@ -131,7 +131,7 @@ def unsealed(document: object, body: BinaryIO | None = None) -> Parts:
     noise = FORM.fields(promise["noise"], "law scale")
     law = None
     if noise["law"] is not None:
-        law = LAWS[noise["law"]](dimension=schema.summed_dimension, scale=_scale(noise["scale"]))
+        law = LAWS[noise["law"]](dimension=schema.summed_dimension, scale=scale_of(noise["scale"]))
     rows = FORM.fields(given["rows"], "kind count")
     count = rows["count"]
     # A public count that may not be public can be read, so that ``verify`` can say so.
@@ -218,7 +218,7 @@ def _read_round(given: object, loss: Loss) -> Round:
     return Round(
         name=name,
         loss=paid,
-        std=_scale(one["std"]),
+        std=scale_of(one["std"]),
         answers=tuple(int(text) for text in answers),
         intervals=tuple(_interval(some) for some in _listed(one.get("intervals", []), MAX_DIMENSION)),
         unit=unit,
@@ -445,7 +445,8 @@ def _grid_text(schema: Schema) -> str:
     return f"2^-{2 * Grid.of(schema).exponent}"
 
 
-def _scale(text: object) -> float:
+def scale_of(text: object) -> float:
+    """The scale of a noise from its text, of a size that noise can have."""
     value = double(text)
     if not _SCALES[0] <= value <= _SCALES[1]:
         raise ValueError("scale")

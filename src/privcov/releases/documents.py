@@ -215,12 +215,7 @@ class Written(ABC):
         >>> '"privcov/release/1"' in pc.release(np.full((9, 1), 80.0), schema=schema, loss=loss).to_json()
         True
         """
-        if self.certificate.randomness != "kernel":
-            raise OutputError(
-                "E402",
-                "a rehearsal is not a release: its noise can be repeated, so it protects nobody.",
-                "Make it again without a seed.",
-            )
+        self._check_may_leave()
         return to_text(self.to_dict(key=key))
 
     def file_bytes(self, *, key: PrivateKey | None = None) -> Iterator[bytes | memoryview]:
@@ -251,6 +246,20 @@ class Written(ABC):
         True
         """
         yield self.to_json(key=key).encode("ascii")
+        yield from self._after_text()
+
+    def _check_may_leave(self) -> None:
+        """Refuse a file of what must not, or cannot, have one."""
+        if self.certificate.randomness != "kernel":
+            raise OutputError(
+                "E402",
+                "a rehearsal is not a release: its noise can be repeated, so it protects nobody.",
+                "Make it again without a seed.",
+            )
+
+    def _after_text(self) -> Iterator[bytes | memoryview]:
+        """What follows the text in the file, in pieces: nothing, but for a matrix that is too wide for text."""
+        return iter(())
 
     def save(self, path: str | Path, *, key: PrivateKey | None = None, force: bool = False) -> None:
         """Write the file, whole or not at all.

@@ -17,6 +17,8 @@ from privcov.noise.laws import NoiseLaw
 from privcov.releases.certificate import Round
 from privcov.schema import Schema
 
+_SEEN = 2.0
+"""By how many of its standard deviations a factor must differ from 1 to be taken for another."""
 _LARGEST_BIAS = 0.25
 """What shortening rows is taken to move a mean by at most, over the standard deviation of its column."""
 
@@ -96,7 +98,7 @@ class Calibration:
         By what each numeric column is multiplied.
     shifts : ndarray of shape (p,)
         What is added to it then.
-    doubts : ndarray of shape (p, p)
+    doubts : ndarray of shape (p, p + 1)
         How far the factors may be off, as shares of them: ``doubts @ g`` for independent standard normal g.
     mean_doubts : ndarray of shape (p,)
         How far each mean may be off, in scaled units.
@@ -139,7 +141,8 @@ def cut_deviations(
     Returns
     -------
     tuple of ndarray
-        The logarithms; and a matrix L, so that L g is how far they are off for independent standard normal g.
+        The logarithms, zero where rounds do not contradict that; and a matrix L, so that L g is how far they are off
+        for independent standard normal g. Its last column is what zeros leave out of what was found.
     """
     halves, stated, stds = centred_squares(*rounds, count=count)
     squares, ours = (halves / units) ** 2, np.maximum(np.diag(rows), 1e-12)
@@ -154,8 +157,26 @@ def cut_deviations(
     prior = spread**2 * ((vectors * np.maximum(values, 0.0)) @ vectors.T) + 1e-12 * np.eye(len(ours))
     gain = np.linalg.solve(prior + np.diag(error**2), prior).T
     left = prior - gain @ prior
-    values, vectors = np.linalg.eigh((left + left.T) / 2)
-    return gain @ seen, np.asarray(vectors * np.sqrt(np.maximum(values, 0.0)))
+    left = (left + left.T) / 2
+    values, vectors = np.linalg.eigh(left)
+    found, taken = gain @ seen, _taken(gain @ seen, left)
+    doubts = vectors * np.sqrt(np.maximum(values, 0.0))
+    return taken, np.column_stack([doubts, found - taken])
+
+
+def _taken(found: Floats, left: Matrix) -> Floats:
+    """The logarithms that are taken: zero where what was found is within two standard deviations of it.
+
+    The others are what is to be expected of them then, so that columns that go together stay together.
+
+    >>> _taken(np.array([0.1, 0.5]), np.array([[0.01, 0.0], [0.0, 0.01]]))
+    array([0. , 0.5])
+    """
+    plain = np.abs(found) <= _SEEN * np.sqrt(np.diag(left))
+    if not plain.any():
+        return found
+    pulled = left[:, plain] @ np.linalg.pinv(left[np.ix_(plain, plain)], hermitian=True) @ found[plain]
+    return np.where(plain, 0.0, found - pulled)
 
 
 def _interval(one: Round) -> tuple[Floats, Floats, Floats]:

@@ -407,19 +407,18 @@ class Release(Written, Shown):
         """
         return codec.encode(self.schema, self.rows, self.upper, self.sketch, self.certificate, key=key)
 
-    def to_json(self, *, key: PrivateKey | None = None) -> str:
-        if self.certificate.options.get("stratum") == TOTAL:
+    def _check_may_leave(self) -> None:
+        options = self.certificate.options
+        if options.get("stratum") == TOTAL or "combined" in options:
             raise ReleaseError(
                 "E614",
-                "a total over strata has no file of its own.",
+                "a total over strata, or a stratum combined with one, has no file of its own.",
                 "Save the strata: it follows from them.",
             )
-        return super().to_json(key=key)
+        super()._check_may_leave()
 
-    def file_bytes(self, *, key: PrivateKey | None = None) -> Iterator[bytes | memoryview]:
-        yield from super().file_bytes(key=key)
-        if isinstance(self.upper, Triangle):
-            yield from self.upper.pieces()
+    def _after_text(self) -> Iterator[bytes | memoryview]:
+        return self.upper.pieces() if isinstance(self.upper, Triangle) else iter(())
 
     def __repr__(self) -> str:
         rows = "private" if self.rows is None else self.rows
@@ -680,7 +679,7 @@ def load(path: str | Path, *, signed_by: PublicKey | None = None, stratum: str |
         The key that must have signed the file. Without one an unsigned file is read too, and a signature is
         checked where there is one.
     stratum : str, optional
-        Of a file with several strata (``load_strata``), the one to return.
+        Of a file with several strata (``load_strata``), the one to return; "total" is their sum.
 
     Returns
     -------
@@ -709,7 +708,7 @@ def load(path: str | Path, *, signed_by: PublicKey | None = None, stratum: str |
     if stratum is not None:
         from privcov.releases.strata import load_strata
 
-        return load_strata(path, signed_by=signed_by)[stratum]
+        return load_strata(path, signed_by=signed_by).part(stratum)
     parts, signer = codec.read(path, signed_by=signed_by)
     release = assembled(parts)
     object.__setattr__(release, "signer", signer)  # no argument: a copy with other contents has no signer

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from fractions import Fraction
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from privcov.errors import ReleaseError
-from privcov.noise.laws import summed
+from privcov.noise.laws import LAWS, NoiseLaw, summed
+from privcov.privacy import decimal_text, exact
 from privcov.releases import codec
 from privcov.releases.certificate import Certificate
 from privcov.releases.documents import Form, Written
@@ -27,10 +29,81 @@ FORM = Form("stratified release", "privcov/strata/1")
 
 
 @dataclass(frozen=True, kw_only=True)
+class Pooled:
+    """The sum over all strata as it was drawn beside them, for a share of the loss.
+
+    Attributes
+    ----------
+    share : Fraction
+        The share of the loss that it cost, between 0 and 1: of a pure ε, or of ρ.
+    law : NoiseLaw
+        The law of its noise, of the same kind as that of a stratum.
+    upper : tuple of int
+        The noisy integers of the upper triangle, row by row, in units of the grid.
+
+    Examples
+    --------
+    >>> import numpy as np, privcov as pc
+    >>> schema = pc.Schema.from_dict({"columns": {"age": {"lower": 0, "upper": 100}, "area": {"levels": [1, 2]}}})
+    >>> loss = pc.ZCDP(rho=1, neighbours="add-remove")
+    >>> made = pc.release(np.ones((9, 2)), schema=schema, loss=loss, by="area", total_share="0.25").pooled
+    >>> str(made.share), made.law.name, len(made.upper)
+    ('1/4', 'gaussian', 3)
+    """
+
+    share: Fraction
+    law: NoiseLaw
+    upper: tuple[int, ...]
+
+
+class _Consistent(NamedTuple):
+    """Strata and total after generalised least squares: the strata add up to the total."""
+
+    uppers: tuple[tuple[int, ...], ...]
+    law: NoiseLaw
+    total: tuple[int, ...]
+    total_law: NoiseLaw
+
+
+def trust(law: NoiseLaw, total: NoiseLaw, strata: int) -> Fraction:
+    """How much of a total is that drawn for itself, where variances are those of these laws; the rest is the sum's.
+
+    >>> from privcov.noise.laws import GaussianEnsemble
+    >>> one, other = (GaussianEnsemble(dimension=2, scale=scale) for scale in (1.0, 2.0))
+    >>> str(trust(one, other, 4)), str(trust(one, other, 12))
+    ('1/2', '3/4')
+    """
+    apart, own = strata * Fraction(law.scale) ** 2, Fraction(total.scale) ** 2
+    return apart / (apart + own)
+
+
+def consistent_laws(law: NoiseLaw, total: NoiseLaw, strata: int) -> tuple[NoiseLaw, NoiseLaw]:
+    """The law of each of so many strata, and of the total, once they are combined: docs/proofs/strata.md.
+
+    ``law`` is that of a stratum as drawn, ``total`` that of a total as drawn, of the same kind.
+
+    >>> from privcov.noise.laws import GaussianEnsemble
+    >>> found = consistent_laws(*(GaussianEnsemble(dimension=2, scale=1.0),) * 2, 3)
+    >>> [round(one.scale**2, 9) for one in found]  # 1 − 1/4, and 3/4 of that of the total
+    [0.75, 0.75]
+    """
+    own = float(trust(law, total, strata))
+    lent = own / strata
+    terms = [(_times(law, 1 - lent), 1), (_times(law, lent), strata - 1), (_times(total, lent), 1)]
+    both = [(_times(law, 1 - own), strata), (_times(total, own), 1)]
+    return summed(*(one for one in terms if one[1])), summed(*both)
+
+
+def _times(law: NoiseLaw, factor: float) -> NoiseLaw:
+    return replace(law, scale=factor * law.scale)
+
+
+@dataclass(frozen=True, kw_only=True)
 class StratifiedRelease(Written, Shown, Mapping[str, Release]):
     """A differentially private second-moment matrix of each stratum of a table, paid for once.
 
-    A mapping: ``strata["Kern"]`` is a ``Release`` that every model takes. Noise is independent between strata. Made by
+    A mapping: ``strata["Kern"]`` is a ``Release`` that every model takes. Noise is independent between strata, as long
+    as no total was paid for: with one, strata and total are combined, so that they add up. Made by
     ``privcov.release(…, by=…)`` and ``privcov.load_strata``.
 
     Attributes
@@ -43,9 +116,11 @@ class StratifiedRelease(Written, Shown, Mapping[str, Release]):
         The number of all rows of the table, also of those in no stratum, where it is public (replace-one, one row per
         person). How many a stratum has is always private.
     uppers : tuple of tuple of int
-        For each stratum the noisy integers of the upper triangle, row by row, in units of the grid.
+        For each stratum the noisy integers of the upper triangle, row by row, in units of the grid, as they were drawn.
     certificate : Certificate
-        What was promised, for all strata together.
+        What was promised, for all strata together; its law is that of the noise on a stratum as drawn.
+    pooled : Pooled or None
+        The sum over all strata as it was drawn beside them, where a share of the loss was spent on it.
     signer : PublicKey or None
         The key whose signature ``load_strata`` checked.
 
@@ -67,6 +142,7 @@ class StratifiedRelease(Written, Shown, Mapping[str, Release]):
     rows: int | None
     uppers: tuple[tuple[int, ...], ...]
     certificate: Certificate
+    pooled: Pooled | None = None
     signer: PublicKey | None = field(default=None, init=False, compare=False)
 
     @property
@@ -91,21 +167,112 @@ class StratifiedRelease(Written, Shown, Mapping[str, Release]):
 
     @cached_property
     def _parts(self) -> tuple[Release, ...]:
-        return tuple(self._release(name, upper) for name, upper in zip(self.names, self.uppers, strict=True))
+        found = self._consistent
+        uppers = self.uppers if found is None else found.uppers
+        own = {} if found is None else {"law": found.law}
+        return tuple(
+            self._release(name, upper, **own) for name, upper in zip(self.names, uppers, strict=True)
+        )
+
+    def uncombined(self, name: str | Sequence[str]) -> Release:
+        """Return a stratum as it was drawn: with noise of its own, which no other stratum shares.
+
+        Where no total was paid for, it is the stratum itself.
+
+        Parameters
+        ----------
+        name : str or sequence of str
+            The stratum.
+
+        Returns
+        -------
+        Release
+            The stratum. It may be saved.
+
+        Raises
+        ------
+        ParameterError
+            There is no such stratum (E284).
+
+        Examples
+        --------
+        >>> import numpy as np, privcov as pc
+        >>> schema = pc.Schema.from_dict({"columns": {"age": {"lower": 0, "upper": 100}, "area": {"levels": [1, 2]}}})
+        >>> loss = pc.ZCDP(rho=1, neighbours="add-remove")
+        >>> strata = pc.release(np.ones((9, 2)), schema=schema, loss=loss, by="area", total_share="0.5")
+        >>> strata["1"].law.scale < strata.uncombined("1").law.scale
+        True
+        """
+        place = self.strata.place(name)
+        return (
+            self._parts[place]
+            if self.pooled is None
+            else self._release(self.names[place], self.uppers[place])
+        )
+
+    @cached_property
+    def _consistent(self) -> _Consistent | None:
+        """Generalised least squares, in whole numbers: what the total lacks is given to the strata in equal parts."""
+        law, pooled, count = self.certificate.law, self.pooled, len(self)
+        if law is None or pooled is None:
+            return None
+        part, both = consistent_laws(law, pooled.law, count)
+        share = trust(law, pooled.law, count)
+        columns, totals = [], []
+        for found, *entries in zip(pooled.upper, *self.uppers, strict=True):
+            apart = sum(entries)
+            lacking = round(share * (found - apart))
+            each, more = divmod(lacking, count)
+            columns.append([entry + each + (place < more) for place, entry in enumerate(entries)])
+            totals.append(apart + lacking)
+        uppers = tuple(zip(*columns, strict=True))
+        return _Consistent(uppers=uppers, law=part, total=tuple(totals), total_law=both)
 
     def _release(self, name: str, upper: tuple[int, ...], **own: Any) -> Release:
-        options = {**self.certificate.options, "stratum": name}
+        combined = {"combined": "with the total"} if own and self.pooled is not None else {}
+        options = {**self.certificate.options, "stratum": name, **combined}
         certificate = replace(self.certificate, **{"options": options, **own})
         rows = self.rows if name == TOTAL and self.strata.other is not None else None
         made = Release(schema=self.schema, rows=rows, upper=upper, certificate=certificate)
         object.__setattr__(made, "signer", self.signer)
         return made
 
-    def total(self) -> Release:
-        """Return the sum over all strata, with the law of its noise: variances add.
+    def part(self, name: str) -> Release:
+        """Return one stratum by its name, or the total.
 
-        It is not as accurate as a release of the whole table: with K strata its noise is √K times as large. Where there
-        is a stratum for all other rows and the number of rows is public, that number is the total's.
+        Parameters
+        ----------
+        name : str
+            A stratum, or "total" for the sum over all of them, unless a stratum has that name.
+
+        Returns
+        -------
+        Release
+            The stratum, or the sum.
+
+        Raises
+        ------
+        ParameterError
+            There is no such stratum (E284).
+
+        Examples
+        --------
+        >>> import numpy as np, privcov as pc
+        >>> schema = pc.Schema.from_dict({"columns": {"age": {"lower": 0, "upper": 100}, "area": {"levels": [1, 2]}}})
+        >>> loss = pc.ZCDP(rho=1, neighbours="add-remove")
+        >>> strata = pc.release(np.ones((9, 2)), schema=schema, loss=loss, by="area")
+        >>> strata.part("total") == strata.total(), strata.part("2") == strata["2"]
+        (True, True)
+        """
+        return self.total() if name == "total" and name not in self else self[name]
+
+    def total(self) -> Release:
+        """Return the sum over all strata, with the law of its noise.
+
+        Variances add: with K strata its noise is √K times that of a stratum, and as much larger than that of a release
+        of the whole table. Where a share of the loss was spent on a total, it is the average of both that has the least
+        variance. Where there is a stratum for all other rows and the number of rows is public, that number is the
+        total's.
 
         Returns
         -------
@@ -121,8 +288,14 @@ class StratifiedRelease(Written, Shown, Mapping[str, Release]):
         >>> pc.release(table, schema=schema, loss=loss, by="area", other="elsewhere").total().rows
         3
         """
-        law = self.certificate.law
-        own = {} if law is None else {"law": summed(law, len(self))}
+        return self._total
+
+    @cached_property
+    def _total(self) -> Release:
+        law, found = self.certificate.law, self._consistent
+        if found is not None:
+            return self._release(TOTAL, found.total, law=found.total_law)
+        own = {} if law is None else {"law": summed((law, len(self)))}
         return self._release(TOTAL, tuple(map(sum, zip(*self.uppers, strict=True))), **own)
 
     def to_dict(self, *, key: PrivateKey | None = None) -> dict[str, Any]:
@@ -136,7 +309,8 @@ class StratifiedRelease(Written, Shown, Mapping[str, Release]):
         Returns
         -------
         dict
-            The document: format, strata, columns, scaling, rows, matrices, certificate and signature.
+            The document: format, strata, columns, scaling, rows, matrices, certificate and signature; and a total,
+            where a share of the loss was spent on one.
         """
         return FORM.sealed(self._body(), key)
 
@@ -149,6 +323,7 @@ class StratifiedRelease(Written, Shown, Mapping[str, Release]):
             **body,
             "strata": {"by": by, "other": self.strata.other},
             "matrices": {"grid": grid, "uppers": uppers},
+            **({} if self.pooled is None else {"total": _pooled(self.pooled)}),
         }
 
     def __repr__(self) -> str:
@@ -200,7 +375,8 @@ def load_strata(path: str | Path, *, signed_by: PublicKey | None = None) -> Stra
 
 def unsealed(document: object) -> StratifiedRelease:
     """The strata of a document whose seal is known to hold; anything unexpected is refused."""
-    given = FORM.inside(document, "columns scaling rows strata matrices certificate")
+    more = "total" if isinstance(document, dict) and "total" in document else ""
+    given = FORM.inside(document, f"columns scaling rows strata matrices certificate {more}")
     about, matrices = FORM.fields(given["strata"], "by other"), FORM.fields(given["matrices"], "grid uppers")
     by, uppers = about["by"], matrices["uppers"]
     if not (
@@ -225,7 +401,28 @@ def unsealed(document: object) -> StratifiedRelease:
         rows=rows,
         uppers=(tuple(first), *others),
         certificate=certificate,
+        pooled=_read_pooled(given["total"], schema, rows, certificate) if more else None,
     )
-    if certificate.options.get("strata") != str(len(made)) or made._body() != given:
+    share = None if made.pooled is None else decimal_text(made.pooled.share)
+    said = tuple(map(certificate.options.get, ("strata", "total_share")))
+    if said != (str(len(made)), share) or made._body() != given:
         raise ValueError("fields disagree")  # whatever is said twice must agree
     return made
+
+
+def _pooled(one: Pooled) -> dict[str, Any]:
+    return {
+        "share": decimal_text(one.share),
+        "noise": {"law": one.law.name, "scale": repr(one.law.scale)},
+        "upper": [str(value) for value in one.upper],
+    }
+
+
+def _read_pooled(given: object, schema: Schema, rows: int | None, certificate: Certificate) -> Pooled:
+    """A total from JSON values, with noise of the kind that the strata have."""
+    one = FORM.fields(given, "share noise upper")
+    noise, share = FORM.fields(one["noise"], "law scale"), exact(FORM.text(one["share"], most=64))
+    if certificate.law is None or noise["law"] != certificate.law.name or not 0 < share < 1:
+        raise ValueError("total")
+    law = LAWS[noise["law"]](dimension=schema.summed_dimension, scale=codec.scale_of(noise["scale"]))
+    return Pooled(share=share, law=law, upper=codec.integers_of(one["upper"], schema, rows, law))

@@ -17,7 +17,7 @@ from privcov.report.page.elements import facts, figure, number, side_by_side, ta
 from privcov.report.page.matrix import correlation_figure
 from privcov.report.page.models import loadings_figure, model, spectrum_figure, variances
 from privcov.report.page.promise import amounts, misread
-from privcov.report.summary import sentences, strata_lines, strata_title
+from privcov.report.summary import STRATA_LEGEND, sentences, strata_lines, strata_title
 from privcov.report.view import View
 
 _DRAWN = 60
@@ -62,7 +62,9 @@ def _(result: Release) -> str:
     )
     parts = [_rehearsal(result.certificate.randomness == "rehearsal"), known, misread(result)]
     if result.certificate.rounds:
-        parts.append(tag("p", f"{rounds.budget(result.certificate)} {rounds.SHORTENED} {rounds.cut(result)}"))
+        parts.append(
+            tag("p", f"{rounds.budget(result.certificate)} {rounds.shortened(result)} {rounds.cut(result)}")
+        )
     if count <= _DRAWN:
         view = View.of(result)
         parts += [correlation_figure(view) if count > 1 else None]
@@ -94,9 +96,10 @@ def _(result: Certificate) -> str:
 @shown.register
 def _(result: StratifiedRelease) -> str:
     heads, rows = strata_lines(result, most=_LISTED)
-    hidden = len(result) - len(rows)
-    note = f"The first {len(rows)} of {len(result):,}. " if hidden else ""
-    note += "A count is noisy; a stratum in full: strata[NAME]."
+    listed = len(rows) - 1  # and the total
+    hidden = len(result) - listed
+    note = f"The first {listed} of {len(result):,}. " if hidden else ""
+    note += f"A count is noisy; a stratum in full: strata[NAME]. {STRATA_LEGEND}"
     first = next(iter(result.values()))
     return card(
         f"{strata_title(result)}, {amounts(first.certificate.loss)}",
@@ -124,13 +127,14 @@ def _(result: PCAFit) -> str:
 
 @shown.register
 def _(result: RidgeFit) -> str:
-    slopes = list(zip(result.columns, result.scaled_slopes.tolist(), strict=True))
+    titles = result.problem.release.schema.titles
+    slopes = [(titles[n], v) for n, v in zip(result.columns, result.scaled_slopes.tolist(), strict=True)]
     picture = coefficients(
         [Estimate(name=name, value=value) for name, value in slopes[:_LISTED]],
-        title=f"Slopes of ridge regression for {result.target}",
+        title=f"Slopes of ridge regression for {titles[result.target]}",
         x_label="slope between scaled columns",
     )
-    rows = [[name, number(value)] for name, value in result.coefficients.items()]
+    rows = [[titles[name], number(value)] for name, value in result.coefficients.items()]
     more = len(rows) - _LISTED
     note = f"Original units. … and {more} more" if more > 0 else "Original units."
     return card(
@@ -150,16 +154,17 @@ def _(result: RidgeFit) -> str:
 @shown.register
 def _(result: RidgePath) -> str:
     chosen = sorted(range(len(result.columns)), key=lambda j: -abs(result.fits[0].scaled_slopes[j]))[:12]
+    titles = result.fits[0].problem.release.schema.titles
     lines = [
         Line(
-            name=result.columns[j],
+            name=titles[result.columns[j]],
             points=[(fit.penalty, float(fit.scaled_slopes[j])) for fit in result.fits if fit.penalty > 0],
         )
         for j in chosen
     ]
     picture = curves(
         lines,
-        title=f"Ridge path for {result.fits[0].target}",
+        title=f"Ridge path for {titles[result.fits[0].target]}",
         x_label="penalty",
         y_label="slope between scaled columns",
         log_y=False,

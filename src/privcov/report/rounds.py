@@ -9,7 +9,6 @@ from privcov.releases.rounds import Norms, share, shares
 from privcov.report.doubts.question import percent
 from privcov.schema import Numeric
 
-SHORTENED = "The release is of shortened rows, so it is not unbiased (frame = declared is)"
 _ASKED = {
     "scales": "scales",
     "shape": "shape",
@@ -38,16 +37,18 @@ def told(release: Release) -> list[str]:
         f"Round {place}: {_question(release, one)}, for {_price(one)} ({part(share(certificate, one))} of the loss)."
         for place, one in enumerate(certificate.rounds, 1)
     ]
-    return [*lines, budget(certificate), f"{SHORTENED}{allowed(release)} {cut(release)}"]
+    return [*lines, budget(certificate), f"{shortened(release)} {cut(release)}"]
 
 
-def allowed(release: Release) -> str:
-    """What was made up for of the cut, and what intervals allow for the rest: the end of a sentence."""
+def shortened(release: Release) -> str:
+    """That rows were shortened, what was made up for of it, and whether intervals count the rest: a sentence."""
+    said = "The release is of shortened rows, so it is not unbiased (frame = declared is)"
     if (found := release.calibration) is None:
-        return ", and no interval counts what was cut."
+        return f"{said}, and no interval counts what was cut; those of a release with --cut counted do."
     return (
-        "; standard deviations and means are those of all rows, as rounds found them, and intervals of "
-        f"regressions allow for {found.bias:.1g} on a correlation for what was cut: that part is a model, no proof."
+        f"{said}; standard deviations that were clearly cut are those of all rows, as rounds found them, and intervals "
+        f"of regressions count the doubt about them and allow for {found.bias:.1g} on a correlation for what was cut: "
+        "that part is a model, no proof."
     )
 
 

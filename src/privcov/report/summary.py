@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from itertools import islice
 from textwrap import fill
 from typing import Any
@@ -56,7 +57,9 @@ def strata_text(strata: StratifiedRelease, *, repair: str = "auto", scaled: bool
     """A line for each stratum, in a table, and the promise for all of them."""
     heads, rows = strata_lines(strata, repair=repair, scaled=scaled)
     more = "One in full: --stratum NAME; their sum: --stratum total; two compared: --stratum NAME --against NAME."
-    return "\n\n".join([strata_title(strata), table(heads, rows), more, promise(next(iter(strata.values())))])
+    legend = fill(STRATA_LEGEND, width=100, subsequent_indent="  ")
+    told = [strata_title(strata), table(heads, rows), legend, more, promise(next(iter(strata.values())))]
+    return "\n\n".join(told)
 
 
 def strata_title(strata: StratifiedRelease) -> str:
@@ -68,24 +71,44 @@ def strata_title(strata: StratifiedRelease) -> str:
 def strata_lines(
     strata: StratifiedRelease, *, repair: str = "auto", scaled: bool = False, most: int | None = None
 ) -> tuple[list[str], list[list[str]]]:
-    """Headings, and for each stratum its noisy count, how much can be concluded of it, and means of its columns."""
-    first = next(iter(strata.values()))
+    """Headings, and for each stratum its noisy count, how much can be concluded of it, and means of its columns.
+
+    The last line is the total. What :data:`STRATA_LEGEND` says of "±" and "–" belongs below.
+    """
+    first, total = next(iter(strata.values())), strata.total()
     names = list(first.columns[1 : 1 + _MOST_MEANS])
     rows = []
-    for name, release in islice(strata.items(), most):
+    for name, release in (*islice(strata.items(), most), ("(all strata)", total)):
         judged = standing(release)
-        values: list[float] = []
-        if release.schema.intercept:
-            values = release.mean(scaled=scaled, repair=repair)[:_MOST_MEANS].tolist()
+        values = _short_means(release, repair=repair, scaled=scaled) if release.schema.intercept else []
         count = f"{release.count(repair=repair):,.0f}" if release.schema.intercept else "private"
-        rows.append(
-            [cut(name), count, "" if judged is None else judged.verdict, *(number(v, 4) for v in values)]
-        )
+        if release.schema.intercept and release.counted_rows is None and release.law is not None:
+            count += f" ± {1.96 * math.sqrt(release.law.entry_variances[0, 0]):,.0f}"
+        rows.append([cut(name), count, "" if judged is None else judged.verdict, *values])
     heads = ["stratum", "rows, noisy", "verdict", *(cut(f"mean {name}") for name in names)]
     return heads[: len(rows[0])], rows
 
 
 _MOST_MEANS = 4
+STRATA_LEGEND = (
+    "±: the noise moves a number by no more than this in 95 of 100 releases. –: a mean that the noise could move as "
+    "far as half the width of its bounds, so that nothing is known of it."
+)
+
+
+def _short_means(release: Release, *, repair: str, scaled: bool) -> list[str]:
+    """The means of the first columns, each with what noise may add to it; none where that is all there is."""
+    means, noise = release.mean(scaled=scaled, repair=repair), mean_noise(release, scaled=scaled)
+    if noise is None:
+        return [number(mean, 4) for mean in means[:_MOST_MEANS]]
+    halves = [
+        0.5 if feature.kind != "numeric" else 1.0 if scaled else feature.half_width
+        for feature in release.schema.features[1:]
+    ]
+    return [
+        f"{number(mean, 4)} ±{number(off, 2)}" if off < half else "–"
+        for mean, off, half in zip(means[:_MOST_MEANS], noise, halves, strict=False)
+    ]
 
 
 def sentences(release: Release) -> list[str]:
@@ -99,12 +122,19 @@ def sentences(release: Release) -> list[str]:
             if view.hidden
             else []
         )
-        return [*part, *found.sentences]
+        return [*part, *found.sentences, *_persons(release)]
     if view.count is None:
         return [
             "The number of rows is private and no column counts them, so noise on products cannot be judged."
         ]
     return ["A single column has no correlations."]
+
+
+def _persons(release: Release) -> list[str]:
+    """That sampling, of which persons with several rows have more, is in none of the sizes that are shown."""
+    most = release.schema.max_rows_per_person
+    told = "What is shown beside numbers is noise alone; sampling, which goes by persons, is not in it."
+    return [] if most == 1 else [f"Rows of one person: up to {most}. {told}"]
 
 
 def as_json_values(release: Release, *, repair: str = "auto", scaled: bool = False) -> dict[str, Any]:

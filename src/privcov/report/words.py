@@ -98,10 +98,12 @@ def strata_told(release: Release) -> list[str]:
         if release.certificate.loss.neighbours is Neighbours.REPLACE_ONE
         else ""
     )
+    share = options.get("total_share")
+    paid = "" if share is None else f" A share of {share} of the loss was spent on their total."
     which = "The sum" if options.get("stratum") == TOTAL else "One"
     page = proof_address("docs/proofs/strata.md", release.certificate.version)
     return [
-        f"{which} of {options['strata']} strata, with one promise for all of them together.{moves} Proof: {page}."
+        f"{which} of {options['strata']} strata, with one promise for all of them together.{moves}{paid} Proof: {page}."
     ]
 
 
@@ -211,11 +213,17 @@ def _bounds(release: Release) -> str:
     parts = [
         f"{_defined(column)} in [{column.lower:g}, {column.upper:g}]"
         if isinstance(column, Numeric)
-        else f"{_defined(column)} with {len(column.levels)} {'exhaustive ' * column.exhaustive}levels"
+        else f"{_defined(column)} with {len(column.levels)} {'exhaustive ' * column.exhaustive}level"
+        + "s" * (len(column.levels) > 1)
         for column in release.schema.columns
     ]
-    shown = ", ".join(parts[:8]) + (f", and {len(parts) - 8} more columns" if len(parts) > 8 else "")
+    shown = ", ".join(parts[:8]) + (
+        f", and {len(parts) - 8} more column{'s' * (len(parts) > 9)}" if len(parts) > 8 else ""
+    )
     norm = math.sqrt(float(release.schema.squared_norm_bound))
     # In a frame the norm is no declaration: it follows from the schema, and the rounds found what it is measured in.
-    norms = "" if release.certificate.rounds else f"; row norm at most {norm:.4g} in scaled units"
-    return f"{shown}{norms}; missing cells: {release.schema.missing_words}"
+    norms = "" if release.certificate.rounds else f"row norm at most {norm:.4g} in scaled units"
+    missing = f"missing cells: {release.schema.missing_words}"
+    if "row_norm" in release.certificate.options:
+        return f"{shown}; {missing}. Chosen privately: {norms}"
+    return "; ".join(part for part in (shown, norms, missing) if part)

@@ -25,19 +25,21 @@ from typing import Any
 from privcov.errors import InputError, PrivcovError
 from privcov.privacy import exact
 from privcov.schema.columns import Level
+from privcov.schema.dialect import moment
 from privcov.schema.names import canonical, split_list
 from privcov.schema.schema import Schema
-from privcov.schema.toml import column_words, toml_value
-from privcov.schema.weights import declared
+from privcov.schema.toml import column_words, declarations, toml_value
 from privcov.text import files
 from privcov.text.grammar import brief
 
 _USUAL = ("name", "lower", "upper", "levels", "label", "unit")
-_MORE = ("centre", "scale", "exhaustive", "otherwise", "missing", "fill", "missing_values")
+_MORE = ("centre", "scale", "exhaustive", "otherwise", "missing", "fill", "missing_values", "feature")
 _LEVELS = frozenset({"fill", "otherwise"})
 _NUMBERS = frozenset({"lower", "upper", "centre", "scale"})
 _NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?")
 """A number as nobody means a text: without a zero in front, as a postal code has."""
+_OTHERS = ";|"
+"""What others put between the values of a list: a list of one value with such a mark was meant to have more."""
 _MOST_BYTES = 16 * 2**20
 
 
@@ -67,7 +69,10 @@ def schema_of(text: str, where: str) -> Schema:
             raise _malformed(where, line, f"column {brief(name)} is there twice.", "Keep one of the lines.")
         try:
             columns[name] = {word: _value(word, cell) for word, cell in words.items()}
-            Schema.from_dict({"columns": {name: columns[name]}})
+            if declarations({"columns": {name: columns[name]}})[
+                "columns"
+            ]:  # else it is read for derived ones alone
+                Schema.from_dict({"columns": {name: columns[name]}})
         except PrivcovError as error:
             raise InputError(error.code, f"{where}, line {line}: {error.sentence}", error.remedy) from None
     if not columns:
@@ -77,8 +82,13 @@ def schema_of(text: str, where: str) -> Schema:
 
 def codebook_of(schema: Schema) -> str:
     """The codebook that ``schema_of`` turns back into the columns of this schema."""
-    read = [column for column in declared(schema) if column.expression is None]
-    rows = [{"name": column.name, **column_words(column, ())} for column in read]
+    released = {column.name: column for column in schema.columns}
+    rows = [
+        {"name": column.name, **column_words(released.get(column.name, column), ())}
+        | ({} if column.name in released else {"feature": False})
+        for column in schema.read_columns
+        if column.name != schema.weight
+    ]
     heads = [*_USUAL, *(word for word in _MORE if any(word in row for row in rows))]
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
@@ -94,10 +104,10 @@ def table_words(schema: Schema) -> list[str]:
     ['max_rows_per_person']
     """
     # A codebook has the missing values of every column, and that a bound is enforced follows from the person.
-    elsewhere = ("columns", "missing_values", "enforced")
+    elsewhere = ("columns", "sources", "missing_values", "enforced")
     said = [field for field in fields(schema) if field.name not in elsewhere]
     found = [field.name for field in said if getattr(schema, field.name) != field.default]
-    return ["derived" if name == "sources" else name for name in found]
+    return [*found, *(["derived"] if any(c.expression is not None for c in schema.columns) else [])]
 
 
 def _lines(text: str, where: str) -> Iterator[tuple[int, dict[str, str]]]:
@@ -133,7 +143,14 @@ def _lines(text: str, where: str) -> Iterator[tuple[int, dict[str, str]]]:
 
 def _heads(found: list[str], where: str) -> list[str]:
     known = (*_USUAL, *_MORE)
-    if "name" not in found or len(set(found)) < len(found) or not set(found) <= set(known):
+    if strange := [head for head in found if head not in known]:
+        raise _malformed(
+            where,
+            1,
+            f"the header has {brief(strange[0])!r}, which says nothing of a column.",
+            f"Take that cell out of every line. Known: {', '.join(known)}.",
+        )
+    if "name" not in found or len(set(found)) < len(found):
         raise _malformed(
             where,
             1,
@@ -144,12 +161,16 @@ def _heads(found: list[str], where: str) -> list[str]:
 
 
 def _value(word: str, cell: str) -> Any:
+    if word in ("lower", "upper", "fill") and moment(cell) is not None:
+        return cell
     if word in _NUMBERS:
         try:
             return exact(cell)
         except (ValueError, ZeroDivisionError):
             raise InputError(
-                "E194", f"{word} must be a number, got {brief(cell)}.", "Write a decimal point, and no unit."
+                "E194",
+                f"{word} must be a number, or a date such as 2024-12-31; got {brief(cell)}.",
+                "Write a decimal point, and no unit.",
             ) from None
     if word == "levels":
         pieces = _pieces(cell)
@@ -157,20 +178,25 @@ def _value(word: str, cell: str) -> Any:
         return [_meant(piece) if numbers else _bare(piece) for piece in pieces]
     if word == "missing_values":
         return [_meant(piece) for piece in _pieces(cell)]
-    if word == "exhaustive":
+    if word in ("exhaustive", "feature"):
         return {"true": True, "false": False}.get(cell.lower(), cell)
     return _meant(cell) if word in _LEVELS else cell
 
 
 def _pieces(cell: str) -> list[str]:
+    """The values of a list; in a cell of several lines a line each, as spreadsheets write them."""
+    lines = [line.strip().rstrip(",") for line in cell.splitlines() if line.strip()]
     try:
-        return split_list(cell)
+        found = split_list(",".join(lines))
     except InputError:
+        found = []
+    if not found or (len(found) == 1 and set(found[0]) & set(_OTHERS) and not found[0].startswith("`")):
         raise InputError(
             "E194",
             f"a list has single commas between its values, got {brief(cell)}.",
-            "Put a value with a comma or a backtick between backticks.",
-        ) from None
+            "Put a value that has a comma, a backtick or another separator itself between backticks.",
+        )
+    return found
 
 
 def _meant(piece: str) -> Level:
@@ -195,7 +221,7 @@ def _listed(value: Level) -> str:
     """A value as a list has it: a text between backticks where it would be read as something else."""
     if not isinstance(value, str):
         return toml_value(value)
-    plain = not _NUMBER.fullmatch(value) and not set(value) & set(",`")
+    plain = not _NUMBER.fullmatch(value) and not set(value) & {",", "`", *_OTHERS}
     return value if plain else "`" + value.replace("`", "``") + "`"
 
 

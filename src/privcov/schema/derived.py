@@ -50,6 +50,8 @@ _ARGUMENTS = {
 }  # fmt: skip
 """The functions, and how many arguments each has."""
 FUNCTIONS = frozenset(_ARGUMENTS)
+_SAME = 2.0**-40
+"""Of a bound, beyond which it is another one: versions may differ in the last digits of an interval."""
 _FEWEST = {"poly": 1, "bs": 3}
 """Columns of a basis, at least."""
 _WORDS: dict[Kind, str] = {
@@ -162,6 +164,26 @@ def _column(name: str, text: str, found: Range, rules: Mapping[str, Any]) -> Col
     return Numeric(name=name, lower=found.lower, upper=found.upper, expression=text, **rules)
 
 
+def of_other_bounds(columns: Sequence[Column], recipe: Recipe | None) -> list[tuple[Numeric, Range]]:
+    """The derived columns whose bounds are not those that follow from their expressions, with what follows.
+
+    >>> age = Numeric(name="age", lower=0, upper=100)
+    >>> half = Numeric(name="half", lower=0, upper=40, expression="age / 2")
+    >>> recipe = Recipe.of((age,), (("half", "age/2"),))
+    >>> [(column.upper, found.upper) for column, found in of_other_bounds([age, half], recipe)]
+    [(40.0, 50.0)]
+    """
+    ranges = {} if recipe is None else recipe.ranges
+    return [
+        (column, own)
+        for column in columns
+        if isinstance(column, Numeric)
+        and (own := ranges.get(column.name)) is not None
+        and max(abs(column.lower - own.lower), abs(column.upper - own.upper))
+        > _SAME * max(abs(own.lower), abs(own.upper))
+    ]
+
+
 def basis_columns(node: Node) -> list[Node]:
     """The single columns that an expression stands for: those of a whole basis, or itself.
 
@@ -190,7 +212,7 @@ def columns_of(name: str, node: Node) -> list[tuple[str, Node]]:
 
 def _declared(name: str, about: object) -> tuple[str, Mapping[str, Any]]:
     """The expression of a derived column, and what else is said of it."""
-    allowed = ("missing", "fill", "centre", "scale")
+    allowed = ("missing", "fill", "centre", "scale", "label", "unit")
     if isinstance(about, str):
         return about, {}
     if not isinstance(about, Mapping) or not isinstance(about.get("expression"), str):

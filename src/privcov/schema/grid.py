@@ -34,10 +34,12 @@ class Grid:
     """The largest scaled value that a cell may have; at least 1."""
     strata: bool = False
     """Whether this is the grid of several matrices, one for each stratum, and a person may move between them."""
+    pooled: bool = False
+    """Whether this is the grid of their sum, released beside them, with noise of the same kind as theirs."""
 
     @classmethod
-    def of(cls, schema: Schema, *, strata: bool = False) -> Grid:
-        """The finest grid on which the exactness bounds above hold for this schema, of one matrix or one a stratum."""
+    def of(cls, schema: Schema, *, strata: bool = False, pooled: bool = False) -> Grid:
+        """The finest grid on which the exactness bounds above hold: of one matrix, one a stratum, or their sum."""
         bound = schema.squared_norm_bound
         norms = schema.largest_squared_norm, schema.largest_scaled_square  # after a shape, and before
         largest = max(schema.dimension, *map(math.ceil, norms))
@@ -64,6 +66,7 @@ class Grid:
             and schema.weight is None,
             longest=_longest(schema),
             strata=strata,
+            pooled=pooled,
         )
 
     @property

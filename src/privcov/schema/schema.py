@@ -23,8 +23,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from privcov.errors import InputError, ParameterError
-from privcov.linalg.triangle import is_wide
-from privcov.privacy import decimal_text, exact
+from privcov.privacy import decimal_text
+from privcov.schema.coherence import (
+    check_exhaustive,
+    check_features,
+    check_marks,
+    check_person,
+    check_sources,
+    check_weighted,
+    names_left_out,
+    norm_bound,
+)
 from privcov.schema.columns import (
     Categorical,
     Code,
@@ -36,8 +45,9 @@ from privcov.schema.columns import (
     missing_codes,
 )
 from privcov.schema.derived import Recipe
-from privcov.schema.dialect import RFC_4180, Dialect, number
-from privcov.schema.names import INTERCEPT, canonical, check_name, listed, quoted
+from privcov.schema.dialect import RFC_4180, Dialect
+from privcov.schema.names import INTERCEPT, check_name, quoted
+from privcov.schema.parts import both, part_of, rest_of
 from privcov.schema.shape import Shape
 from privcov.schema.toml import declarations, read_toml, toml_of, toml_value
 from privcov.schema.weights import WEIGHT_SQUARE, checked_weight, declared, with_weight
@@ -64,22 +74,6 @@ if TYPE_CHECKING:
     Coded = Categorical
 else:
     Coded = Any  # what users meet is a column; that it is categorical is for the checker
-_OF_TABLE = (
-    "intercept",
-    "row_norm_bound",
-    "missing",
-    "missing_values",
-    "max_rows_per_person",
-    "ignore_extra",
-    "weight",
-    "largest_weight",
-    "weight_power",
-    "file",
-    "shape",
-    "person",
-    "per_person",
-)
-"""What a schema says of the whole table."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -176,8 +170,8 @@ class Schema:
     >>> more = pc.Schema.from_dict({"columns": {"age": {"lower": 0, "upper": 100}}, "derived": {"age2": "age^2"}})
     >>> more.columns[1].upper, [column.name for column in more.read_columns], more.recipe is None
     (10000.0, ['age'], False)
-    >>> more.derived_words
-    'Derived columns: 1.'
+    >>> more.derived_words, more.titles["age2"]
+    ('Derived columns: 1.', 'age2')
     """
 
     columns: tuple[Column, ...]
@@ -237,13 +231,17 @@ class Schema:
         names = [column.name for column in self.columns]
         if twice := [name for name, times in Counter(names).items() if times > 1]:
             raise InputError("E103", f"column {twice[0]} is declared twice.")
-        self._settle_sources()
+        given = tuple(self._settled(column) for column in self.sources)
+        given = given or tuple(column for column in self.columns if column.expression is None)
+        same = [column.name for column in given] == names
+        object.__setattr__(self, "sources", () if same else given)
+        check_sources(self, given)
         if self.shape is not None and self.shape.columns != len(self.numbers):
             raise ParameterError("E205", "a shape has one row for each numeric column.")
         if not declared(self):
             raise InputError("E122", "the schema declares no column.", "Add a [columns.NAME] table.")
         if self.row_norm_bound is not None:
-            bound = _norm_bound(self.row_norm_bound)
+            bound = norm_bound(self.row_norm_bound)
             no_row_exceeds_it = bound**2 >= self.largest_squared_norm
             object.__setattr__(self, "row_norm_bound", None if no_row_exceeds_it else bound)
         if self.missing not in get_args(MissingRule):
@@ -253,13 +251,16 @@ class Schema:
         for word in ("intercept", "ignore_extra"):
             if not isinstance(getattr(self, word), bool):
                 raise InputError("E122", f"{word} must be true or false, got {brief(getattr(self, word))}.")
-        object.__setattr__(self, "left_out", _names_left_out(self.left_out, names))
+        object.__setattr__(self, "left_out", names_left_out(self.left_out, names))
         rows = self.max_rows_per_person
         if isinstance(rows, bool) or not isinstance(rows, int) or not 1 <= rows <= 10**6:
             raise ParameterError(
                 "E205", f"max_rows_per_person must be a whole number from 1, got {brief(rows)}."
             )
-        self._check_person()
+        if self.person is not None:
+            object.__setattr__(self, "person", check_name(self.person))
+            object.__setattr__(self, "enforced", True)
+        check_person(self)
         if self.dimension > MAX_DIMENSION:
             raise InputError(
                 "E113",
@@ -267,21 +268,10 @@ class Schema:
             )
         if not self.file.plain_numbers:
             for column in self.read_columns:
-                self._check_marks(column)
-        self._check_exhaustive()
-        self._check_features()
-        if self.weight is not None and not (self.intercept and self.keeps_indicators):
-            raise InputError(
-                "E198",
-                "rows are weighted in a matrix with an intercept, which no row_norm_bound may shorten.",
-                "Write intercept = true, and a larger row_norm_bound or none.",
-            )
-        if self.weight is not None and self.per_person is not None:
-            raise InputError(
-                "E198",
-                f"per_person = {self.per_person!r} makes one row of several, and does not say what that row weighs.",
-                "Leave per_person or the weight out.",
-            )
+                check_marks(self, column)
+        check_exhaustive(self)
+        check_features(self)
+        check_weighted(self)
 
     @property
     def weight_words(self) -> str:
@@ -293,95 +283,6 @@ class Schema:
             f"Rows are weighted by {quoted(self.weight)}, at most {self.largest_weight:g}{power}; one without a weight "
             "above 0 does not count."
         )
-
-    def _check_exhaustive(self) -> None:
-        """Refuse levels that would not add up to an intercept."""
-        if not self.exhaustive:
-            return
-        first = self.exhaustive[0]
-        if not self.intercept:
-            raise InputError(
-                "E167",
-                f"column {first.name} is exhaustive, and the schema has no intercept that its levels could add up to.",
-                "Set intercept = true, or leave exhaustive out.",
-            )
-        if is_wide(self.dimension):
-            raise InputError(
-                "E168",
-                f"exhaustive levels are for at most 1,447 columns in the release; there are {self.dimension:,}.",
-                "Leave exhaustive out, or release fewer columns.",
-            )
-        for column in self.exhaustive:
-            if self.rule(column) in ("midpoint", "none"):
-                raise InputError(
-                    "E169",
-                    f"column {column.name} is exhaustive, and does not say what a cell counts as that has none of its "
-                    "levels.",
-                    f'Add otherwise = {toml_value(column.levels[-1])}, or another level; or missing = "indicator" or '
-                    '"zero-row".',
-                )
-
-    def _check_person(self) -> None:
-        """Refuse what cannot be said of persons together."""
-        if self.person is not None:
-            object.__setattr__(self, "person", check_name(self.person))
-            object.__setattr__(self, "enforced", True)
-            if any(column.name == self.person for column in self.columns):
-                raise InputError(
-                    "E147",
-                    f"{self.person} is named as the person's id, and is declared as a column too.",
-                    f"Take [columns.{self.person}] out: an id is never released.",
-                )
-            if self.file.constant:
-                raise InputError(
-                    "E183",
-                    'person does not go with timing = "constant": the time to gather rows depends on them.',
-                    "Leave one of the two out.",
-                )
-        if not isinstance(self.enforced, bool) or (self.per_person is not None and not self.enforced):
-            raise InputError(
-                "E148",
-                "per_person needs person, the column that says whose row a row is.",
-                'Add person = "NAME", or leave per_person out.',
-            )
-        if self.per_person not in (None, "mean", "sum"):
-            raise InputError("E148", f"per_person must be 'mean' or 'sum', got {brief(self.per_person)}.")
-        if self.per_person is not None and self.max_rows_per_person != 1:
-            raise InputError(
-                "E149",
-                f"per_person = {self.per_person!r} makes one row of each person, but max_rows_per_person is "
-                f"{self.max_rows_per_person}.",
-                "Leave one of the two out.",
-            )
-
-    def _settle_sources(self) -> None:
-        """Keep the columns of the table apart where they are not those of the release; check that they fit together."""
-        plain = tuple(column for column in self.columns if column.expression is None)
-        given = tuple(self._settled(column) for column in self.sources) or plain
-        same = [column.name for column in given] == [column.name for column in self.columns]
-        object.__setattr__(self, "sources", () if same else given)
-        kinds = {column.name: type(column) for column in given}
-        if len(kinds) < len(given) or any(column.expression is not None for column in given):
-            raise InputError("E176", "a column of the table is declared twice, or is derived.", "Rename it.")
-        for column in plain:
-            if kinds.get(column.name) is not type(column) or (isinstance(column, Numeric) and column.date):
-                raise InputError(
-                    "E178",
-                    f"column {column.name} is a date, or is not among the columns of the table.",
-                    "Dates are read for derived columns alone: feature = false.",
-                )
-        if self.recipe is None:
-            return
-        for column in self.columns:
-            if column.expression is None:
-                continue
-            found = self.recipe.ranges[column.name]
-            if column.name in kinds or (found.levels != getattr(column, "levels", ())):
-                raise InputError(
-                    "E176",
-                    f"the derived column {column.name} is another column, or has other levels.",
-                    "Rename it.",
-                )
 
     @property
     def read_columns(self) -> tuple[Column, ...]:
@@ -417,28 +318,6 @@ class Schema:
         if (kept, rule) == (column.missing_values, column.missing):
             return column
         return replace(column, missing_values=kept, missing=rule)
-
-    def _check_marks(self, column: Column) -> None:
-        """Refuse a text that is one number in this schema and another, or none, in the file it describes."""
-        levels = column.levels if isinstance(column, Categorical) and column.numbers is not None else ()
-        for text in (*levels, *(column.missing_values or ())):
-            if isinstance(text, str) and number(text) != number(text, self.file):
-                raise InputError(
-                    "E143",
-                    f"column {column.name}: {text!r} is another number with the decimal and thousands marks of [file].",
-                    "Write it as a number, without quotes and with a decimal point.",
-                )
-
-    def _check_features(self) -> None:
-        """Refuse columns that a name typed by an analyst could not tell apart: ``sex[F]``, and level F of ``sex``."""
-        grouped = [column.name for column in self.columns if isinstance(column, Categorical)]
-        names = Counter([*(feature.name for feature in self.features), *grouped])
-        if twice := [name for name, times in names.items() if times > 1]:
-            raise InputError(
-                "E160",
-                f"two columns of the release would be named {twice[0]}: a column, and a level of another column.",
-                "Rename the column.",
-            )
 
     @cached_property
     def features(self) -> tuple[Feature, ...]:
@@ -481,6 +360,11 @@ class Schema:
                     )
                 )
         return tuple(made)
+
+    @property
+    def titles(self) -> dict[str, str]:
+        """What people call the columns of the released matrix, by name; a label with its unit, or the name."""
+        return {feature.name: feature.title for feature in self.features}
 
     @cached_property
     def summed(self) -> tuple[Feature, ...]:
@@ -692,29 +576,7 @@ class Schema:
         >>> [feature.name for feature in part.features], part.left_out
         (['(Intercept)', 'age'], ('sex',))
         """
-        kept = self._declared(names)
-        if not kept:
-            raise InputError(
-                "E191", "no column is left to be released.", "Keep at least one of the schema's columns."
-            )
-        columns = tuple(column for column in declared(self) if column.name in kept)
-        sources = self._read_for(columns)
-        read = {column.name for column in (*columns, *sources)}
-        others = [column.name for column in self.read_columns if column.name not in {*read, self.weight}]
-        return replace(self, columns=columns, sources=sources, left_out=(*self.left_out, *others), shape=None)
-
-    def _read_for(self, columns: tuple[Column, ...]) -> tuple[Column, ...]:
-        """The columns of the table that some of the columns are made of; none where they are themselves."""
-        expressions = tuple((c.name, c.expression) for c in columns if c.expression is not None)
-        if not expressions:
-            return ()
-        needed = Recipe.of(self.sources, expressions).reads
-        kept = {column.name for column in columns}
-        return tuple(
-            column if column.name in kept else _unreleased(column)
-            for place, column in enumerate(self.sources)
-            if column.name in kept or place in needed
-        )
+        return part_of(self, names)
 
     def without(self, names: Sequence[str]) -> Schema:
         """Return the schema without some of the columns: ``subset`` of all others.
@@ -741,22 +603,7 @@ class Schema:
         >>> pc.Schema.from_dict({"columns": columns}).without(["sex"]).dimension
         2
         """
-        dropped = self._declared(names)
-        return self.subset([column.name for column in declared(self) if column.name not in dropped])
-
-    def _declared(self, names: Sequence[str]) -> set[str]:
-        """The names in the form in which they are compared; refuses what is not declared, and what is there twice."""
-        given = [canonical(str(name)) for name in ([names] if isinstance(names, str) else names)]
-        known = {column.name for column in declared(self)}
-        if strange := [name for name in given if name not in known]:
-            raise InputError(
-                "E190",
-                f"the schema has no column {brief(quoted(strange[0]))}.",
-                f"It has {listed([column.name for column in declared(self)])}.",
-            )
-        if twice := [name for name, times in Counter(given).items() if times > 1]:
-            raise InputError("E192", f"column {quoted(twice[0])} is named twice.", "Name each column once.")
-        return set(given)
+        return rest_of(self, names)
 
     def merged(self, other: Schema) -> Schema:
         """Return the schema of a table that has the columns of both: first these, then what the other adds.
@@ -784,31 +631,7 @@ class Schema:
         >>> [column.name for column in first.merged(second).columns]
         ['age', 'sex']
         """
-        for word in _OF_TABLE:
-            if getattr(self, word) != getattr(other, word):
-                raise InputError(
-                    "E193",
-                    f"the schemas do not agree on {word}.",
-                    "Write the same in both: it is said of the whole table.",
-                )
-        mine = {column.name: column for column in declared(self)}
-        for column in declared(other):
-            if mine.setdefault(column.name, column) != column:
-                raise InputError(
-                    "E193",
-                    f"the schemas declare column {quoted(column.name)} in two ways.",
-                    "Write the same in both, or leave it out of one.",
-                )
-        sources = {column.name: column for column in (*self.read_columns, *other.read_columns)}
-        unread = dict.fromkeys(
-            name for name in (*self.left_out, *other.left_out) if name not in {**mine, **sources}
-        )
-        return replace(
-            self,
-            columns=tuple(mine.values()),
-            sources=tuple(sources.values()) if self.sources or other.sources else (),
-            left_out=tuple(unread),
-        )
+        return both(self, other)
 
     @classmethod
     def from_dict(cls, given: Mapping[str, Any]) -> Schema:
@@ -890,36 +713,8 @@ class Schema:
         return toml_of(self)
 
 
-def _unreleased(column: Column) -> Column:
-    """A column that is read for derived ones alone: what is said of its feature goes."""
-    column = replace(column, missing=None)
-    return replace(column, centre=None, scale=None) if isinstance(column, Numeric) else column
-
-
-def _names_left_out(given: object, declared: Sequence[str]) -> tuple[str, ...]:
-    """Names that are known and not declared, each once."""
-    if not isinstance(given, list | tuple):
-        raise InputError("E122", "left_out must be a list of column names.")
-    names = tuple(dict.fromkeys(check_name(name) for name in given))
-    if both := [name for name in names if name in set(declared)]:
-        raise InputError(
-            "E122", f"column {quoted(both[0])} is declared and also left out.", "Keep one of the two."
-        )
-    return names
-
-
 def _largest_square(column: Column) -> Fraction:
     """The most that a column adds to the squared norm of a row before rows are clipped."""
     if isinstance(column, Categorical):
         return column.squared_norm
     return _ONE if column.scale is None else max(Fraction(column.reach) ** 2, Fraction(column.indicator))
-
-
-def _norm_bound(value: Any) -> Fraction:
-    try:
-        number = exact(value)
-    except (ValueError, TypeError):
-        number = Fraction(0)
-    if not 0 < number < 2**500:
-        raise ParameterError("E205", f"row_norm_bound must be a finite number above 0, got {brief(value)}.")
-    return number

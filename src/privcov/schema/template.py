@@ -23,6 +23,8 @@ max_rows_per_person = 1     # how many rows one person can have; multiplies the 
 # person = "id"             # optional: the column that says whose row it is; further rows are then dropped
 # exhaustive = true         # optional, beside levels: every row has one of them; less noise. Then also say
 # otherwise = "LEVEL"       # which of the levels any other cell counts as
+# A column of dates: lower = "2020-01-01", upper = "2024-12-31", feature = false; then numbers of it under [derived],
+# such as stay = "days(discharged - admitted)"
 # row_norm_bound = 1.5      # optional, in scaled units; default: no row is ever clipped
 """
 _FILE = """

@@ -177,8 +177,9 @@ def column_words(column: Column, usual: tuple[Level, ...]) -> dict[str, Level | 
 
 def _derived(column: Column) -> str:
     """What stands behind the name of a derived column: its expression, and what else is said of it."""
-    more = {word: getattr(column, word, None) for word in ("missing", "fill", "centre", "scale")}
-    said = [f"{word} = {toml_value(value)}" for word, value in more.items() if value is not None]
+    words = ("missing", "fill", "centre", "scale", "label", "unit")
+    more = {word: getattr(column, word, None) for word in words}
+    said = [f"{word} = {toml_value(value)}" for word, value in more.items() if value not in (None, "")]
     text = toml_text(column.expression or "")
     return f"{{ {', '.join([f'expression = {text}', *said])} }}" if said else text
 
@@ -219,7 +220,7 @@ def _column(name: str, about: object) -> Column:
 
 def _date_column(name: str, about: Mapping[str, Any], where: str) -> Column:
     """A column of dates, which is read for derived columns alone."""
-    known = {"lower", "upper", "fill", "missing_values", "feature"}
+    known = {"lower", "upper", "fill", "missing_values", "feature", "label"}
     _only(about, known, f"{where}, whose bounds are texts and which is therefore a column of dates,")
     if about.get("feature") is not False:
         raise InputError(
@@ -227,13 +228,13 @@ def _date_column(name: str, about: Mapping[str, Any], where: str) -> Column:
             f"{where} has bounds that are dates, and a date is no feature of the release.",
             "Add feature = false, and derive numbers from it: year(a), days(a - b).",
         )
-    ends = {
+    ends: dict[str, Any] = {
         word: _moment(about[word], f"{where}: {word}") for word in ("lower", "upper", "fill") if word in about
     }
     if len(ends.keys() & {"lower", "upper"}) < 2:
         raise InputError("E122", f"{where}: give lower and upper, or levels, and not both.")
-    codes = {"missing_values": _floats(about["missing_values"])} if "missing_values" in about else {}
-    return Numeric(name=name, date=True, **ends, **codes)  # type: ignore[arg-type]  # ends are three of its words
+    more: Any = {word: _floats(about[word]) for word in ("missing_values", "label") if word in about}
+    return Numeric(name=name, date=True, **ends, **more)
 
 
 def _is_date(given: object) -> bool:

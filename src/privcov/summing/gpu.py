@@ -15,7 +15,7 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,14 +26,20 @@ from privcov.schema import Schema
 from privcov.schema.grid import BLOCK_ROWS, Grid
 from privcov.schema.recovery import corners
 from privcov.schema.shape import BITS
-from privcov.summing.bounding import Bounding, Clip, Turn, part_of
+from privcov.schema.weights import root
+from privcov.summing.bounding import Bounding, Clip, Turn, Weighing, part_of
 from privcov.summing.check import Check, exactness_probe
 from privcov.summing.gram import WORD, Gram
 from privcov.table.blocks import Block
 
+if TYPE_CHECKING:
+    from privcov.summing.sum import Split
+
 _BUFFER, _BUFFERS = 2**23, 3
 """Numbers in one buffer, which is 64 MiB, and how many buffers there are."""
 _WORTH_A_THREAD = 2**16
+_SUMS_THERE = 2**29
+"""Numbers in sums of strata that stay on the device, which is 4 GiB; more of them stay here, and products come."""
 
 Lines = Sequence[NDArray[np.float64]] | NDArray[np.float64]
 """Vectors of one length, or a matrix whose rows they are."""
@@ -144,51 +150,26 @@ _HALF = 2**16
 """Freivalds' numbers of 32 bits go in halves, whose products with rows float64 holds exactly."""
 
 
-class DeviceSum:
-    """A running sum of qqᵀ that stays on its device until it is asked for."""
+class _Pile:
+    """The running sum of qqᵀ of one stratum, or of all rows, on its device until it is asked for."""
 
-    def __init__(self, schema: Schema, grid: Grid, device: Device) -> None:
-        check_device(device)
-        self._torch, self._place = device.torch, device.place
-        if schema.weight is not None:  # refused before anything is paid: publish/check.py
-            raise InternalError
-        self._bounding, self._grid = Bounding.of(schema, grid), grid
-        self._numbers = [
-            (numbers, *map(self._sent, (numbers.middles, numbers.steps, numbers.least, numbers.most)))
-            for numbers in self._bounding.numbers
-        ]
-        clip = self._bounding.clip
-        self._rooms = () if clip is None else tuple(map(self._sent, clip.rooms))
-        if (turn := self._bounding.turn) is not None:
-            self._before, self._integers = tuple(map(self._sent, turn.clip.rooms)), self._sent(turn.integers)
-        self._total: Gram | None = None
-        self._rows = self._reach = 0
+    def __init__(self, grid: Grid, device: Device, *, waits: bool, kept_here: bool) -> None:
+        self._torch, self._grid = device.torch, grid
+        self._place = self._torch.device("cpu") if kept_here else device.place
         shape = (grid.dimension, grid.dimension)
-        self._low = self._torch.zeros(shape, dtype=self._torch.int64, device=self._place)
-        self._check = Check(grid.dimension)
-        weights = self._check.weights.view(np.uint32).astype(np.int64)
-        self._halves = self._sent(np.stack([weights % _HALF, weights // _HALF], axis=1).astype(np.float64))
-        self._expected = self._torch.zeros(grid.dimension, dtype=self._torch.int64, device=self._place)
-        self._sender = Sender(device)
+        self.low = self._torch.zeros(shape, dtype=self._torch.int64, device=self._place)
+        self._total: Gram | None = None
+        self._rows = self._reach = self._waiting = 0
+        self._waits = waits
         self._gathered: Any = None
-        self._waiting = 0
 
-    def add(self, block: Block) -> None:
-        """Bound the rows of a block and add them."""
-        for start in range(0, len(block[0]), BLOCK_ROWS):
-            part = part_of(block, start, start + BLOCK_ROWS)
-            if isinstance(part, np.ndarray) and abs(part.strides[0]) < abs(part.strides[1]):
-                self.add_cells(self._sender.send(part.T).T)  # a table whose rows lie one after the other
-            else:
-                self.add_cells(self._sender.send(part))
+    def add(self, rows: Any) -> None:
+        """Add at most ``BLOCK_ROWS`` rows of whole numbers, one a column.
 
-    def add_cells(self, cells: Any) -> None:
-        """The same for at most ``BLOCK_ROWS`` rows whose cells are a tensor, one row of it for each column.
-
-        Rows wait until there are enough for a product: one of few rows costs more in adding than in multiplying.
+        Where they wait, it is until there are enough for a product: one of few rows costs more in adding than in
+        multiplying.
         """
-        rows = self.bounded(cells)
-        if not self._waiting and rows.shape[1] == BLOCK_ROWS:
+        if not self._waits or (not self._waiting and rows.shape[1] == BLOCK_ROWS):
             self._multiply(rows)
             return
         if self._gathered is None:
@@ -198,6 +179,11 @@ class DeviceSum:
             self._waiting += part.shape[1]
             if self._waiting == BLOCK_ROWS:
                 self._multiply_waiting()
+
+    def gram(self) -> Gram:
+        """The sum, back in this process."""
+        self._multiply_waiting()
+        return self._carry()
 
     def _multiply_waiting(self) -> None:
         if self._waiting:
@@ -210,7 +196,74 @@ class DeviceSum:
             self._carry()
         self._reach += reach
         self._rows += rows.shape[1]
-        self._low += (rows @ rows.T).to(self._torch.int64)
+        self.low += (rows @ rows.T).to(self._torch.int64).to(self._place)
+
+    def _carry(self) -> Gram:
+        """Hand what is summed so far to the process, whose sum never overflows; returns that one."""
+        words = self.low.cpu().numpy()
+        if self._place.type == "cpu":
+            words = words.copy()
+        part = Gram.from_transport(self._grid, words, None, rows=self._rows, reach=self._reach)
+        if self._total is None:
+            self._total = part
+        else:
+            self._total.merge(part)
+        self.low.zero_()
+        self._reach = self._rows = 0
+        return self._total
+
+
+class DeviceSum:
+    """Bounded rows and their Gram matrix on a device, or one a stratum: ``HostSum`` there, to the same integers."""
+
+    def __init__(self, schema: Schema, grid: Grid, device: Device, split: Split | None = None) -> None:
+        check_device(device)
+        self._torch, self._place = device.torch, device.place
+        self._bounding, self._grid, self._split = Bounding.of(schema, grid), grid, split
+        self._numbers = [
+            (numbers, *map(self._sent, (numbers.middles, numbers.steps, numbers.least, numbers.most)))
+            for numbers in self._bounding.numbers
+        ]
+        clip = self._bounding.clip
+        self._rooms = () if clip is None else tuple(map(self._sent, clip.rooms))
+        if (turn := self._bounding.turn) is not None:
+            self._before, self._integers = tuple(map(self._sent, turn.clip.rooms)), self._sent(turn.integers)
+        count = 1 if split is None else split.count
+        crowded = count > 1 and count * grid.dimension**2 > _SUMS_THERE
+        self.piles = [_Pile(grid, device, waits=split is None, kept_here=crowded) for _ in range(count)]
+        self._check = Check(grid.dimension)
+        weights = self._check.weights.view(np.uint32).astype(np.int64)
+        self._halves = self._sent(np.stack([weights % _HALF, weights // _HALF], axis=1).astype(np.float64))
+        self._expected = self._torch.zeros(grid.dimension, dtype=self._torch.int64, device=self._place)
+        self._sender = Sender(device)
+
+    def add(self, block: Block) -> None:
+        """Bound the rows of a block and add them."""
+        ends: NDArray[np.intp] = np.array([len(block[0])])
+        if self._split is not None:
+            columns, strata = self._split.parted(block)
+            order = np.argsort(strata, kind="stable")
+            ends = np.bincount(strata, minlength=self._split.count).cumsum()
+            block = [cells[order] for cells in columns]
+        for start in range(0, len(block[0]), BLOCK_ROWS):
+            part = part_of(block, start, start + BLOCK_ROWS)
+            if isinstance(part, np.ndarray) and abs(part.strides[0]) < abs(part.strides[1]):
+                cells = self._sender.send(part.T).T  # a table whose rows lie one after the other
+            else:
+                cells = self._sender.send(part)
+            self.add_cells(cells, np.clip(ends - start, 0, len(part[0])))
+
+    def add_cells(self, cells: Any, ends: NDArray[np.intp] | None = None) -> None:
+        """The same for at most ``BLOCK_ROWS`` rows whose cells are a tensor, one row of it for each column.
+
+        Rows of several strata stand stratum by stratum, and ``ends`` says where each ends.
+        """
+        rows = self.bounded(cells)
+        begin = 0
+        for pile, end in zip(self.piles, [rows.shape[1]] if ends is None else ends.tolist(), strict=True):
+            if end > begin:
+                pile.add(rows[:, begin:end])
+            begin = end
         self._see(rows)
 
     def bounded(self, cells: Any) -> Any:
@@ -250,17 +303,28 @@ class DeviceSum:
             self._turn(made, bounding.turn)
         if bounding.clip is not None:
             self._shrink(made, bounding.clip, self._rooms)
+        if (weighing := bounding.weighing) is not None:
+            self._weigh(made, weighing, cells[weighing.place].masked_fill(missing[weighing.place], 0.0))
         # Unreachable, and cheap to check on every row, as in ``Bounding``.
         return made.masked_fill_(~(_squares(made) <= self._grid.squared_norm_bound), 0.0)
 
     def gram(self) -> Gram:
-        """The sum, back in this process, if Freivalds' check confirms it."""
-        self._multiply_waiting()
-        total = self._carry()
+        """The one sum, where there are no strata."""
+        (gram,) = self.grams()
+        return gram
+
+    def grams(self) -> tuple[Gram, ...]:
+        """The sums, back in this process, if Freivalds' check confirms the sum of them."""
+        grams = tuple(pile.gram() for pile in self.piles)
+        whole = grams[0]
+        if self._split is not None:
+            whole = Gram(self._grid)
+            for gram in grams:
+                whole.merge(gram)
         self._check.expect(self._expected.cpu().numpy())
-        if not total.agrees_with(self._check.weights, self._check.expected):
+        if not whole.agrees_with(self._check.weights, self._check.expected):
             raise InternalError()
-        return total
+        return grams
 
     def _see(self, rows: Any) -> None:
         """Add Σ q(q·v) modulo 2^32, in halves of 16 bits: sums below 2^20 · 2^16 · max(rows, columns) < 2^53."""
@@ -270,24 +334,20 @@ class DeviceSum:
         low, high = (rows @ halves).to(self._torch.int64).unbind(dim=1)
         self._expected += low + (high % _HALF) * _HALF
 
-    def _carry(self) -> Gram:
-        """Hand what is summed so far to the process, whose sum never overflows; returns that one."""
-        words = self._low.cpu().numpy()
-        if self._place.type == "cpu":
-            words = words.copy()
-        part = Gram.from_transport(self._grid, words, None, rows=self._rows, reach=self._reach)
-        if self._total is None:
-            self._total = part
-        else:
-            self._total.merge(part)
-        self._low.zero_()
-        self._reach = self._rows = 0
-        return self._total
-
     def _turn(self, made: Any, turn: Turn) -> None:
         cells = made[turn.places]
         self._shrink(cells, turn.clip, self._before)
         made[turn.places] = (self._integers @ cells).mul_(2.0**-BITS).round_()
+
+    def _weigh(self, made: Any, weighing: Weighing, weights: Any) -> None:
+        torch = self._torch
+        shares = weights.clamp(0.0, weighing.largest) / torch.full_like(weights, weighing.largest)
+        found = root(shares, weighing.power, torch.sqrt)
+        counted = (shares > 0) & (made[0] != 0)
+        ones = torch.ones_like(shares)
+        roots = torch.where(counted, ones if found is None else found, torch.zeros_like(shares))
+        made[weighing.feature] = (roots * roots).sub_(0.5).mul_(weighing.one).round_()
+        made.mul_(roots).round_()
 
     def _shrink(self, made: Any, clip: Clip, rooms: tuple[Any, ...]) -> None:
         torch = self._torch

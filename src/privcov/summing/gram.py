@@ -111,7 +111,7 @@ class Gram(Sealed):
 
     def merge(self, other: Gram) -> None:
         """Add another partial sum over other rows of the same grid."""
-        if other.grid != self.grid:
+        if other.grid is not self.grid and other.grid != self.grid:
             raise ValueError("partial sums of two different grids do not add")
         self._make_room(other._reach)
         self._low += other._low

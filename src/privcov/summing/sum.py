@@ -15,9 +15,9 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial, reduce
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -69,8 +69,8 @@ class Split:
         """How many sums there are: one a stratum, and one of rows that are in none."""
         return len(self.strata.names) + (self.strata.other is None)
 
-    def parted(self, block: Block) -> tuple[Floats, NDArray[np.intp]]:
-        """The cells that are summed, stratum by stratum, and where each stratum ends."""
+    def parted(self, block: Block) -> tuple[Block, NDArray[np.int16]]:
+        """The columns that are summed, and the stratum of each row."""
         names = [column.name for column in self.strata.by]
         codes, known = np.zeros(len(block[0])), np.ones(len(block[0]), dtype=np.bool_)
         places = {column.name: place for place, column in enumerate(self.whole.columns)}
@@ -83,13 +83,7 @@ class Split:
             known &= cells >= 0  # neither missing nor unknown
             codes = codes * len(column.levels) + cells
         found = np.where(known, codes, self.count - 1).astype(np.int16)
-        order = np.argsort(found, kind="stable")  # by radix: linear in the rows, whatever they say
-        ends = np.cumsum(np.bincount(found, minlength=self.count))
-        rest = [block[place] for name, place in places.items() if name not in names]
-        made = np.empty((len(rest), len(order)))
-        for cells, room in zip(rest, made, strict=True):
-            np.take(cells, order, out=room, mode="clip")  # no place is outside; so nothing is copied twice
-        return made, ends
+        return [block[place] for name, place in places.items() if name not in names], found
 
 
 def sum_strata(
@@ -150,12 +144,12 @@ def add_rows(
     """The partial sum of one fragment, where it is read; with a split, one for each stratum."""
     table = fragment.open(schema if split is None else split.whole)
     total: HostSum | DeviceSum
-    total = HostSum(schema, grid, split) if device == CPU else DeviceSum(schema, grid, device)
+    total = HostSum(schema, grid, split) if device == CPU else DeviceSum(schema, grid, device, split)
     for block in table.blocks():
         total.add(block)
         if report is not None:
             report(fragment.place, table.rows, table.bytes_done)
-    grams = total.grams() if isinstance(total, HostSum) else (total.gram(),)
+    grams = total.grams()
     if fragment.rows not in (None, _rows_of(grams)):
         raise InternalError()
     return grams
@@ -184,7 +178,7 @@ class _Here:
 
 
 class HostSum:
-    """Bounded rows and their Gram matrix in NumPy, or one a stratum; ``DeviceSum`` is the same on a GPU, for one."""
+    """Bounded rows and their Gram matrix in NumPy, or one a stratum; ``DeviceSum`` is the same on a GPU."""
 
     def __init__(self, schema: Schema, grid: Grid, split: Split | None = None) -> None:
         check_arithmetic()
@@ -193,24 +187,41 @@ class HostSum:
         self._check = Check(grid.dimension)
         self._most = max(1_024, min(_MOST_ROWS, _MOST_CELLS // grid.dimension))
         self._room = np.empty(self._most * grid.dimension)
+        self._lines = np.empty(0, dtype=np.float32)
 
     def add(self, block: Block) -> None:
         """Bound the rows of a block and add them, in equal parts that fit the cache, in the same memory each time."""
-        count = len(block[0])
-        ends: NDArray[np.intp] = np.array([count])
         if self._split is not None:
-            block, ends = self._split.parted(block)
+            self._add_strata(*self._split.parted(block))
+            return
+        for _, rows in self._bounded(block):
+            self._grams[0].add(rows)
+
+    def _bounded(self, block: Block) -> Iterator[tuple[int, Floats]]:
+        """Bounded rows of a block, in parts, each with the place at which it begins. The check has seen them."""
+        count = len(block[0])
         step = max(1, -(-count // max(1, -(-count // self._most))))
         for start in range(0, count, step):
             rows = self._bounding.rows(block, start, start + step, room=self._room)
-            self._share_out(rows, np.clip(ends - start, 0, len(rows)))
+            yield start, rows
             self._check.saw(rows)
 
-    def _share_out(self, rows: Floats, ends: NDArray[np.intp]) -> None:
-        """Add rows that stand stratum by stratum to the sum of each."""
-        begins = np.concatenate([[0], ends[:-1]])
-        for place in np.flatnonzero(ends > begins):
-            self._grams[place].add(rows[begins[place] : ends[place]])
+    def _add_strata(self, block: Block, strata: NDArray[np.int16]) -> None:
+        """Gather the bounded rows of each stratum, whole rows at a time, and add them to its sum.
+
+        In between they are float32, in half of the room: whole numbers of at most 2^20 stay what they are.
+        """
+        size = len(strata) * self._bounding.grid.dimension
+        if self._lines.size < size:
+            self._lines = np.empty(size, dtype=np.float32)
+        lines = self._lines[:size].reshape(len(strata), -1)
+        for start, rows in self._bounded(block):
+            lines[start : start + len(rows)] = rows
+        order = np.argsort(strata, kind="stable")  # by radix: linear in the rows, whatever they say
+        ends = np.cumsum(np.bincount(strata, minlength=len(self._grams)))
+        for gram, begin, end in zip(self._grams, (0, *ends), ends, strict=False):
+            if begin < end:
+                gram.add(np.take(lines, order[begin:end], axis=0).astype(np.float64))
 
     def gram(self) -> Gram:
         """The one sum, where there are no strata."""
@@ -219,16 +230,17 @@ class HostSum:
 
     def grams(self) -> tuple[Gram, ...]:
         """The sums, if Freivalds' check confirms the sum of them."""
-        whole = (
-            self._grams[0] if self._split is None else reduce(_merged, self._grams, Gram(self._bounding.grid))
-        )
+        whole = self._grams[0] if self._split is None else pooled_sum(self._grams)
         if not whole.agrees_with(self._check.weights, self._check.expected):
             raise InternalError()
         return self._grams
 
 
-def _merged(total: Gram, part: Gram) -> Gram:
-    total.merge(part)
+def pooled_sum(grams: Sequence[Gram]) -> Gram:
+    """The sum of the sums of several strata; they stay as they are."""
+    total = Gram(grams[0].grid)
+    for gram in grams:
+        total.merge(gram)
     return total
 
 

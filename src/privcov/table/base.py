@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -15,7 +15,7 @@ from privcov.schema.columns import Identifier
 from privcov.schema.names import canonical, listed
 from privcov.table.blocks import Block
 from privcov.table.cells import apply_missing_codes
-from privcov.table.fragments import Arrived, Fragment, Held, Piece, bundled
+from privcov.table.fragments import Fragment, Held, Piece, bundled
 
 Answer = tuple[int, int, bytes]
 """The place of a part, its rows, and what came of them."""
@@ -38,8 +38,6 @@ class Table(ABC):
         """Rows handed out so far."""
         self.bytes_done: int | None = None
         """Bytes of the file read so far, where that makes sense."""
-        self.parts: int | None = None
-        """How many parts a table in a cluster has, where that is known before it is read."""
         self._opened = False
 
     def blocks(self) -> Iterator[Block]:
@@ -75,12 +73,21 @@ class Table(ABC):
             self.rows += len(block[0])
             yield _without_codes(block, coded, always=self.schema.file.constant) if coded else block
 
+    @property
+    def parts(self) -> int | None:
+        """How many parts a table in a cluster has, where that is known before it is read."""
+        return None
+
     @abstractmethod
     def _blocks(self) -> Iterator[Block]: ...
 
     def pieces(self) -> Sequence[Piece] | None:
         """Runs of files that together are this table; None where its rows are not in files."""
         return None
+
+    def records(self) -> Sequence[Piece] | None:
+        """The same; of a table of persons the files that they are gathered from."""
+        return self.pieces()
 
     def count(self) -> int | None:
         """The number of records, for the one who may know it: from metadata, or by counting lines, never values.
@@ -94,8 +101,8 @@ class Table(ABC):
         pieces = self.pieces()
         return [Held(place=0, table=self)] if pieces is None else bundled(pieces)
 
-    def answers_at_home(self, attempt: Callable[[Arrived], Answer]) -> Generator[Answer, None, None]:
-        """``attempt`` on every part of a table that lives in a cluster, done there."""
+    def answers_at_home(self, attempt: Callable[[Any], Answer]) -> Generator[Answer, None, None]:
+        """``attempt`` on every part of a table that lives in a cluster, ``Arrived`` or ``Joined``, done there."""
         raise NotImplementedError
 
     def asked_at_home(self, question: str) -> list[object]:
@@ -197,7 +204,8 @@ def check_names(names: Iterable[object], schema: Schema, where: str) -> list[int
     if extra and not schema.ignore_extra:
         raise InputError(
             "E104",
-            f"{where} has {len(extra)} columns that the schema does not declare. It declares {listed(declared)}.",
+            f"{where} has {len(extra)} column{'s' * (len(extra) > 1)} that the schema does not declare. "
+            f"It declares {listed(declared)}.",
             "Declare them, or add ignore_extra = true to the schema.",
         )
     return [places[name] for name in declared]

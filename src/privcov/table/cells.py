@@ -146,13 +146,32 @@ def identities(column: Identifier, values: pa.Array, *, dialect: Dialect = RFC_4
 
 
 def codes_of_numbers(column: Categorical, numbers: Floats) -> Floats:
-    """The positions of levels that are numbers, by equality as doubles."""
+    """The positions of levels that are numbers, by equality as doubles.
+
+    >>> codes_of_numbers(Categorical(name="a", levels=(3, 1, 7)), np.array([7.0, 1.5, 3.0, np.nan, 1e300]))
+    array([ 2., -1.,  0., nan, -1.])
+    """
     assert column.numbers is not None
-    codes = np.full(len(numbers), UNKNOWN)
-    for position, level in reversed(list(enumerate(column.numbers))):
-        codes[numbers == level] = position
-    codes[~np.isfinite(numbers)] = np.nan
+    numbers = np.ascontiguousarray(numbers)  # a column of an array is looked at several times
+    levels, finite = column.numbers, np.isfinite(numbers)
+    low, high = min(levels), max(levels)
+    if high - low <= _MOST_SPAN and all(level == int(level) for level in levels):
+        # Whole numbers near each other: one look at a table for each cell, whatever it says.
+        table = np.full(int(high - low) + 1, UNKNOWN)
+        for position, level in reversed(list(enumerate(levels))):
+            table[int(level - low)] = position
+        places = (np.clip(np.where(finite, numbers, low), low, high) - low).astype(np.intp)
+        codes = np.where(places + low == numbers, table[places], UNKNOWN)
+    else:
+        codes = np.full(len(numbers), UNKNOWN)
+        for position, level in reversed(list(enumerate(levels))):
+            codes[numbers == level] = position
+    codes[~finite] = np.nan
     return apply_missing_codes(column, numbers, codes)
+
+
+_MOST_SPAN = 4_096
+"""From the least to the largest of levels that are whole numbers, where positions are looked up in a table."""
 
 
 def apply_missing_codes(

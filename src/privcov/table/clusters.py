@@ -11,12 +11,13 @@ import itertools
 import json
 import re
 import time
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from functools import partial
 from itertools import zip_longest
 from threading import Event, Thread
 from typing import Any, Never
 
+import numpy as np
 import pyarrow as pa
 
 from privcov.errors import InputError, InternalError
@@ -24,14 +25,18 @@ from privcov.schema import Schema
 from privcov.table.arrow import check_columns
 from privcov.table.base import Answer, Table, check_names
 from privcov.table.blocks import Block
-from privcov.table.fragments import Arrived
+from privcov.table.fragments import Arrived, Fragment
 from privcov.table.frames import PandasTable
 from privcov.table.lazy import check_files
 from privcov.table.plans import Unlisted, walked
+from privcov.table.shuffling import Joined, Sent, parts_of, spread
 
 PATIENCE = 300.0
 """Seconds for which a job waits on a Dask cluster that has no worker; one that grows on demand needs some."""
-_Attempt = Callable[[Arrived], Answer]
+_WAVE, _LEAST_WAVE = 4, 16
+"""Tasks at a time for each that runs at once: enough to keep workers busy, few enough for one process to hold."""
+_Attempt = Callable[[Any], Answer]
+"""Called with what a worker has: an ``Arrived`` or a ``Joined``."""
 
 
 class _ClusterTable(Table):
@@ -71,10 +76,19 @@ class SparkTable(_ClusterTable):
         return asked_of_spark(self._frame.sparkSession, question)
 
     def answers_at_home(self, attempt: _Attempt) -> Generator[Answer, None, None]:
+        if self.schema.person is not None:
+            yield from self._by_person(attempt)
+            return
         part = partial(_spark_part, attempt=attempt, kinds=self._kinds)
         answers = self._frame.mapInArrow(part, "place int, rows long, answer binary").collect()
         for row in answers:
             yield row["place"], row["rows"], bytes(row["answer"])
+
+    def _by_person(self, attempt: _Attempt) -> Generator[Answer, None, None]:
+        parts = parts_of(self._frame.sparkSession.sparkContext.defaultParallelism)
+        part = partial(_spark_spread, kinds=self._kinds, schema=self.schema, parts=parts)
+        sent = self._frame.mapInArrow(part, "label int, sent binary").rdd
+        return joined_by_spark(sent, attempt, schema=self.schema, parts=parts)
 
 
 class DaskTable(_ClusterTable):
@@ -88,7 +102,13 @@ class DaskTable(_ClusterTable):
         places = check_names(frame.columns, schema, "the frame")
         self._frame = frame[[frame.columns[place] for place in places]]
         check_dask_frame(self._frame)
-        self.parts = int(frame.npartitions)
+
+    @property
+    def parts(self) -> int:
+        count = int(self._frame.npartitions)
+        if self.schema.person is None:
+            return count
+        return 1 if _dask_client() is None else parts_of(count)
 
     def asked_at_home(self, question: str) -> list[object]:
         client = _dask_client()
@@ -97,15 +117,20 @@ class DaskTable(_ClusterTable):
     def answers_at_home(self, attempt: _Attempt) -> Generator[Answer, None, None]:
         import dask
 
-        parts = self._frame.to_delayed()
-        work = dask.delayed(partial(_dask_part, attempt=attempt), pure=False)
-        tasks = [work(part, place) for place, part in enumerate(parts)]
-        client = _dask_client()
-        if client is None:
-            for task in tasks:
-                yield task.compute(scheduler="sync")
-            return
-        yield from dask_answers(client, client.compute(tasks, retries=3))
+        client, persons = _dask_client(), self.schema.person is not None
+        arrive = dask.delayed(_arrived, pure=False)
+        parts = [arrive(part, place) for place, part in enumerate(self._frame.to_delayed())]
+        if persons and client is None:
+            sent = (one for part in parts for _, one in spread(_here(part), schema=self.schema, parts=1))
+            yield attempt(Joined(place=0, schema=self.schema, sent=sent))
+        elif persons:
+            yield from joined_by_dask(client, parts, attempt, schema=self.schema, parts=self.parts)
+        elif client is None:
+            for part in parts:
+                yield attempt(_here(part))
+        else:
+            work = dask.delayed(attempt, pure=False)
+            yield from dask_answers(client, client.compute([work(part) for part in parts], retries=3))
 
 
 def _spark_part(
@@ -116,17 +141,93 @@ def _spark_part(
 
     context = TaskContext.get()
     assert context is not None
-    first = next(batches, None)
-    if first is not None:
-        kinds, batches = first.schema, itertools.chain([first], batches)
-    reader = pa.RecordBatchReader.from_batches(kinds, batches)
-    place, rows, answer = attempt(Arrived(place=context.partitionId(), data=reader))
+    place, rows, answer = attempt(Arrived(place=context.partitionId(), data=_reader(batches, kinds)))
     kind = pa.schema([("place", pa.int32()), ("rows", pa.int64()), ("answer", pa.binary())])
     yield pa.record_batch([[place], [rows], [answer]], schema=kind)
 
 
-def _dask_part(frame: Any, place: int, *, attempt: _Attempt) -> Answer:
-    return attempt(Arrived(place=place, data=frame))
+def _spark_spread(
+    batches: Iterator[pa.RecordBatch], *, kinds: pa.Schema, schema: Schema, parts: int
+) -> Iterator[pa.RecordBatch]:
+    """What it does where persons are told apart: their records, by label."""
+    kind = pa.schema([("label", pa.int32()), ("sent", pa.binary())])
+    arrived = Arrived(place=0, data=_reader(batches, kinds))
+    for label, sent in spread(arrived, schema=schema, parts=parts):
+        yield pa.record_batch([[label], [sent]], schema=kind)
+
+
+def _reader(batches: Iterator[pa.RecordBatch], kinds: pa.Schema) -> pa.RecordBatchReader:
+    first = next(batches, None)
+    if first is not None:
+        kinds, batches = first.schema, itertools.chain([first], batches)
+    return pa.RecordBatchReader.from_batches(kinds, batches)
+
+
+def _arrived(frame: Any, place: int) -> Arrived:
+    return Arrived(place=place, data=frame)
+
+
+def _here(part: Any) -> Arrived:
+    """A delayed part, computed in this process."""
+    arrived: Arrived = part.compute(scheduler="sync")
+    return arrived
+
+
+def spark_answers(tasks: Any) -> Generator[Answer, None, None]:
+    """What the tasks of an RDD answer, a wave of them at a time."""
+    context, count = tasks.context, tasks.getNumPartitions()
+    wave = max(_LEAST_WAVE, _WAVE * context.defaultParallelism)
+    for start in range(0, count, wave):
+        yield from context.runJob(tasks, list, list(range(start, min(start + wave, count))))
+
+
+def joined_by_spark(
+    spread: Any, attempt: _Attempt, *, schema: Schema, parts: int
+) -> Generator[Answer, None, None]:
+    """``attempt`` on the records of each label; ``spread`` is an RDD of what was sent."""
+
+    def join(place: int, arrived: Iterator[Sent]) -> list[Answer]:
+        return [attempt(Joined(place=place, schema=schema, sent=(sent for _, sent in arrived)))]
+
+    return spark_answers(spread.partitionBy(parts, int).mapPartitionsWithIndex(join))
+
+
+def joined_by_dask(
+    client: Any, fragments: Sequence[Any], attempt: _Attempt, *, schema: Schema, parts: int
+) -> Generator[Answer, None, None]:
+    """The same with Dask's own shuffle, in which rows wait on the disks of workers; fragments may be delayed."""
+    import dask
+    import dask.dataframe as frames
+
+    with client.as_current():
+        # Not pure: a result of an earlier job must not be taken for one of this job.
+        # Dask hashes labels again: with several for a part, parts are more alike.
+        read = dask.delayed(partial(_dask_spread, schema=schema, parts=4 * parts), pure=False)
+        sent = [read(fragment) for fragment in fragments]
+        frame = frames.from_delayed(sent, meta=_sent_frame(()), verify_meta=False)
+        shuffled = frame.shuffle("label", npartitions=parts, shuffle_method="p2p", ignore_index=True)
+        join = dask.delayed(partial(_dask_join, attempt=attempt, schema=schema), pure=False)
+        tasks = [join(part, place) for place, part in enumerate(shuffled.to_delayed())]
+        futures = client.compute(tasks, retries=3)
+    return dask_answers(client, futures)
+
+
+def _dask_spread(fragment: Fragment | Arrived, *, schema: Schema, parts: int) -> Any:
+    return _sent_frame(spread(fragment, schema=schema, parts=parts))
+
+
+def _sent_frame(sent: Iterable[Sent]) -> Any:
+    import pandas as pd
+    import pyarrow as pa
+
+    every = list(sent)
+    labels, rows = [label for label, _ in every], [rows for _, rows in every]
+    binary = pd.ArrowDtype(pa.large_binary())
+    return pd.DataFrame({"label": np.array(labels, np.int64), "sent": pd.array(rows, dtype=binary)})
+
+
+def _dask_join(frame: Any, place: int, *, attempt: _Attempt, schema: Schema) -> Answer:
+    return attempt(Joined(place=place, schema=schema, sent=frame["sent"]))
 
 
 def asked_of_spark(session: Any, question: str) -> list[object]:

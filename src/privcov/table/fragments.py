@@ -11,6 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from privcov.errors import InternalError
 from privcov.schema import Schema
 
 if TYPE_CHECKING:
@@ -57,6 +58,10 @@ class Fragment:
 
     def open(self, schema: Schema) -> Table:
         """The rows of this fragment, read by whoever calls; refuses a file that is not what was planned."""
+        return _whole(self.open_records(schema))
+
+    def open_records(self, schema: Schema) -> Table:
+        """The same, where a person's id is read with each."""
         from privcov.table.opening import open_pieces
 
         return open_pieces(self.pieces, schema)
@@ -91,9 +96,19 @@ class Arrived:
     rows: int | None = None
 
     def open(self, schema: Schema) -> Table:
+        return _whole(self.open_records(schema))
+
+    def open_records(self, schema: Schema) -> Table:
         from privcov.table.opening import open_partition
 
         return open_partition(self.data, schema)
+
+
+def _whole(table: Table) -> Table:
+    """A part of a table need not have all of a person's records, so none is summed where persons are told apart."""
+    if table.schema.person is not None:
+        raise InternalError
+    return table
 
 
 def slices(rows: int, schema: Schema) -> list[tuple[int, int]]:

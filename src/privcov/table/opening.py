@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from privcov.errors import InputError, InternalError, without_frames
+from privcov.errors import InputError, without_frames
 from privcov.schema import Schema
 from privcov.table.arrow import ArrowTable
 from privcov.table.base import Chain, Table
@@ -46,7 +46,7 @@ def open_table(data: Any, schema: Schema) -> Table:
             "Give the schema that the release was made with, or name the column as person.",
         )
     table = _open(data, schema)
-    return table if schema.person is None else PersonTable(table, schema)
+    return table if schema.person is None or table.home is not None else PersonTable(table, schema)
 
 
 def _open(data: Any, schema: Schema) -> Table:
@@ -96,8 +96,7 @@ def open_partition(data: Any, schema: Schema) -> Table:
     """A partition of a cluster's table, in the worker that has it. Its plan was looked at before anything was paid."""
     import pyarrow as pa
 
-    _refuse_parts(schema)
-    return ArrowTable(data, schema) if isinstance(data, pa.RecordBatchReader) else open_table(data, schema)
+    return ArrowTable(data, schema) if isinstance(data, pa.RecordBatchReader) else _open(data, schema)
 
 
 def _open_array(data: Any, schema: Schema) -> Table:
@@ -131,15 +130,8 @@ def _open_paths(paths: Sequence[Path], schema: Schema) -> Table:
 
 def open_pieces(pieces: Sequence[Piece], schema: Schema) -> Table:
     """The rows of some runs of files, as a worker opens them; refuses files that are not what was planned."""
-    _refuse_parts(schema)
     tables = [_reader(path)(path, schema, piece) for piece in pieces for path in (Path(piece.path),)]
     return tables[0] if len(tables) == 1 else Chain(schema, tables)
-
-
-def _refuse_parts(schema: Schema) -> None:
-    """A part of a table may not have all rows of a person: no worker gets one. ``PersonTable`` plans none."""
-    if schema.person is not None:
-        raise InternalError
 
 
 def _reader(path: Path) -> type[CsvTable] | type[ParquetTable]:

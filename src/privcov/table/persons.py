@@ -27,11 +27,12 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from privcov.errors import InputError, InternalError
+from privcov.errors import InternalError
 from privcov.linalg.arrays import Floats
 from privcov.schema import Numeric, Schema
 from privcov.table.base import Table, block_rows
 from privcov.table.blocks import Block
+from privcov.table.fragments import Piece
 
 IN_MEMORY = 2**26
 """Bytes of rows that are held before they go to the temporary file, and that are gathered at once."""
@@ -71,6 +72,27 @@ class Rows(NamedTuple):
         ids, order, cells = zip(*several, strict=True)
         return cls(pa.concat_arrays(ids), np.concatenate(order), np.concatenate(cells, axis=1))
 
+    @classmethod
+    def of_bytes(cls, data: bytes | bytearray, *, rows: int, columns: int) -> Rows:
+        """So many rows of so many columns again, from the bytes of their ``pieces``, one after the other."""
+        cells, starts = rows * columns, np.zeros(rows + 1, np.int64)
+        np.cumsum(np.frombuffer(data, np.int64, rows, 8 * (cells + rows)), out=starts[1:])
+        if len(data) != 8 * (cells + 2 * rows) + starts[-1]:
+            raise InternalError
+        buffers = [None, pa.py_buffer(starts), pa.py_buffer(data[8 * (cells + 2 * rows) :])]
+        return cls(
+            pa.Array.from_buffers(pa.large_binary(), rows, buffers),
+            np.frombuffer(data, np.uint64, rows, 8 * cells),
+            np.frombuffer(data, np.float64, cells).reshape(columns, rows),
+        )
+
+    @property
+    def pieces(self) -> tuple[NDArray[np.generic], ...]:
+        """Cells, order, and the lengths and bytes of ids: what a part of them is written or sent as."""
+        starts, text = _texts(self.ids)
+        made = (self.cells, self.order, np.diff(starts), text[: starts[-1]])
+        return tuple(np.ascontiguousarray(piece) for piece in made)
+
     @property
     def bytes(self) -> int:
         return int(self.cells.nbytes + self.order.nbytes + self.ids.nbytes)
@@ -78,17 +100,25 @@ class Rows(NamedTuple):
     def at(self, places: NDArray[np.intp]) -> Rows:
         return Rows(self.ids.take(pa.array(places)), self.order[places], self.cells[:, places])
 
+    def divided(self, part: Words, parts: int) -> Iterator[tuple[int, Rows]]:
+        """Those of each part that has any, given in which part each row is."""
+        places = np.argsort(part, kind="stable")
+        rows, edges = self.at(places), np.searchsorted(part[places], np.arange(parts + 1))
+        for place in np.flatnonzero(np.diff(edges)):
+            here = slice(edges[place], edges[place + 1])
+            yield int(place), Rows(rows.ids[here], rows.order[here], rows.cells[:, here])
+
 
 def id_hashes(ids: pa.Array) -> Words:
     """A hash of every id. It decides in which part of a file rows wait, and in which order; persons are told by ids."""
     starts, data = _texts(ids)
     words = np.ndarray(len(data) - 7, "<u8", buffer=data, strides=(1,))
     lengths, starts = np.diff(starts), starts[:-1]
-    hashes, active, at = _mixed(_KEY ^ lengths.astype(np.uint64)), np.flatnonzero(lengths), 0
+    hashes, active, at = mixed(_KEY ^ lengths.astype(np.uint64)), np.flatnonzero(lengths), 0
     while len(active):
         left = np.minimum(lengths[active] - at, 8).astype(np.uint64)
         word = words[starts[active] + at] & (~np.uint64(0) >> (np.uint64(64) - np.uint64(8) * left))
-        hashes[active] = _mixed(hashes[active] ^ word)
+        hashes[active] = mixed(hashes[active] ^ word)
         at += 8
         active = active[lengths[active] > at]
     return hashes
@@ -98,7 +128,7 @@ def row_order(hashes: Words, cells: Floats) -> Words:
     """By what the rows of one person are put in order: a hash of the id and of every cell."""
     order = hashes
     for column in cells:
-        order = _mixed(order ^ np.ascontiguousarray(column).view(np.uint64))
+        order = mixed(order ^ np.ascontiguousarray(column).view(np.uint64))
     return order
 
 
@@ -112,7 +142,7 @@ def _texts(ids: pa.Array) -> tuple[Whole, NDArray[np.uint8]]:
     return starts - starts[0], np.concatenate([text, np.zeros(8, np.uint8)])
 
 
-def _mixed(words: Words) -> Words:
+def mixed(words: Words) -> Words:
     """Each word mixed by a fixed permutation of all words, in which every bit depends on every other."""
     with np.errstate(over="ignore"):
         words = words + np.uint64(0x9E3779B97F4A7C15)
@@ -131,24 +161,21 @@ class PersonTable(Table):
 
     def __init__(self, table: Table, schema: Schema) -> None:
         super().__init__(schema)
-        if table.home is not None:
-            raise InputError(
-                "E182",
-                f"this table is in {table.home}, but a person's rows are gathered in one process.",
-                "Give it as files, or collect it first.",
-            )
         self._table = table
 
     @property
     def total_bytes(self) -> int | None:
         return self._table.total_bytes
 
+    def records(self) -> Sequence[Piece] | None:
+        """The runs of files that hold the records; none of them need have all of a person's."""
+        return self._table.pieces()
+
     def _blocks(self) -> Iterator[Block]:
         step = block_rows(self.schema)
         with Waiting() as waiting:
-            for block in self._table.read_blocks():
-                waiting.add(Rows.of(block))
-                self.bytes_done = self._table.bytes_done
+            for rows in self._read():
+                waiting.add(rows)
             for part in waiting.parts():
                 gathered: Kept | Made = (
                     Kept(self.schema) if self.schema.per_person is None else Made(self.schema)
@@ -159,6 +186,11 @@ class PersonTable(Table):
                 for start in range(0, cells.shape[1], step):
                     yield cells[:, start : start + step]
 
+    def _read(self) -> Iterator[Rows]:
+        for block in self._table.read_blocks():
+            yield Rows.of(block)
+            self.bytes_done = self._table.bytes_done
+
 
 class Kept:
     """At most so many rows of each person: those that come first in their order."""
@@ -167,11 +199,18 @@ class Kept:
         self._most = schema.max_rows_per_person
         self._rows: Rows | None = None
 
+    @classmethod
+    def of(cls, rows: Rows, schema: Schema) -> Rows:
+        """Those of some rows that may be kept, whatever others there are elsewhere."""
+        kept = cls(schema)
+        kept.add(rows)
+        return rows if kept._rows is None else kept._rows
+
     def add(self, rows: Rows) -> None:
         """More rows of the same persons, or of others. How rows are split over calls changes nothing."""
         rows = rows if self._rows is None else Rows.joined([self._rows, rows])
         persons = _persons(rows.ids)
-        places = np.lexsort((rows.order, persons))
+        places = _in_order(persons, rows)
         starts = _starts(persons[places])
         rank = np.arange(len(places)) - np.repeat(starts, np.diff(starts, append=len(places)))
         self._rows = rows.at(places[rank < self._most])
@@ -244,6 +283,17 @@ class Made:
         return np.concatenate([np.ones((1, cells.shape[1]), np.int64), whole, there.astype(np.int64)])
 
 
+def _in_order(persons: Whole, rows: Rows) -> NDArray[np.intp]:
+    """Places of rows by person and by order; unlike rows of one person that have one hash, by their cells."""
+    places = np.lexsort((rows.order, persons))
+    first, second = places[:-1], places[1:]
+    same = (persons[first] == persons[second]) & (rows.order[first] == rows.order[second])
+    bits = rows.cells.view(np.uint64)
+    if np.any(bits[:, first[same]] != bits[:, second[same]]):  # by chance in one pair of 2^64
+        places = np.lexsort((*bits, rows.order, persons))
+    return places
+
+
 def _column(values: Sequence[float]) -> Floats:
     return np.array(values, dtype=np.float64)[:, None]
 
@@ -281,8 +331,7 @@ class _Extent(NamedTuple):
 
     at: int
     rows: int
-    text: int
-    """Bytes of all its ids."""
+    bytes: int
 
 
 class Waiting:
@@ -321,24 +370,16 @@ class Waiting:
             return
         rows = Rows.joined(self._held)
         self._held, self._bytes, self._columns = [], 0, len(rows.cells)
-        part = id_hashes(rows.ids) % np.uint64(_PARTS)
-        places = np.argsort(part, kind="stable")
-        rows = rows.at(places)
-        edges = np.searchsorted(part[places], np.arange(_PARTS + 1))
-        starts, text = _texts(rows.ids)
         try:
             if self._file is None:
                 made = tempfile.TemporaryFile(buffering=0)  # noqa: SIM115  (closed with the rest, in any case)
                 self._file = self._open.enter_context(made)
-            for extents, first, last in zip(self._extents, edges[:-1], edges[1:], strict=True):
-                if first == last:
-                    continue
-                begin, end = int(starts[first]), int(starts[last])
-                lengths = np.diff(starts[first : last + 1])
-                for piece in (rows.cells[:, first:last], rows.order[first:last], lengths, text[begin:end]):
-                    _write_all(self._file, np.ascontiguousarray(piece))
-                extents.append(_Extent(self._end, int(last - first), end - begin))
-                self._end += 8 * int(last - first) * (self._columns + 2) + end - begin
+            for place, own in rows.divided(id_hashes(rows.ids) % np.uint64(_PARTS), _PARTS):
+                begin = self._end
+                for piece in own.pieces:
+                    _write_all(self._file, piece)
+                    self._end += piece.nbytes
+                self._extents[place].append(_Extent(begin, len(own.order), self._end - begin))
         except OSError:
             raise InternalError from None
 
@@ -354,23 +395,14 @@ class Waiting:
 
     def _read_one(self, extent: _Extent) -> Rows:
         assert self._file is not None
-        size = 8 * extent.rows * (self._columns + 2) + extent.text
         try:
             self._file.seek(extent.at)
-            data = self._file.read(size)
+            data = self._file.read(extent.bytes)
         except OSError:
             raise InternalError from None
-        if len(data) != size:
+        if len(data) != extent.bytes:
             raise InternalError
-        cells, rest = extent.rows * self._columns, extent.rows
-        starts = np.zeros(rest + 1, np.int64)
-        np.cumsum(np.frombuffer(data, np.int64, rest, 8 * (cells + rest)), out=starts[1:])
-        buffers = [None, pa.py_buffer(starts), pa.py_buffer(data[8 * (cells + 2 * rest) :])]
-        return Rows(
-            pa.Array.from_buffers(pa.large_binary(), rest, buffers),
-            np.frombuffer(data, np.uint64, rest, 8 * cells),
-            np.frombuffer(data, np.float64, cells).reshape(self._columns, rest),
-        )
+        return Rows.of_bytes(data, rows=extent.rows, columns=self._columns)
 
 
 def _write_all(file: BinaryIO, piece: NDArray[np.generic]) -> None:

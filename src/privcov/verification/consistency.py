@@ -13,16 +13,19 @@ from privcov.errors import ParameterError
 from privcov.frame.choice import NormChoice
 from privcov.frame.emphasis import emphasis_of
 from privcov.frame.framing import replayed
+from privcov.frame.spending import shared_with_total
 from privcov.frame.terms import frame_options
 from privcov.mechanisms import MECHANISMS
 from privcov.mechanisms.base import Mechanism
 from privcov.mechanisms.johnson_lindenstrauss import JohnsonLindenstrauss
 from privcov.noise.laws import NoiseLaw
-from privcov.privacy import SYMBOLS, Loss
+from privcov.privacy import SYMBOLS, Loss, exact
 from privcov.releases.release import Release
 from privcov.releases.sketch import ridge_of
 from privcov.schema import Numeric, Schema
+from privcov.schema.derived import of_other_bounds
 from privcov.schema.grid import Grid
+from privcov.schema.names import listed, quoted
 from privcov.version import __version__
 
 _TOLERANCE = 2.0**-40
@@ -31,7 +34,7 @@ _TOLERANCE = 2.0**-40
 _NEXT = 1.5
 """Of a whole number that was rounded, or rounded up: the next one is close."""
 
-_REMARKS = ("auto", "strata", "stratum")
+_REMARKS = ("auto", "strata", "stratum", "total_share")
 """Options that tell why the mechanism was chosen, and what else was paid for with it."""
 
 
@@ -61,6 +64,21 @@ def is_stratum(release: Release) -> bool:
     return "strata" in release.certificate.options
 
 
+def pooled_disagreements(release: Release, stated: NoiseLaw) -> tuple[str, ...]:
+    """What contradicts the noise on a total that was paid for beside strata, of which ``release`` is one as drawn.
+
+    Asked where nothing speaks against the strata themselves.
+    """
+    certificate = release.certificate
+    options = {word: text for word, text in certificate.options.items() if word not in _REMARKS}
+    mechanism = MECHANISMS[certificate.mechanism].from_words(
+        {**options, "arithmetic": certificate.arithmetic}
+    )
+    total, _ = shared_with_total(certificate.loss, mechanism, exact(certificate.options["total_share"]))
+    needed = mechanism.law(loss=total, grid=Grid.of(release.schema, pooled=True))
+    return tuple(f"of the total, {one}" for one in _noise(stated, needed))
+
+
 def confirmed(release: Release) -> str:
     """What it means that there are no disagreements: how much of the promise the file itself can show."""
     certificate, name = release.certificate, release.certificate.mechanism
@@ -77,12 +95,31 @@ def confirmed(release: Release) -> str:
     )
 
 
+def rederived(schema: Schema) -> Iterator[str]:
+    """Sentences on what else in the file follows from public declarations in it, once nothing disagrees."""
+    if schema.recipe is not None:
+        count = len(schema.recipe.results)
+        what = (
+            "The bounds of the derived column follow"
+            if count == 1
+            else f"The bounds of {count} derived columns follow"
+        )
+        yield f"{what} from the expressions and the declared bounds."
+    if schema.exhaustive:
+        names = listed([column.name for column in schema.exhaustive])
+        yield f"Levels of {names} add up to the intercept: matrix and row norm have one column fewer for each."
+    if schema.weight is not None:
+        yield f"The noise is that for a row of the largest weight, {schema.largest_weight:g}."
+
+
 def _disagreements(release: Release) -> Iterator[str]:
     certificate, loss, stratified = release.certificate, release.certificate.loss, is_stratum(release)
     grid = Grid.of(release.schema, strata=stratified)
     stated = {word: text for word, text in certificate.options.items() if word not in _REMARKS}
     norm = {word: stated.pop(word) for word in ("row_norm", "row_norm_share") if word in stated}
-    frame: dict[str, str] = {word: stated.pop(word) for word in ("frame", "emphasis") if word in stated}
+    frame: dict[str, str] = {
+        word: stated.pop(word) for word in ("frame", "cut", "emphasis") if word in stated
+    }
     if certificate.mechanism not in MECHANISMS:
         yield f"this version has no mechanism {certificate.mechanism!r}"
         return
@@ -99,11 +136,16 @@ def _disagreements(release: Release) -> Iterator[str]:
         yield (
             f"the number of rows is stated, but a person with up to {grid.max_rows_per_person} rows can change it"
         )
-    if stratified and (norm or frame or certificate.rounds):
-        yield "strata have no private frame and no private row norm"
+    if stratified and (frame or certificate.rounds):
+        yield "strata have no private frame"
     choice = NormChoice.before(
         mechanism, loss, word=norm.get("row_norm", "declared"), share=norm.get("row_norm_share", "none")
     )
+    for column, found in of_other_bounds(release.schema.columns, release.schema.recipe):
+        yield (
+            f"the bounds of {quoted(column.name)} should be [{found.lower:g}, {found.upper:g}], which follow from "
+            f"{column.expression}, and not [{column.lower:g}, {column.upper:g}]"
+        )
     for what, given, true in (
         ("options", stated | norm | frame, mechanism.options | _options(choice, release, frame)),
         ("proof page", certificate.proof, mechanism.proof),
@@ -114,6 +156,8 @@ def _disagreements(release: Release) -> Iterator[str]:
     if not _date(certificate.created):
         yield "the date is not one that privcov writes"
     rest = loss if choice is None else choice.rest
+    if stratified and (share := certificate.options.get("total_share")) is not None:
+        _, rest = shared_with_total(loss, mechanism, exact(share))
     if certificate.rounds:
         fitted = replayed(
             mechanism,
@@ -133,8 +177,9 @@ def _disagreements(release: Release) -> Iterator[str]:
 def _options(choice: NormChoice | None, release: Release, stated: Mapping[str, str]) -> dict[str, str]:
     """What the certificate should say of what was chosen before the matrix."""
     if release.certificate.rounds:
-        shaped = any(one.name == "shape" for one in release.certificate.rounds)
-        return frame_options(_emphasis(stated, release.schema), shaped=shaped)
+        names = {one.name for one in release.certificate.rounds}
+        emphasis = _emphasis(stated, release.schema)
+        return frame_options(emphasis, shaped="shape" in names, counted="squares" in names)
     return {} if choice is None else choice.options
 
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from privcov.errors import ParameterError
+from privcov.models.ols import Errors
 from privcov.releases.release import load
 from privcov.releases.signing import PublicKey
 from privcov.releases.strata import FORM, load_strata
@@ -50,6 +51,7 @@ class Verified:
         self,
         *,
         models: Sequence[str] = (),
+        errors: Errors = "equal",
         components: int | None = None,
         title: str | None = None,
         stratum: str | None = None,
@@ -59,7 +61,14 @@ class Verified:
         heading = name if title is None else title
         if self.verdict.what != "estimate":
             release = load(self.path, stratum=stratum)
-            made = html(release, models=models, components=components, title=heading, source=self.source)
+            made = html(
+                release,
+                models=models,
+                errors=errors,
+                components=components,
+                title=heading,
+                source=self.source,
+            )
         elif models or components is not None:
             raise ParameterError(
                 "E286", "an estimate has no models or components to show.", "Leave --model and --pca out."

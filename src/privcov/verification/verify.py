@@ -18,7 +18,7 @@ from privcov.releases.signing import PublicKey
 from privcov.report.rounds import budget
 from privcov.unbounded import codec as estimates
 from privcov.unbounded.estimate import GaussianEstimate
-from privcov.verification.consistency import confirmed, disagreements
+from privcov.verification.consistency import confirmed, disagreements, pooled_disagreements, rederived
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,7 +28,7 @@ class Check:
     Attributes
     ----------
     name : str
-        What was looked at: "form", "bytes", "origin", "randomness", "certificate" or "seal".
+        What was looked at: "form", "bytes", "origin", "randomness", "certificate", "total" or "seal".
     holds : bool
         Whether it holds.
     words : str
@@ -194,22 +194,33 @@ def _about_release(release: Release) -> Iterator[Check]:
         words = f"The certificate contradicts itself: {'; '.join(against)}."
     else:
         said = f"The certificate is consistent: {confirmed(release)}."
-        words = " ".join([said, release.schema.person_words, *_frame(release)])
+        words = " ".join([said, release.schema.person_words, *rederived(release.schema), *_frame(release)])
     yield Check(name="certificate", holds=not against, words=words)
 
 
 def _about_strata(made: strata.StratifiedRelease) -> Iterator[Check]:
-    """One certificate for all of them, so that the first stratum is asked for all."""
+    """One certificate for all of them, so that the first stratum, as drawn, is asked for all; then the total."""
     about = f"There are {len(made):,} strata, by {made.strata.title}, with one promise for all of them."
-    first = made[made.names[0]]
+    first = made.uncombined(made.names[0])
     if made.rows is not None and not first.certificate.loss.neighbours.count_is_public(
         made.schema.max_rows_per_person
     ):
         yield Check(
             name="rows", holds=False, words="The number of rows is stated, but a person can change it."
         )
+    holds = True
     for check in _about_release(first):
+        holds &= check.holds
         yield replace(check, words=f"{check.words} {about}") if check.name == "certificate" else check
+    if made.pooled is not None and holds:
+        against = pooled_disagreements(first, made.pooled.law)
+        words = (
+            f"The total has {display(made.pooled.share)} of the loss and the strata together the rest: noise of scale "
+            f"{made.pooled.law.scale:.6g} for the total."
+            if not against
+            else f"The certificate contradicts itself: {'; '.join(against)}."
+        )
+        yield Check(name="total", holds=not against, words=words)
 
 
 def _frame(release: Release) -> Iterator[str]:

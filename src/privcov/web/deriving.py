@@ -17,7 +17,7 @@ from privcov.schema.expressions import parse
 from privcov.schema.names import check_name
 from privcov.web.asking import Question, Refused, at, flag, part, parts, text
 
-OF_DERIVED = "missing fill centre scale"
+OF_DERIVED = "missing fill centre scale label unit"
 """What a file says of a derived column and the page has no field for."""
 _OWN = {*(f"E17{digit}" for digit in range(9)), "E144", "E145", "E146", "E206"}
 """What an expression is refused with, and what is said of its column."""

@@ -358,12 +358,14 @@ def _column(row: Question, field: str, released: bool, rule: str) -> tuple[str, 
         ends = all_of(partial(_date, row, "lower", field), partial(_date, row, "upper", field))
         with at(field + ".upper"):
             Numeric(name=name, lower=ends[0], upper=ends[1], date=True)
-        return name, {"lower": moment_text(ends[0]), "upper": moment_text(ends[1]), **rules}
-    for word in ("label", "unit"):
+        rules |= {"lower": moment_text(ends[0]), "upper": moment_text(ends[1])}
+    for word in ("label",) if kind == "date" else ("label", "unit"):
         with at(f"{field}.{word}"):
             said = text(row, word, longest=20_000)
             Numeric(name=name, lower=0, upper=1, **{word: said})  # type: ignore[arg-type]
             rules |= {word: said} if said else {}
+    if kind == "date":
+        return name, rules
     if kind == "numeric":
         bounds = all_of(partial(_bound, row, "lower", field), partial(_bound, row, "upper", field))
         with at(field + ".upper"):

@@ -5,7 +5,8 @@ Public facts only, and quick: the law of the noise, without a simulation.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
@@ -13,19 +14,23 @@ from typing import Any
 from privcov.errors import ParameterError, PrivcovError
 from privcov.frame.emphasis import emphasis_of, emphasised
 from privcov.planning.candidates import decide
+from privcov.planning.forecast import count_is_public
 from privcov.planning.framed import Framed, in_frame
 from privcov.planning.moments import PublicMoments
-from privcov.planning.outlook import Outlook, entry_of
-from privcov.planning.strata import plan_strata
+from privcov.planning.outlook import Outlook
+from privcov.planning.strata import StrataPlan, plan_strata
 from privcov.privacy import ZCDP, ApproxDP, Loss, PureDP, display
 from privcov.schema import Schema
 from privcov.schema.grid import Grid
 from privcov.schema.strata import Strata
 from privcov.schema.weights import declared
+from privcov.text.grammar import brief
 from privcov.web.asking import EPSILON_POLICY_CAP, Question, text
 
 FRAMES = ("auto", "declared", "scales", "shape")
 _DELTA = Fraction(1, 10**6)
+_MOST_STRATA = 100
+"""Of the plan of strata that the page shows."""
 _MOST_TRIED = 200
 """Columns beyond which nobody is told how many to leave out."""
 
@@ -40,6 +45,12 @@ class Choice:
     emphasis: str = ""
     by: str = ""
     """Columns whose levels make strata, with a matrix for each; empty for one matrix of all rows."""
+    rest: str = ""
+    """The name of a stratum for all other rows; empty where they count nowhere."""
+    share: str = "0"
+    """Of the loss, for a total beside the strata."""
+    sizes: str = ""
+    """The rows of some strata, for the plan: NAME=ROWS, with semicolons or line breaks between them."""
 
     @classmethod
     def of(cls, question: Question) -> Choice:
@@ -53,6 +64,9 @@ class Choice:
             frame=frame,
             emphasis=text(question, "focus", longest=20_000),
             by=text(question, "by", longest=20_000),
+            rest=text(question, "rest"),
+            share=text(question, "share") or "0",
+            sizes=text(question, "sizes", longest=20_000),
         )
 
     @property
@@ -64,7 +78,16 @@ class Choice:
             "frame": self.frame,
             "emphasis": self.emphasis or None,
             "by": self.by or None,
+            **({"other": self.rest or None, "total_share": self.share} if self.by else {}),
         }
+
+    @property
+    def sized(self) -> dict[str, int]:
+        """The rows of some strata, as they were typed."""
+        pairs = [line.rpartition("=") for line in re.split(r"[;\n]", self.sizes) if line.strip()]
+        if wrong := [size for name, _, size in pairs if not (name.strip() and size.strip().isdecimal())]:
+            raise ParameterError("E284", f"a size is NAME=ROWS, got {brief(wrong[0].strip())} for the rows.")
+        return {name.strip(): int(size) for name, _, size in pairs}
 
     @property
     def needs_a_look(self) -> bool:
@@ -97,23 +120,44 @@ class Till:
             return None
         if self.choice.frame != "declared" and (framed := self.framed()) is not None:
             return Outlook.framed(framed.private)
-        return Outlook.of(
-            schema, entry=entry_of(law, self.rows), moments=None if self.choice.emphasis else self.moments
-        )
+        moments = None if self.choice.emphasis else self.moments
+        counted = count_is_public(schema, taken.loss)
+        return Outlook.by_law(schema, law, rows=self.rows, counted=counted, moments=moments)
 
     def _of_strata(self) -> Outlook:
         """The same of each stratum, with the rows spread evenly over them."""
-        _, rest = Strata.of(self.schema, by=self.choice.by)
-        found = plan_strata(
+        return next(iter(self.strata().outlooks.values()))
+
+    def strata(self, sizes: Mapping[str, int] | None = None) -> StrataPlan:
+        """What each stratum would be worth, and the total; of some strata the rows may be known or guessed."""
+        _, rest = Strata.of(self.schema, by=self.choice.by, other=self.choice.rest or None)
+        return plan_strata(
             schema=self.schema,
             by=self.choice.by,
+            other=self.choice.rest or None,
             rows=self.rows,
             loss=self.loss,
+            sizes=sizes,
             purpose=self.choice.purpose,
             mechanism=self.choice.mechanism,
             moments=None if self.moments is None or self.choice.emphasis else self.moments.part(rest),
+            total_share=self.choice.share,
         )
-        return next(iter(found.outlooks.values()))
+
+    def told_strata(self) -> dict[str, Any]:
+        """The plan of strata as the page shows it: a line for each of the first, and what is said of all."""
+        found = self.strata(self.choice.sized)
+        shown = list(found.outlooks.items())[:_MOST_STRATA]
+        more = len(found.outlooks) - len(shown)
+        drowned = (
+            f"{len(found.drowned):,} of {len(found.outlooks):,} strata would drown. " if found.drowned else ""
+        )
+        return {
+            "lines": [[name, f"{found.rows[name]:,.0f}", one.verdict] for name, one in shown],
+            "more": f"… and {more:,} more." if more else "",
+            "words": f"{drowned}A stratum is useful from about {found.rows_for['useful']:,} rows on, and worse than "
+            f"publishing zeros below {found.rows_for['marginal']:,}. {found.about_the_total}",
+        }
 
     def framed(self) -> Framed | None:
         """What a private frame would do; None where there is none."""

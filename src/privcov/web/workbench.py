@@ -15,12 +15,14 @@ from typing import Any
 from privcov.errors import BudgetError, InputError, OutputError, ParameterError, PrivcovError
 from privcov.ledger import Ledger
 from privcov.mechanisms import MECHANISMS
-from privcov.models.ols import ols
+from privcov.models.ols import Errors, ols
+from privcov.models.strata import differences
 from privcov.planning.forecast import check_rows
 from privcov.planning.purpose import Purpose
 from privcov.privacy import Loss
 from privcov.releases.release import Release, load
 from privcov.releases.signing import PrivateKey
+from privcov.releases.strata import load_strata
 from privcov.report.page import Section, sections
 from privcov.report.page.models import model
 from privcov.text import files
@@ -49,8 +51,13 @@ from privcov.web.releasing import Jobs, Order
 from privcov.web.simulating import Simulator, Task
 from privcov.web.till import Choice, Till
 
-_OF_STRATA = ("E185", "E186", "E187", "E188", "E189", "E282", "E283")
-"""What is refused of the columns that make strata, and of what cannot be released with them."""
+_OF_STRATA = {
+    **dict.fromkeys(("E185", "E186", "E187", "E189", "E282", "E283"), "by"),
+    "E188": "rest",
+    "E284": "sizes",
+    **dict.fromkeys(("E225", "E226"), "share"),
+}
+"""The field that is beside what is refused of strata: their columns, the others, their sizes, or the total's share."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -88,6 +95,7 @@ class Workbench:
             "release": self.release,
             "job": self.job,
             "strata": self.strata,
+            "differences": self.differences,
             "result": self.result,
             "fit": self.fit,
             "download": self.download,
@@ -165,7 +173,23 @@ class Workbench:
                 chart, pending = charting.drawn(asked, target, self.simulator, width=width(question))
         self.simulator.want([*known.pending, *pending])
         told = forecasting.told(asked, target, known)
-        return {**told, "unit": charting.unit_words(target), "chart": chart, "unfinished": len(pending)}
+        return {
+            **told,
+            "unit": charting.unit_words(target),
+            "chart": chart,
+            "unfinished": len(pending),
+            "strata": self._planned_strata(question, asked),
+        }
+
+    def _planned_strata(self, question: Question, asked: Asked) -> Answer | None:
+        """What each stratum would be worth, where columns are named that make some."""
+        choice = self._choice(question)
+        if not choice.by:
+            return None
+        try:
+            return self._till(asked.draft, asked.loss, asked.rows, choice).told_strata()
+        except PrivcovError as reason:
+            raise Refused([(_OF_STRATA.get(reason.code, "by"), reason)]) from None
 
     def regression(self, question: Question) -> Answer:
         """The width of the intervals that a regression would have."""
@@ -253,7 +277,20 @@ class Workbench:
         """The strata that a release file has a matrix for each of; none of a file with one matrix."""
         with at("release"):
             path = self.directory.existing(_release_name(question))
-            return {"names": list(Verified.file(path).strata)}
+            names = list(Verified.file(path).strata)
+            return {"names": names, "total": "total"} if names and "total" not in names else {"names": names}
+
+    def differences(self, question: Question) -> Answer:
+        """What one stratum of a release file has more than another, with intervals."""
+        with at("release"):
+            path = self.directory.existing(_release_name(question))
+            Verified.file(path)
+            made = load_strata(path)
+        with at("against"):
+            formula = text(question, "formula", longest=20_000) or None
+            found = differences(made, text(question, "stratum"), text(question, "against"), formula=formula)
+        heads, lines, told = found.lines
+        return {"heads": heads, "lines": lines, "words": told}
 
     def result(self, question: Question) -> Answer:
         """A release file in words and charts: all of it, or one ``section``, as some take long of a wide release."""
@@ -263,7 +300,7 @@ class Workbench:
         """A regression from a release file."""
         made = self._loaded(question)
         with at("formula"):
-            return fitted(made, text(question, "formula", longest=20_000))
+            return fitted(made, text(question, "formula", longest=20_000), _errors(question))
 
     def download(self, question: Question) -> Answer:
         """The release file as it is, or the page on it that ``privcov report`` would make."""
@@ -281,7 +318,8 @@ class Workbench:
             stratum = text(question, "stratum") or None
         with at("formula"):
             formula = text(question, "formula", longest=20_000)
-            made = found.page(models=[formula] if formula else [], stratum=stratum)
+            models = [formula] if formula else []
+            made = found.page(models=models, errors=_errors(question), stratum=stratum)
         return Download(name=beside(path).name, kind="text/html; charset=utf-8", content=made)
 
     def _draft(self, question: Question) -> drafting.Draft:
@@ -360,7 +398,7 @@ class Workbench:
 def _quoted_at(reason: PrivcovError) -> str:
     """The field that a quote was refused for: the strata, the table that was looked at, or else the ledger."""
     if reason.code in _OF_STRATA:
-        return "by"
+        return _OF_STRATA[reason.code]
     return "data" if isinstance(reason, InputError) else "ledger"
 
 
@@ -391,9 +429,13 @@ def shown(release: Release, section: str = "") -> dict[str, Any]:
     }
 
 
-def fitted(release: Release, formula: str) -> dict[str, Any]:
+def _errors(question: Question) -> Errors:
+    return "conservative" if flag(question, "conservative") else "equal"
+
+
+def fitted(release: Release, formula: str, errors: Errors = "equal") -> dict[str, Any]:
     """A regression from the release, with intervals that count the noise."""
-    fit = ols(release, formula)
+    fit = ols(release, formula, errors=errors)
     return {
         "formula": str(fit.formula),
         "method": fit.method,

@@ -121,7 +121,7 @@ def test_the_estimate_of_what_was_cut_is_right_on_skewed_columns(wide, epsilon):
         assert abs(found - true) < 4 * noise + 0.1 * true
     # The radius found is the one that rows were shortened to: the sum of squares of the matrix says the same.
     kept = np.minimum(length, norms.radius) ** 2
-    squares = np.trace(release.as_added.second_moment(raw=True, scaled=True)[1:, 1:])
+    squares = np.trace(release.second_moment(raw=True, scaled=True)[1:, 1:])
     noise = 2 * math.sqrt(release.certificate.law.diagonal_variance)
     assert abs(squares - norms.width * norms.spread**2 * kept.sum()) < 4 * noise + 1e-3 * squares
 
@@ -135,10 +135,8 @@ def test_a_framed_release_says_where_its_budget_went(release):
     lines = told(release)
     names = [one.name for one in release.certificate.rounds]
     assert len(lines) == len(names) + 2
-    assert all(f"Round {place}: a histogram of" in line for place, line in enumerate(lines[:-5], 1))
-    assert f"Round {len(names) - 2}: the sum of each of" in lines[-5]
-    assert f"Round {len(names) - 1}: the sum of squared distances of each of" in lines[-4]
-    assert f"Round {len(names)}: a histogram of the norms" in lines[-3]
+    assert all(f"Round {place}: a histogram of" in line for place, line in enumerate(lines[:-3], 1))
+    assert f"Round {len(names)}: the sum of each of" in lines[-3]
     parts = shares(release.certificate)
     assert f"{100 * parts['matrix']:.0f} % of the budget went into the matrix" in budget(release.certificate)
     assert "shortened rows, so it is not unbiased" in lines[-1]
@@ -170,7 +168,7 @@ def test_bounds_are_the_declared_ones_and_not_those_of_the_frame():
     assert told["rent[missing]"] == "0 to 1"  # an indicator, as a level is
     page = html(release, models=["age ~ visits"])
     assert "0 to 400,000" in page
-    assert "from rows that the private frame shortened; intervals allow for" in page
+    assert "the rows as the private frame shortened them" in page
 
 
 @pytest.mark.parametrize("seeds", [2, pytest.param(40, marks=pytest.mark.slow)])
@@ -244,7 +242,7 @@ def test_doubts_measure_a_framed_release_in_units_of_its_bounds():
 
 def test_a_regression_names_its_target(release):
     fit = pc.ols(release, "age ~ visits")
-    assert "bounds, from rows that the private frame shortened; intervals allow for" in fit.summary()
+    assert "Target: the regression on the rows as the private frame shortened them" in fit.summary()
     assert "shortened" in fit.to_dict()["target"]
     assert "shortened" in fit.to_latex()
 
@@ -352,7 +350,7 @@ def test_the_forecast_of_a_frame_is_within_a_third_of_a_simulation(kind, rows, w
         table = np.random.default_rng(seed).normal(size=(rows, width))
         found = made(table, about=about, loss=loss, mechanism="auto", seed=seed)
         squares.append((found.correlation(repair="none") - np.corrcoef(table.T))[pairs] ** 2)
-    assert 0.6 < math.sqrt(np.mean(squares)) / forecast.private < 1.35
+    assert 0.7 < math.sqrt(np.mean(squares)) / forecast.private < 1.35
 
 
 @pytest.mark.parametrize("filled", [1.0, 0.2])

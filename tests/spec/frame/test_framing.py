@@ -120,7 +120,7 @@ def test_everything_is_paid_at_once_before_anything_is_drawn_or_read(tmp_path, m
 
     monkeypatch.setattr(counting.Look, "draw", noted)
     pc.release(ROWS[:3000], schema=SCHEMA, loss=APPROXIMATE, frame="scales", ledger=ledger)
-    assert [name for name, _ in seen][-3:] == ["means", "squares", "radius"]
+    assert [name for name, _ in seen][-2:] == ["radius", "means"]
     assert {left for _, left in seen} == {0}
     seen.clear()
     with pytest.raises(BudgetError):
@@ -208,7 +208,7 @@ def test_a_forged_frame_is_found(kind):
     release = framed(ROWS[:8000], loss=LOSSES[kind])
     assert disagreements(release) == ()
     rounds = release.certificate.rounds
-    first, last, (*_, means, squares, radius) = rounds[0], rounds[-4], rounds
+    first, last, (*_, radius, means) = rounds[0], rounds[-3], rounds
     cheaper = type(first.loss)(**{w: a / 2 for w, a in first.loss.amounts.items()}, neighbours="replace-one")
     other = list(last.answers)
     other[3] += 10_000
@@ -217,36 +217,19 @@ def test_a_forged_frame_is_found(kind):
     found = {
         "a cheaper round": forged(release, rounds=(replace(first, loss=cheaper), *rounds[1:])),
         "another answer": forged(
-            release, rounds=(*rounds[:-4], replace(last, answers=tuple(other)), means, squares, radius)
+            release, rounds=(*rounds[:-3], replace(last, answers=tuple(other)), radius, means)
         ),
-        "no radius": forged(release, rounds=rounds[:-1]),
-        "no means": forged(release, rounds=(*rounds[:-3], squares, radius)),
-        "squares that are not paid for": forged(release, rounds=(*rounds[:-2], radius)),
-        "larger squares": forged(
-            release,
-            rounds=(*rounds[:-2], replace(squares, answers=(10**9, *squares.answers[1:])), radius),
-        ),
+        "no radius": forged(release, rounds=(*rounds[:-2], means)),
+        "no means": forged(release, rounds=rounds[:-1]),
         "a round too many": forged(release, rounds=(*rounds, radius)),
         "other bounds of sums": forged(
             release,
             rounds=(
-                *rounds[:-3],
+                *rounds[:-1],
                 replace(means, intervals=(Interval(-1e6, 1e6, 0.0, 0.0), *means.intervals[1:])),
-                squares,
-                radius,
             ),
         ),
-        "other bounds of squares": forged(
-            release,
-            rounds=(
-                *rounds[:-2],
-                replace(squares, intervals=(Interval(-1e6, 1e6, 0.0, 0.0), *squares.intervals[1:])),
-                radius,
-            ),
-        ),
-        "another unit of sums": forged(
-            release, rounds=(*rounds[:-3], replace(means, unit=1), squares, radius)
-        ),
+        "another unit of sums": forged(release, rounds=(*rounds[:-1], replace(means, unit=1))),
         "an unknown round": forged(
             release, rounds=(Round(name="shape", loss=first.loss, std=1.0, answers=(1,)), *rounds)
         ),
@@ -311,7 +294,7 @@ def test_the_check_says_what_release_will_do(tmp_path):
     ledger = pc.Ledger.init(tmp_path / "l", APPROXIMATE)
     prospect = pc.check(ROWS, schema=SCHEMA, loss=APPROXIMATE, frame="scales", ledger=ledger)
     assert prospect.price == {"epsilon": 1, "delta": Fraction(1, 10**6)}
-    assert set(prospect.frame) == {"scales", "radius", "means", "squares"}
+    assert set(prospect.frame) == {"scales", "radius", "means"}
     assert 0 < sum(prospect.frame.values()) < Fraction(1, 2)
     assert pc.check(ROWS, schema=SCHEMA, loss=APPROXIMATE).frame == {}
     with pytest.raises(ParameterError, match="E218"):

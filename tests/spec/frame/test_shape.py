@@ -297,10 +297,10 @@ def test_what_stands_clear_is_judged_by_the_mixed_noise(release):
 
 def test_means_and_partial_correlations_know_the_mixed_noise(release):
     """Twelve releases: 48 means of which one or two may lie outside 95 % of their noise, and six once in 10,000."""
-    law, count = release.as_added.law, release.count()
+    law, count = release.law, release.count()
     units = np.array([feature.unit for feature in release.schema.features[1:]])
     assert mean_noise(release) == pytest.approx(law.reach(0.025) * release._means.stds)
-    asked = tuple(one for one in release.certificate.rounds if one.name not in ("means", "squares"))
+    asked = tuple(one for one in release.certificate.rounds if one.name != "means")
     alone = replace(release, certificate=replace(release.certificate, rounds=asked))
     assert mean_noise(alone) == pytest.approx(
         law.reach(0.025) * np.sqrt(law.entry_variances[0, 1:]) * units / count
@@ -363,7 +363,7 @@ def test_a_shape_is_nearer_the_truth_where_columns_are_correlated(kind):
 def test_columns_without_correlations_are_not_mixed():
     rng = np.random.default_rng(1)
     made = shaped(np.column_stack([rng.normal(40, 10, 20_000), ROWS[:, 1], *rng.normal(0, 9, (2, 20_000))]))
-    assert [one.name for one in made.certificate.rounds][-4:] == ["shape", "means", "squares", "radius"]
+    assert [one.name for one in made.certificate.rounds][-3:] == ["shape", "radius", "means"]
     assert made.schema.shape is None
     assert disagreements(made) == ()
 
@@ -423,7 +423,7 @@ def test_sums_are_those_of_the_slow_way_and_the_same_in_pieces(tmp_path):
 def test_rounds_and_matrix_cost_what_was_promised_with_a_shape(kind, tmp_path):
     made = shaped(loss=LOSSES[kind])
     assert disagreements(made) == ()
-    assert [one.name for one in made.certificate.rounds][-4:] == ["shape", "means", "squares", "radius"]
+    assert [one.name for one in made.certificate.rounds][-3:] == ["shape", "radius", "means"]
     free = [one for one in made.certificate.rounds if one.name != "shape"]
     unpaid = replace(made, certificate=replace(made.certificate, rounds=tuple(free)))
     assert disagreements(unpaid) != ()
@@ -524,7 +524,7 @@ def test_a_shape_takes_the_share_that_public_facts_call_for_and_auto_takes_none(
         return Framing.before(MECHANISMS["gaussian"](), APPROXIMATE, word=word, schema=SCHEMA, rows=rows)
 
     assert [framing(rows).shape for rows in (300, 10**6, None)] == [SHAPES[1], SHAPES[0], SHAPES[1]]
-    assert list(framing(300).shares) == ["scales", "shape", "means", "squares", "radius"]
+    assert list(framing(300).shares) == ["scales", "shape", "radius", "means"]
     assert [framing(10**6, word).shape for word in ("scales", "auto")] == [None, None]
 
 

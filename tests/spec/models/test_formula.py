@@ -59,6 +59,92 @@ def test_a_good_formula_says_what_it_says(text, terms, intercept):
     assert parsed(text) == ("income", terms, intercept)
 
 
+CROSSED = pc.Schema.from_dict(
+    {
+        "columns": {
+            **{name: {"lower": 0, "upper": 9} for name in ("a", "b", "c", "y")},
+            "sex": {"levels": ["F", "M"]},
+            "area": {"levels": [1, 2, 3]},
+        },
+        "derived": {
+            **{"ab": "a * b", "cb": "c * b", "ac": "c*a", "abc": "a*b*c"},
+            **{"a_m": "a * (sex == 'M')", "a_2": "a * (area == 2)", "a_3": "(area == 3) * a"},
+            "m_2": "(sex == 'M') * (area == 2)",
+            "m_3": "(sex == 'M') * (area == 3)",
+            "a2_b": "a^2 * b",
+            "a2": "a^2",
+        },
+    }
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "same"),
+    [
+        ("y ~ a*b", "y ~ a + b + ab"),
+        ("y~b*a-1", "y ~ b + a + ab - 1"),
+        ("y ~ a*b - a", "y ~ b + ab"),
+        ("y ~ a*b - a:b", "y ~ a + b"),
+        ("y ~ a*b + c*b", "y ~ a + b + ab + c + cb"),
+        ("y ~ a + a*b", "y ~ a + b + ab"),
+        ("y ~ a*b*c", "y ~ a + b + c + ab + ac + cb + abc"),
+        ("y ~ a*b*c - a:b:c", "y ~ a + b + c + ab + ac + cb"),
+        ("y ~ (a + b)*c", "y ~ a + b + c + ac + cb"),
+        ("y ~ (a + b + c)^2", "y ~ a + b + c + ab + ac + cb"),
+        ("y ~ (a + b + c)**2", "y ~ a + b + c + ab + ac + cb"),
+        ("y ~ (a + b + c)^3", "y ~ a + b + c + ab + ac + cb + abc"),
+        ("y ~ (a + b + c)^16 - a*b", "y ~ c + ac + cb + abc"),
+        ("y ~ (a + b):c", "y ~ ac + cb"),
+        ("y ~ ((a + b) + (c))", "y ~ a + b + c"),
+        ("y ~ (a + b + c - c)^2", "y ~ a + b + ab"),
+        ("y ~ a*sex", "y ~ a + sex + a_m"),
+        ("y ~ a*sex[M]", "y ~ a + sex[M] + a_m"),
+        ("y ~ a*area", "y ~ a + area + a_2 + a_3"),
+        ("y ~ a + area + a:area", "y ~ a + area + a_2 + a_3"),
+        ("y ~ sex*area", "y ~ sex + area + m_2 + m_3"),
+        ("y ~ a*sex + area*sex", "y ~ a + sex + a_m + area + m_2 + m_3"),
+        ("y ~ I(a^2)*b", "y ~ a2 + b + a2_b"),
+    ],
+)
+def test_a_cross_stands_for_its_columns_and_their_products(text, same):
+    assert str(Formula.parse(text, CROSSED)) == same
+
+
+def test_a_cross_names_every_line_that_is_to_be_declared():
+    def refused(text, schema=CROSSED):
+        with pytest.raises(ParameterError) as caught:
+            Formula.parse(text, schema)
+        assert "\n" not in str(caught.value)
+        return str(caught.value)
+
+    told = refused("y ~ b*sex + c*area")
+    lines = told.partition("release again: ")[2].split("; ")
+    expected = ["b * (sex == 'M')", "c * (area == 2)", "c * (area == 3)"]
+    assert lines == [
+        f'{name} = "{text}"' for name, text in zip(["b_sex_M", "c_area_2", "c_area_3"], expected, strict=True)
+    ]
+    # What is declared so is found.
+    about = {line.partition(" = ")[0]: line.partition(" = ")[2].strip('"') for line in lines}
+    more = pc.Schema.from_dict(
+        {
+            "columns": {n: {"lower": 0, "upper": 9} for n in "bcy"}
+            | {"sex": {"levels": ["F", "M"]}, "area": {"levels": [1, 2, 3]}},
+            "derived": about,
+        }
+    )
+    assert (
+        str(Formula.parse("y ~ b*sex + c*area", more))
+        == "y ~ b + sex + b_sex_M + c + area + c_area_2 + c_area_3"
+    )
+    assert "interactions with area need one of its levels" in refused("y ~ b:area")
+    assert refused("y ~ (.)^2").endswith("more")
+    started = time.perf_counter()
+    wide = pc.Schema.from_dict({"columns": {f"x{i}": {"lower": 0, "upper": 1} for i in range(200)}})
+    assert "at most 5,000 terms" in refused("x0 ~ .^2", wide)
+    assert "at most 5,000 terms" in refused("x0 ~ (.)^9", wide)
+    assert time.perf_counter() - started < 2
+
+
 def test_an_indicator_of_missing_numbers_is_a_term_of_its_own_and_that_of_levels_is_a_level():
     bounds = {"lower": 0, "upper": 1}
     kinds = {"age": bounds, "y": bounds, "sex": {"levels": ["F", "M"]}}
@@ -116,7 +202,20 @@ def test_a_formula_prints_as_one_that_reads_back():
         ("income ~ age / sex", "E233", "operators"),
         ("income ~ age | sex", "E233", "operators"),
         ("income ~ `age", "E230", "backtick"),
-        ("income ~ (age)", "E233", "functions"),
+        ("income ~ age(sex)", "E233", "functions"),
+        ("income ~ (age", "E230", "single"),
+        ("income ~ age)", "E230", "single"),
+        ("income ~ ()", "E230", "single"),
+        ("income ~ (age - age)", "E230", "single"),
+        ("income ~ age*", "E230", "single"),
+        ("income ~ *age", "E230", "single"),
+        ("income ~ age*0", "E230", "no numbers"),
+        ("income ~ (age + sex)^1", "E230", "from 2 to 16"),
+        ("income ~ (age + sex)^", "E230", "from 2 to 16"),
+        ("income ~ (age + sex)^" + "9" * 5000, "E230", "from 2 to 16"),
+        ("income ~ age**2", "E232", "I(age^2)"),
+        ("income ~ (age + age)^2", "E235", "twice"),
+        ("income ~ " + "(" * 4000 + "age" + ")" * 4000, "E230", "within each other"),
         ("income ~ income", "E234", "also a term"),
         ("income ~ age + income", "E234", "also a term"),
         ("sex ~ age", "E234", "categorical"),

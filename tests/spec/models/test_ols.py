@@ -326,6 +326,25 @@ def test_a_drowned_fit_offers_slopes_that_predict_no_worse_than_the_mean(wide):
     words = fit.summary()
     assert "To predict, take the column shrunk (ridge, penalty" in words
     assert f"{fit.shrunk.params['x0']:.3e}" in words or f"{fit.shrunk.params['x0']:.4f}" in words
+    latex, frame = fit.to_latex(), fit.summary_frame()
+    assert r"privacy share & shrunk \\" in latex
+    assert "To predict, take the column shrunk" in latex
+    assert frame["shrunk"].to_dict() == fit.shrunk.params
+
+
+def test_slopes_that_are_shrunk_to_nothing_are_zero(wide):
+    """At so small a budget repair leaves one direction or none, and slopes of rounding alone, 1e-17 and less."""
+    rows, schema, _ = wide
+    found = [
+        pc.ols(
+            pc.release(rows, schema=schema, loss=pc.PureDP(epsilon="0.01", neighbours="replace-one")), "y ~ ."
+        )
+        for _ in range(3)
+    ]
+    slopes = np.abs([value for fit in found for value in list(fit.shrunk.params.values())[1:]])
+    assert (slopes == 0).any()
+    assert not ((slopes > 0) & (slopes < 1e-12)).any()
+    assert "e-1" not in found[0].to_latex()
 
 
 def test_where_noise_is_small_the_shrunk_slopes_are_those_of_the_fit_and_are_not_printed(wide):

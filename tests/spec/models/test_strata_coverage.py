@@ -84,6 +84,35 @@ def test_intervals_of_differences_hold_the_truth_as_often_as_they_say(loss):
     assert all(0.93 <= share <= 0.975 for share in shares.values()), shares
 
 
+def held_with_total(loss, tables, seed):
+    """How often intervals of a combined stratum and of the combined total hold the truth."""
+    rng, held = np.random.default_rng(seed), Counter()
+    true = {"slope in 1": SLOPES[0], "mean of pay in 2": 3 + 5 * SLOPES[1], "mean of age in all": 5.0}
+    for number in range(tables):
+        made = pc.release(
+            table(rng), schema=SCHEMA, loss=loss, by="s", total_share="0.4", arithmetic="idealized",
+            randomness=rehearsal(10_000 * seed + number),
+        )  # fmt: skip
+        found = {
+            "slope in 1": pc.ols(made["1"], "pay ~ age").conf_int()["age"],
+            "mean of pay in 2": pc.ols(made["2"], "pay ~ 1").conf_int()["(Intercept)"],
+            "mean of age in all": pc.ols(made.total(), "age ~ 1").conf_int()["(Intercept)"],
+        }
+        held.update(name for name, (low, high) in found.items() if low <= true[name] <= high)
+    return {name: held[name] / tables for name in true}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "loss",
+    [pc.PureDP(epsilon=1, neighbours="add-remove"), pc.ZCDP(rho="0.02", neighbours="replace-one")],
+    ids=["pure-add-remove", "zcdp-replace-one"],
+)
+def test_intervals_of_combined_strata_and_of_the_total_hold_the_truth_as_often_as_they_say(loss):
+    shares = held_with_total(loss, 2000, seed=3)
+    assert all(0.93 <= share <= 0.975 for share in shares.values()), shares
+
+
 @pytest.mark.slow
 def test_intervals_that_ignore_the_noise_of_one_stratum_are_found(monkeypatch):
     """Canary: the second stratum taken as exact. 300 tables; the odds to pass at a true coverage of 85 % are 1e-6."""

@@ -11,6 +11,7 @@ import privcov as pc
 from privcov.cli.losses import EPSILON_POLICY_CAP
 from privcov.planning.invert import answer
 from privcov.planning.moments import PublicMoments
+from privcov.planning.strata import plan_strata
 from privcov.planning.targets import Target
 from privcov.report.colours import place_of
 from privcov.web import asking
@@ -57,6 +58,38 @@ def test_the_page_shows_the_laws_of_the_plan_line_by_line(served, draft, plan):
     for name in LAWS:  # in the colour that the mechanism has everywhere
         look = rf"<title>{name}</title><path[^>]*var\(--line-{place_of(name) + 1},"
         assert re.search(look, told["chart"]), name
+
+
+def test_the_page_plans_strata_as_the_library_does(served, draft, schema):
+    asked = {"draft": draft, "rows": "4000", "loss": PURE, "chart": False, **MEAN}
+    assert served.ask("plan", **asked).json["strata"] is None
+    told = served.ask("plan", **asked, by="sex", rest="unknown", sizes="F = 60; unknown=30", share="0.3").json
+    loss = pc.PureDP(epsilon=1, neighbours="replace-one")
+    sizes = {"F": 60, "unknown": 30}
+    plan = plan_strata(
+        schema=schema, by="sex", other="unknown", rows=4000, loss=loss, sizes=sizes, total_share="0.3"
+    )
+    assert told["strata"]["lines"] == [
+        [name, f"{plan.rows[name]:,.0f}", plan.outlooks[name].verdict] for name in ("F", "M", "unknown")
+    ]
+    assert "2 of 3 strata would drown" in told["strata"]["words"]
+    assert plan.about_the_total in told["strata"]["words"]
+
+
+@pytest.mark.parametrize(
+    ("words", "field", "code"),
+    [
+        ({"by": "town"}, "by", "E185"),
+        ({"by": "sex", "rest": "M"}, "rest", "E188"),
+        ({"by": "sex", "sizes": "F=x"}, "sizes", "E284"),
+        ({"by": "sex", "sizes": "X=5"}, "sizes", "E284"),
+        ({"by": "sex", "sizes": "F=5000"}, "sizes", "E284"),
+        ({"by": "sex", "share": "most"}, "share", "E225"),
+    ],
+)
+def test_a_plan_of_strata_that_cannot_be_is_refused_beside_its_field(served, draft, words, field, code):
+    reply = served.ask("plan", draft=draft, rows="4000", loss=PURE, chart=False, **MEAN, **words)
+    assert (reply.status, [*reply.errors], reply.codes) == (422, [field], [code])
 
 
 @pytest.mark.slow

@@ -109,7 +109,7 @@ def parted(served, order):
 
 def test_strata_are_paid_for_once_and_read_one_by_one(served, parted):
     made = pc.load_strata(served.folder / parted)
-    assert served.ask("strata", release=parted).json["names"] == ["F", "M"]
+    assert served.ask("strata", release=parted).json == {"names": ["F", "M"], "total": "total"}
     for name, release in made.items():
         found = served.ask("result", release=parted, stratum=name)
         assert found.json["columns"] == ["age", "income"]
@@ -118,6 +118,40 @@ def test_strata_are_paid_for_once_and_read_one_by_one(served, parted):
     page = served.ask("download", release=parted, stratum="M", what="report", formula="income ~ age")
     assert (page.status, b"people: M" in page.body) == (200, True)
     assert served.ask("download", release=parted).body == (served.folder / parted).read_bytes()
+
+
+def test_errors_of_any_variance_can_be_asked_for(served, made):
+    (served.folder / "some.release.json").write_text(made.to_json())
+    asked = {"release": "some.release.json", "formula": "income ~ age"}
+    release = pc.load(served.folder / "some.release.json")
+    wide = served.ask("fit", **asked, conservative=True).json
+    assert wide["summary"] == pc.ols(release, "income ~ age", errors="conservative").summary()
+    assert "sampling error ×" in wide["section"]["body"]
+    assert "sampling error ×" not in served.ask("fit", **asked).json["section"]["body"]
+    page = served.ask("download", **asked, what="report", conservative=True)
+    assert "sampling error ×".encode() in page.body
+    assert served.ask("fit", **asked, conservative="yes").codes == ["E291"]
+
+
+def test_a_total_is_read_beside_its_strata_and_two_strata_are_compared(served, order):
+    asked = {**order, "by": "sex", "rest": "unknown", "share": "0.25"}
+    assert served.ask("quote", **asked).json["strata"] == 3
+    served.ask("release", request="6" * 32, **asked)
+    assert served.finished("6" * 32)["state"] == "done"
+    name = "people.release.json"
+    made = pc.load_strata(served.folder / name)
+    assert (str(made.pooled.share), made.names) == ("1/4", ("F", "M", "unknown"))
+    assert served.ask("strata", release=name).json == {"names": ["F", "M", "unknown"], "total": "total"}
+    fit = served.ask("fit", release=name, stratum="total", formula="income ~ age").json
+    assert fit["summary"] == pc.ols(made.total(), "income ~ age").summary()
+    found = served.ask("differences", release=name, stratum="F", against="M").json
+    assert [line[0] for line in found["lines"]][:2] == ["mean of age", "mean of income"]
+    told = pc.differences(made, "F", "M", formula="income ~ age").lines
+    compared = served.ask("differences", release=name, stratum="F", against="M", formula="income ~ age").json
+    assert compared["lines"] == [list(line) for line in told[1]]
+    for words in ({"against": "F"}, {"against": "X"}, {"against": "M", "formula": "town ~ age"}):
+        reply = served.ask("differences", release=name, **{"stratum": "F", **words})
+        assert (reply.status, [*reply.errors]) == (422, ["against"])
 
 
 def test_a_file_of_strata_without_one_says_how_to_read_it(served, parted):
@@ -140,6 +174,8 @@ def test_a_file_of_strata_without_one_says_how_to_read_it(served, parted):
     [
         ({"by": "town"}, "by", "E185"),
         ({"by": "age"}, "by", "E186"),
+        ({"by": "sex", "share": "2"}, "share", "E225"),
+        ({"by": "sex", "rest": "M"}, "rest", "E188"),
         ({"by": "sex", "frame": "scales"}, "by", "E283"),
         ({"by": "sex", "mechanism": "eigenvectors"}, "by", "E282"),
         ({"by": "sex", "data": ""}, "data", "E119"),

@@ -295,6 +295,7 @@ def coverage(where: Case | Design, loss: Loss, runs: int) -> dict[str, Any]:
             schema=case.schema,
             loss=loss,
             frame="auto",
+            cut="counted",
             arithmetic="idealized",
             randomness=rehearsal(_SEED + seed),
         )

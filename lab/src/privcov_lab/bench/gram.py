@@ -28,7 +28,7 @@ from privcov.summing.engines import Local
 from privcov.summing.sum import sum_rows
 from privcov.table import open_table
 
-PARTS = ("parquet", "memory", "csv", "workers", "engines", "wide", "growth", "derived")
+PARTS = ("parquet", "memory", "csv", "workers", "engines", "wide", "growth", "derived", "strata")
 _BATCH, _BLOCK, _BUFFER = 65_536, 4_096, 2**16
 _PIECE = 500_000
 _LOWER, _UPPER = -4.0, 5.0

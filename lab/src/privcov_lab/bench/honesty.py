@@ -4,9 +4,10 @@ A cell is a design, a number of rows and a promise. Tables are drawn, summed wit
 the law of a mechanism; a framed cell makes real releases. What is asked of each: whether the interval for the
 population holds the true coefficients and the one for the table those of the table, how wide the first is over an
 oracle's (3.92 standard deviations of the estimates, from their median absolute deviation), how often a coefficient that
-is zero is called significant at 5 %, the intervals of R² and of the residual error, whether means and correlations are
-off by less than twice the noise that is shown beside them, whether a planner's ± for a mean and a covariance holds, and
-how often a correlation that stands clear of the noise has the wrong sign.
+is zero is called significant at 5 %, the intervals of R², of the residual error and of a correlation, whether means
+and correlations are off by less than twice the noise that is shown beside them, whether a planner's ± for a mean, a
+variance and a covariance holds where the design's moments are declared public, and how often a correlation that stands
+clear of the noise has the wrong sign.
 
 A cell whose assumptions hold is judged: coverage within 93 to 97.5 %, and a width of at most 1.15 from 5,000 rows on. A
 bound (conservative) may cover more and be wider. Where assumptions fail, the summary has to say so in given words.
@@ -26,9 +27,12 @@ import numpy as np
 import privcov
 from privcov import mechanisms
 from privcov.linalg.arrays import Floats
+from privcov.models.formula import Formula
 from privcov.models.ols import Errors, Fit, ols
+from privcov.models.partial import Apart
 from privcov.noise.randomness import Randomness, rehearsal
 from privcov.planning.forecast import forecast
+from privcov.planning.moments import PublicMoments
 from privcov.planning.targets import Target
 from privcov.privacy import ZCDP, ApproxDP, Loss, PureDP
 from privcov.releases.release import Release
@@ -43,6 +47,7 @@ _FROM = 5_000
 """Rows from which on a width is judged."""
 _WIDTHS_EVERY, _VIEWS_EVERY = 5, 3
 """Ends of intervals, and the repaired matrix that people are shown, are asked of some tables: they take longest."""
+_OTHERS = ("r_squared", "residual", "correlation", "means", "correlations", "plan")
 Holds = Literal["yes", "bound", "says"]
 LOSSES: dict[str, tuple[str, Loss]] = {
     "pure": ("symmetric-wishart", PureDP(epsilon=1, neighbours="replace-one")),
@@ -91,6 +96,8 @@ class Design:
     errors: Errors = "equal"
     normal: bool = True
     """Whether errors are normal and of one variance, so that R² and the residual error are judged."""
+    light: bool = True
+    """Whether tails of columns are no heavier than normal ones, as intervals of correlations take them to be."""
     frame: str = ""
 
     @property
@@ -184,6 +191,12 @@ def _clustered(source: _Draws, rows: int, each: int = 10) -> Drawn:
     return _linear(x, _SLOPES, shared + source.normal(0, 0.1 * math.sqrt(0.1), persons * each))
 
 
+def _weighted(source: _Draws, rows: int) -> Drawn:
+    """Survey weights from 0.5 to 5 that go with the first regressor, and not with errors."""
+    made = _plain(source, rows)
+    return made | {"w": np.clip(2.5 + 1.5 * made["x1"] + source.uniform(-1, 1, rows), 0.5, 5.0)}
+
+
 def _complete(source: _Draws, rows: int) -> Drawn:
     """The same with every cell: what a rule costs that is not needed."""
     x = _uniform(source, rows, list(_SLOPES))
@@ -213,6 +226,7 @@ _WIDE: dict[str, Any] = {
     "draw": _skewed,
     "truth": {"(Intercept)": 4.0, "x1": 1.0, "x2": -0.5, "x3": 0.0},
     "formula": _FORMULA,
+    "light": False,
 }
 _LACKING: dict[str, Any] = {**_BASE, "draw": _missing}
 
@@ -276,6 +290,12 @@ DESIGNS: dict[str, Design] = {
         words={"max_rows_per_person": 10},
         holds="bound",
         says="Rows of one person: up to 10",
+    ),
+    "survey weights": Design(
+        **_BASE,
+        draw=_weighted,
+        words={"weight": "w", "largest_weight": 5, "missing": "none"},
+        says="Intervals allow for unequal weights",
     ),
     "missing, midpoint": Design(
         **_LACKING, holds="says", says="counts as the middle of its bounds", normal=False
@@ -344,6 +364,7 @@ CELLS: tuple[Cell, ...] = (
         for rows in (5_000, 50_000)
     ),
     *(("ten rows a person", rows, "pure") for rows in (5_000, 50_000, 500_000)),
+    *(("survey weights", rows, loss) for loss in ("pure", "approximate") for rows in (5_000, 50_000)),
     *(
         (f"missing, {rule}", rows, "pure")
         for rule in ("midpoint", "zero-row", "indicator")
@@ -403,7 +424,19 @@ def measured(name: str, rows: int, loss: str, *, tables: int, seed: int) -> dict
 
 def render(result: dict[str, Any]) -> str:
     """A line for each cell."""
-    heads = ["design", "rows", "loss", "population", "±", "table", "width", "size", "R²", "residual"]
+    heads = [
+        "design",
+        "rows",
+        "loss",
+        "population",
+        "±",
+        "table",
+        "width",
+        "size",
+        "R²",
+        "residual",
+        "pop. corr.",
+    ]
     heads += ["means", "corr.", "plan", "sign", "as said"]
     lines = [
         [
@@ -412,10 +445,7 @@ def render(result: dict[str, Any]) -> str:
             line["loss"],
             *(_figure(line[word]) for word in ("population", "population_error", "table")),
             "∞" if line["width"] is None else f"{line['width']:.2f}",
-            *(
-                _figure(line[w])
-                for w in ("size", "r_squared", "residual", "means", "correlations", "plan", "wrong_sign")
-            ),
+            *(_figure(line[w]) for w in ("size", *_OTHERS, "wrong_sign")),
             line["as_said"],
         ]
         for line in result["results"]
@@ -433,7 +463,8 @@ def render(result: dict[str, Any]) -> str:
             "",
             f"population, table: coverage, with its standard error (±); target {LEAST} to {MOST}, or more for a bound.",
             "width: of population intervals, over 3.92 standard deviations of the estimates. size: zero slopes called",
-            "significant at 5 %. means, corr.: off by at most twice the noise shown. plan: a planner's ± holds.",
+            "significant at 5 %. pop. corr.: coverage of one correlation. means, corr.: off by at most twice the noise",
+            "shown. plan: a planner's ± holds.",
             "sign: releases in which a correlation that stands clear of the noise has the wrong sign.",
             "",
             f"{len(wrong)} of {len(lines)} cells are not as said" + (":" if wrong else "."),
@@ -473,6 +504,9 @@ def _scaled(design: Design, drawn: Drawn) -> Floats:
             made.append(np.where(absent, 0.0, (bounded - feature.middle) / feature.unit))
     rows = np.column_stack(made)
     rows[emptied] = 0.0
+    if schema.weight is not None:  # a row of weight w counts as w over the largest, in every product
+        assert schema.largest_weight is not None
+        rows *= np.sqrt(drawn[schema.weight] / schema.largest_weight)[:, None]
     return rows
 
 
@@ -484,7 +518,7 @@ def _released(design: Design, rows: int, loss: str, source: _Draws, noise: Rando
         cells = np.column_stack([drawn[column.name] for column in schema.columns])
         made = privcov.release(cells, schema=schema, loss=promised, frame=design.frame)
         return _Released(release=made, exact=exact)
-    public = str(promised.neighbours) == "replace-one" and schema.max_rows_per_person == 1
+    public = promised.neighbours.count_is_public(schema.max_rows_per_person) and schema.weight is None
     made = noisy_release(schema, exact, name, promised, len(scaled) if public else None, noise)
     return _Released(release=made, exact=exact)
 
@@ -492,14 +526,33 @@ def _released(design: Design, rows: int, loss: str, source: _Draws, noise: Rando
 _POPULATION = 1_000_000
 
 
+def _whole(design: Design) -> Floats:
+    """Sums of products of a very large table of bounded rows."""
+    scaled = _scaled(design, design.draw(_Draws(7), _population(design)))
+    return np.asarray(scaled.T @ scaled)
+
+
+def _population(design: Design) -> int:
+    """Rows of such a table."""
+    return _POPULATION // max(1, len(design.columns) // 4)
+
+
 @cache
 def _truth(name: str) -> tuple[dict[str, float], float, float]:
     """Coefficients of the population, its R² and its residual error, from a very large table of bounded rows."""
     design = DESIGNS[name]
-    scaled = _scaled(design, design.draw(_Draws(7), _POPULATION // max(1, len(design.columns) // 4)))
-    fit = _without_noise(design, scaled.T @ scaled)
+    fit = _without_noise(design, _whole(design))
     found = dict(fit.params) if design.truth is None else design.truth
     return found, fit.rsquared, fit.residual_std_error
+
+
+def _shortened(design: Design, release: Release) -> tuple[float, float]:
+    """R² and residual error of a large table whose rows are shortened as those of a release were."""
+    drawn = design.draw(_Draws(7), _POPULATION // 10)
+    cells = np.column_stack([drawn[column.name] for column in design.schema.columns])
+    loss = PureDP(epsilon=10**6, neighbours="replace-one")
+    fit = ols(privcov.release(cells, schema=release.schema, loss=loss), design.formula, naive=True)
+    return fit.rsquared, fit.residual_std_error
 
 
 def _without_noise(design: Design, exact: Floats) -> Fit:
@@ -512,7 +565,8 @@ def _without_noise(design: Design, exact: Floats) -> Fit:
         f" - {column}[{level}]" for column, levels in empty.items() for level in levels
     )
     loss = PureDP(epsilon=10**9, neighbours="replace-one")
-    release = noisy_release(schema, exact, "laplace", loss, round(exact[0, 0]), rehearsal(1))
+    rows = None if schema.weight is not None else round(exact[0, 0])
+    release = noisy_release(schema, exact, "laplace", loss, rows, rehearsal(1))
     return ols(release, formula, naive=True)
 
 
@@ -545,10 +599,13 @@ class _Asked:
         if not self.design.frame:
             self._ask_about_the_table(fit, made)
         if self.design.normal:
+            share, spread = (
+                _shortened(self.design, made.release) if self.design.frame else (self.share, self.spread)
+            )
             low, high = fit.rsquared_interval()
-            self._note("r_squared", low <= self.share <= high)
+            self._note("r_squared", low <= share <= high)
             low, high = fit.residual_std_error_interval()
-            self._note("residual", low <= self.spread <= high)
+            self._note("residual", low <= spread <= high)
         if widths:
             self.widths.append(
                 {name: end[1] - end[0] for name, end in fit.conf_int().items() if name in judged}
@@ -569,6 +626,7 @@ class _Asked:
         schema, view = made.release.schema, View.of(made.release)
         if view.noise is None:
             return
+        self._ask_about_a_correlation(made.release)
         mean, covariance = _centred(made.exact)
         sizes = np.sqrt(np.maximum(np.diag(covariance), 1e-300))
         first, second = view.pairs
@@ -584,25 +642,57 @@ class _Asked:
         seen = view.correlation[first, second]
         self._note("wrong_sign", bool((clear & (np.sign(seen) != np.sign(true))).any()))
 
+    def _ask_about_a_correlation(self, release: Release) -> None:
+        """Whether the interval of the first column's correlation with the target holds that of the population."""
+        if release.law is None or not (self.design.normal and self.design.light):
+            return
+        target = release.columns.index(Formula.parse(self.design.formula, release.schema).target)
+        _, low, high = Apart.of(release, release.law).pair(1, target, 0.95, given=(0,))
+        self._note("correlation", low <= self._correlations[0, target - 1] <= high)
+
+    @cached_property
+    def _correlations(self) -> Floats:
+        """Of the population."""
+        _, covariance = _centred(_whole(self.design))
+        sizes = np.sqrt(np.maximum(np.diag(covariance), 1e-300))
+        return np.asarray(covariance / np.outer(sizes, sizes))
+
     def _planned(self, made: _Released) -> float:
-        """Whether the mean of the first column, and its covariance with the last, are off by no more than planned."""
+        """How many of a mean, a variance and a covariance of the first column are off by no more than planned."""
         schema, release = self.design.schema, made.release
         mean, covariance = _centred(made.exact)
         raw = release.second_moment(raw=True, scaled=True)
         count = raw[0, 0] if release.counted_rows is None else release.counted_rows
         here = raw[0, 1:] / count
         moved = raw[1:, 1:] / count - np.outer(here, here) - covariance
-        units = [schema.features[place].unit for place in (1, -1)]
-        off = [abs(here[0] - mean[0]) * units[0], abs(moved[0, -1]) * units[0] * units[1]]
+        one, last = (schema.features[place].unit for place in (1, self._last))
+        off = [
+            abs(here[0] - mean[0]) * one,
+            abs(moved[0, 0]) * one**2,
+            abs(moved[0, self._last - 1]) * one * last,
+        ]
         return float(np.mean([error <= limit for error, limit in zip(off, self._limits, strict=True)]))
+
+    @property
+    def _last(self) -> int:
+        """The place of the last column, what rows count as left out."""
+        return len(self.design.schema.features) - (1 if self.design.schema.weight is None else 2)
 
     @cached_property
     def _limits(self) -> list[float]:
         schema, (name, loss) = self.design.schema, LOSSES[self.loss]
-        made = forecast(mechanisms.find(name, loss=loss), loss=loss, grid=Grid.of(schema), rows=self.rows)
-        one, last = schema.features[1], schema.features[-1]
-        texts = [f"mean(`{one.name}`)=1", f"covariance(`{one.name}`, `{last.name}`)=1"]
-        return [Target.parse(text, schema).error(made, schema, None) for text in texts]
+        whole = _whole(self.design)
+        # A plan is for the rows that count: those with every cell, where others are emptied.
+        rows = round(self.rows * min(1.0, whole[0, 0] / _population(self.design)))
+        made = forecast(mechanisms.find(name, loss=loss), loss=loss, grid=Grid.of(schema), rows=rows)
+        one, last = schema.features[1], schema.features[self._last]
+        pairs = [f"covariance(`{one.name}`, `{other.name}`)=1" for other in (one, last)]
+        names = frozenset(column.name for column in schema.columns)
+        moments = PublicMoments(schema=schema, matrix=whole / whole[0, 0], columns=names)
+        return [
+            Target.parse(text, schema).error(made, schema, moments)
+            for text in (f"mean(`{one.name}`)=1", *pairs)
+        ]
 
     def _note(self, word: str, value: float) -> None:
         self.others.setdefault(word, []).append(float(value))
@@ -611,10 +701,7 @@ class _Asked:
         """The figures of the cell, and whether they are as said."""
         held, error = float(np.mean(self.held)), _error(self.held)
         here, width = _mean(self.table_held), self._width()
-        found = {
-            word: _mean(self.others.get(word, []))
-            for word in ("r_squared", "residual", "means", "correlations", "plan", "wrong_sign")
-        }
+        found = {word: _mean(self.others.get(word, [])) for word in (*_OTHERS, "wrong_sign")}
         return {
             "population": held,
             "population_error": error,
@@ -673,7 +760,7 @@ class _Asked:
             wrong.append("unbounded" if width is None else "too wide")
         if here is not None and here + 2 * _error(self.table_held) < LEAST:
             wrong.append("table intervals too short")
-        for word in ("r_squared", "residual", "means", "correlations", "plan"):
+        for word in _OTHERS:
             value = found[word]
             if value is not None and value + 2 * _error(self.others[word]) < LEAST:
                 wrong.append(word.replace("_", " "))

@@ -1,4 +1,4 @@
-"""The parts of ``bench gram`` beyond one Parquet file: CSV, workers, engines, many columns, derived ones, growth."""
+"""The parts of ``bench gram`` beyond one Parquet file: CSV, workers, engines, wide, derived columns, strata, growth."""
 
 from __future__ import annotations
 
@@ -19,8 +19,9 @@ import pyarrow.parquet as pq
 
 from privcov.schema import Schema
 from privcov.schema.grid import Grid
-from privcov.summing.engines import Dask, Engine, Spark
-from privcov.summing.sum import sum_rows
+from privcov.schema.strata import Strata
+from privcov.summing.engines import Dask, Engine, Local, Spark
+from privcov.summing.sum import Split, sum_rows, sum_strata
 from privcov.table import open_table
 from privcov_lab.bench.gram import least, schema_of, summed, timed, write_parquet
 
@@ -173,6 +174,40 @@ def derived(folder: str, rows: int, columns: int, row_norm_bound: float, rounds:
     return found
 
 
+def strata(folder: str, rows: int, columns: int, row_norm_bound: float, rounds: int, **_: Any) -> Any:
+    """Fifty strata beside one matrix of the same columns, from a CSV and a Parquet file and from an array."""
+    path, found = Path(folder, "numbers.parquet"), {}
+    one = schema_of(columns, row_norm_bound)
+    declared = tomllib.loads(one.to_toml())
+    levels = {**declared["columns"], "s": {"levels": list(range(_STRATA))}}
+    whole = Schema.from_dict({**declared, "columns": levels})
+    made, rest = Strata.of(whole, by="s")
+    split, grid = Split(strata=made, whole=whole), Grid.of(rest, strata=True)
+    write_parquet(path, rows, columns)
+    part = pq.read_table(path).slice(0, rows)
+    places = (np.arange(rows, dtype=np.float64) * 7919) % _STRATA
+    both = part.append_column("s", pa.array(places))
+    arrays = [np.column_stack([one.to_numpy() for one in table.columns]) for table in (part, both)]
+    for kind, write in {"parquet": pq.write_table, "csv": pa.csv.write_csv, "array": None}.items():
+        sources: list[Any] = arrays
+        if write is not None:
+            sources = [Path(folder, f"{word}.{kind}") for word in ("plain", "strata")]
+            write(part, sources[0])
+            write(both, sources[1])
+        plain, several = sources
+        ways: dict[str, Callable[[], object]] = {
+            "plain": partial(summed, plain, one),
+            "strata": lambda data=several: sum_strata(  # type: ignore[misc]
+                open_table(data, whole), rest, grid, split=split, engine=Local(workers=1)
+            ),
+        }
+        found[kind] = least(ways, rounds)
+    return found
+
+
+_STRATA = 50
+
+
 def _cpu(work: Callable[[], object]) -> float:
     start = time.process_time()
     work()
@@ -214,6 +249,7 @@ def _spark() -> tuple[Engine, Callable[[], object]]:
 
 PARTS: dict[str, Callable[..., Any]] = {
     "derived": derived,
+    "strata": strata,
     "csv": csv,
     "workers": workers,
     "engines": engines,
@@ -273,6 +309,13 @@ def render(result: dict[str, Any]) -> str:
                 f"{kind + ', all columns in the file':<33} {cpu['plain']:8.2f} CPU-s",
                 f"  ten of them derived             {cpu['derived']:8.2f} CPU-s   "
                 f"{cpu['derived'] / cpu['plain']:.2f} × plain",
+            ]
+    if part := result.get("strata"):
+        for kind, cpu in part.items():
+            lines += [
+                f"{kind + ', one matrix':<33} {cpu['plain']:8.2f} CPU-s",
+                f"  fifty strata                    {cpu['strata']:8.2f} CPU-s   "
+                f"{cpu['strata'] / cpu['plain']:.2f} × one matrix",
             ]
     if part := result.get("growth"):
         lines += ["Growth"]

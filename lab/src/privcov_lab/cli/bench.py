@@ -45,7 +45,9 @@ def noise(quick: bool, as_json: bool) -> None:
 )
 @click.option(
     "--part", "parts", multiple=True, default=("parquet",), show_default=True,
-    type=click.Choice(["parquet", "memory", "csv", "workers", "engines", "wide", "growth", "derived", "all"]),
+    type=click.Choice(
+        ["parquet", "memory", "csv", "workers", "engines", "wide", "growth", "derived", "strata", "all"]
+    ),
     help="What to measure; may be repeated.",
 )  # fmt: skip
 @click.option(
@@ -67,6 +69,23 @@ def gram(rows: int, columns: int, parts: tuple[str, ...], largest: int, quick: b
     print_json(result) if as_json else say(render(result))
 
 
+@command.command(name="strata")
+@click.option("--runs", default=40, show_default=True, type=click.IntRange(2), help="Releases at each share.")
+@json_option
+def strata(runs: int, as_json: bool) -> None:
+    """Error of fifty equal strata and of their total, at several shares of the loss for the total.
+
+    Beside a release of the rows of a stratum alone, and of the whole table alone; epsilon = 1 under add-remove.
+
+    Example: privcov bench strata --runs 10
+    """
+    from privcov_lab.bench import strata as bench
+
+    with counting(bench.STEPS, "releasing") as step:
+        result = bench.run(runs=runs, step=step)
+    print_json(result) if as_json else say(bench.render(result))
+
+
 @command.command(name="utility")
 @click.option("--data", "directory", required=True, help="Directory with wine, airfoil and adult.")
 @click.option("--quick", is_flag=True, help="5 runs instead of 50.")
@@ -80,6 +99,29 @@ def utility(directory: str, quick: bool, as_json: bool) -> None:
 
     with counting(21, "releasing") as step:
         result = bench.run(directory, runs=5 if quick else 50, step=step)
+    print_json(result) if as_json else say(bench.render(result))
+
+
+@command.command(name="exhaustive")
+@click.option("--data", "directory", required=True, help="Directory with adult.")
+@click.option(
+    "--loss", "losses", multiple=True, type=click.Choice(["pure", "approximate"]), default=("pure", "approximate"),
+    show_default=True, help="The kind of loss, each under both neighbours; may be repeated.",
+)  # fmt: skip
+@click.option(
+    "--runs", default=10, show_default=True, type=click.IntRange(2), help="Releases of each schema."
+)
+@json_option
+def exhaustive(directory: str, losses: tuple[str, ...], runs: int, as_json: bool) -> None:
+    """Errors and intervals with levels declared exhaustive, against plain ones and a level dropped by hand.
+
+    Example: privcov bench exhaustive --data ../shared/data --loss approximate --runs 10
+    """
+    from privcov_lab.bench import exhaustive as bench
+
+    chosen = [word for word in bench.LOSSES if word.partition(",")[0] in losses]
+    with counting(len(chosen) * len(bench.KINDS) * runs, "releasing") as step:
+        result = bench.run(directory, runs=runs, losses=chosen, step=step)
     print_json(result) if as_json else say(bench.render(result))
 
 
@@ -100,18 +142,30 @@ def eigenvectors(quick: bool, peers_path: str | None, as_json: bool) -> None:
 
 
 @command.command(name="inference")
-@click.option("--quick", is_flag=True, help="100 simulated tables instead of 1,000.")
+@click.option(
+    "--quick", is_flag=True, help="100 simulated tables instead of 1,000, or of 4,000 with --tails."
+)
 @click.option(
     "--spread", default=1.0, show_default=True, type=click.FloatRange(0.05, 1), help="x is within ±this."
 )
+@click.option(
+    "--tails",
+    is_flag=True,
+    help="Instead: how often slopes that are zero are called significant, at 5 to 0.1 %.",
+)
 @json_option
-def inference(quick: bool, spread: float, as_json: bool) -> None:
+def inference(quick: bool, spread: float, tails: bool, as_json: bool) -> None:
     """Coverage of 95 % regression intervals on simulated tables, the naive table's beside it.
 
     Example: privcov bench inference --quick
     """
     from privcov_lab.bench import inference as bench
 
+    if tails:
+        with counting(2 * len(bench.TAILS), "simulating") as step:
+            result = bench.tails(tables=100 if quick else 4000, spread=spread, step=step)
+        print_json(result) if as_json else say(bench.render_tails(result))
+        return
     with counting(8, "simulating") as step:
         result = bench.run(tables=100 if quick else 1000, spread=spread, step=step)
     print_json(result) if as_json else say(bench.render(result))

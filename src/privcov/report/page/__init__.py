@@ -12,7 +12,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Sequence
 
-from privcov.models.ols import Fit, ols
+from privcov.models.ols import Errors, Fit, ols
 from privcov.releases.release import Release
 from privcov.report.page import using
 from privcov.report.page.elements import PAGE as STYLE
@@ -32,6 +32,7 @@ def html(
     release: Release,
     *,
     models: Sequence[str | Fit] = (),
+    errors: Errors = "equal",
     components: int | None = None,
     title: str | None = None,
     source: Source | None = None,
@@ -44,7 +45,7 @@ def html(
     >>> html(made, title="People").startswith("<!DOCTYPE html>")
     True
     """
-    parts = sections(release, models=models, components=components, title=title, source=source)
+    parts = sections(release, models=models, errors=errors, components=components, title=title, source=source)
     lead = f"A private release: {release.certificate.loss}."
     rehearsal = release.certificate.randomness == "rehearsal"
     return page(parts, title=_title(release, title), lead=lead, rehearsal=rehearsal)
@@ -54,6 +55,7 @@ def sections(
     release: Release,
     *,
     models: Sequence[str | Fit] = (),
+    errors: Errors = "equal",
     components: int | None = None,
     title: str | None = None,
     source: Source | None = None,
@@ -61,7 +63,8 @@ def sections(
 ) -> list[Section]:
     """The parts of the page: promise, columns, matrix, spectrum, models, and how to cite, verify and use it.
 
-    ``models`` are formulas or fits of this release; ``components`` asks for so many principal components;
+    ``models`` are formulas or fits of this release, and ``errors`` is what is assumed of those of formulas, as
+    ``privcov.ols`` has it; ``components`` asks for so many principal components;
     ``source`` is the file it came from, without which the one that saving it would make is described. ``only`` the
     first five can be asked for by name, which takes no longer than that one.
     """
@@ -74,7 +77,7 @@ def sections(
     }
     if only is not None:
         return [parts[only]()] if only in parts else []
-    fits = [one if isinstance(one, Fit) else ols(release, one) for one in models]
+    fits = [one if isinstance(one, Fit) else ols(release, one, errors=errors) for one in models]
     file = _to_be(release) if source is None else source
     certificate = release.certificate
     rows = "an undisclosed number of rows" if release.rows is None else f"{release.rows:,} rows"
@@ -103,7 +106,9 @@ def _program(release: Release, fits: Sequence[Fit], source: Source | None) -> li
         lines.append("release.mean(), release.covariance(), release.correlation()")
     else:
         lines.append("release.second_moment(scaled=True)")
-    lines += [f"print(pc.ols(release, {str(fit.formula)!r}).summary())" for fit in fits[:1]]
+    for fit in fits[:1]:
+        told = "" if fit.errors == "equal" else f", errors={fit.errors!r}"
+        lines.append(f"print(pc.ols(release, {str(fit.formula)!r}{told}).summary())")
     if release.sketch is not None:
         lines.append("release.sketched_rows()")
     return lines

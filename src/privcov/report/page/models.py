@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from privcov.errors import ParameterError
+from privcov.models.assumptions import SHORTENED
 from privcov.models.ols import Fit
 from privcov.models.pca import PCAFit, pca
 from privcov.models.summary import SHRUNK, TWO, headings, merged
@@ -60,7 +61,7 @@ def coefficient_figure(fit: Fit, values: dict[str, Any]) -> Markup | None:
     rows = [row for row in values["coefficients"] if row["name"] in widths]
     if not rows:
         return None
-    titles = {feature.name: feature.title for feature in schema.features}
+    titles = schema.titles
     shown = [_estimate(row, widths[row["name"]], titles[row["name"]]) for row in rows[:_MOST]]
     clear = [
         one.name
@@ -92,7 +93,10 @@ def coefficient_table(values: dict[str, Any]) -> Markup:
         )
     intervals = headings(values)
     drawn = ["shrunk"] if values["shrunk"] else []
-    heads = ["", "estimate", "std. error", *intervals.values(), "p-value", "privacy", *drawn]
+    widened = (
+        ["sampling error ×"] if (values["errors"], values["about"]) == ("conservative", "population") else []
+    )
+    heads = ["", "estimate", "std. error", *intervals.values(), "p-value", "privacy", *widened, *drawn]
     rows = [
         [
             row["name"],
@@ -101,6 +105,7 @@ def coefficient_table(values: dict[str, Any]) -> Markup:
             *(_spans(row[pieces]) for pieces in intervals),
             _probability(row["p_value"]),
             share(row["privacy_share"]),
+            *(number(row["widening"], 3) for _ in widened),
             *(number(row[word]) for word in drawn),
         ]
         for row in values["coefficients"]
@@ -122,10 +127,11 @@ def overall(values: dict[str, Any], *, drowned: bool = False) -> Markup:
         known.insert(0, ("R²", "cannot be told from this release"))
     elif "refused" not in values:
         low, high = values["r_squared_interval"]
+        rows = SHORTENED if values["rows_shortened"] else ""
         known = [
-            ("R²", f"{number(values['r_squared'], 3)} [{number(low, 3)}, {number(high, 3)}]"),
+            (f"R²{rows}", f"{number(values['r_squared'], 3)} [{number(low, 3)}, {number(high, 3)}]"),
             (
-                "Residual standard error",
+                f"Residual standard error{rows}",
                 f"{number(values['residual_std_error'], 3)} "
                 f"[{', '.join(number(end, 3) for end in values['residual_std_error_interval'])}]",
             ),
@@ -246,7 +252,7 @@ def loadings_figure(fit: PCAFit) -> Markup:
         )
     if len(places) < len(fit.columns):
         told += f" The {len(places)} of {len(fit.columns)} columns with the largest loadings are shown."
-    titles = {feature.name: feature.title for feature in fit.release.schema.features}
+    titles = fit.release.schema.titles
     picture = heat_map(
         [titles[fit.columns[place]] for place in places],
         loadings[places].tolist(),

@@ -34,7 +34,9 @@ def overview(release: Release) -> Section:
         body.insert(0, warning(words.REHEARSAL))
     if release.certificate.rounds:
         body.append(
-            tag("p", f"{rounds.budget(release.certificate)} {rounds.SHORTENED} {rounds.cut(release)}")
+            tag(
+                "p", f"{rounds.budget(release.certificate)} {rounds.shortened(release)} {rounds.cut(release)}"
+            )
         )
     if release.sketch is not None:
         body += [tag("p", _sketch(release))]

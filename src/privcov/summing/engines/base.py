@@ -22,13 +22,15 @@ from typing import ClassVar, Protocol
 from privcov.errors import InputError, InternalError, ParameterError
 from privcov.linalg.devices import CPU, Device, cores
 from privcov.noise.randomness import kernel
+from privcov.schema import Schema
 from privcov.table import Table
 from privcov.table.base import Answer
-from privcov.table.fragments import Arrived, Fragment, Held
+from privcov.table.fragments import Arrived, Fragment, Held, bundled
+from privcov.table.shuffling import Joined, parts_of
 from privcov.version import __version__
 
 MOST_WORKERS = 256
-AnyFragment = Fragment | Held | Arrived
+AnyFragment = Fragment | Held | Arrived | Joined
 Result = tuple[int, bytes]
 """How many rows a fragment had, and what came of them."""
 Report = Callable[[int, int, int | None], object]
@@ -84,13 +86,7 @@ class Engine(ABC):
         InputError
             A cluster does not answer, or its workers have another version (E1xx).
         """
-        if table.schema.person is not None and not self.in_process:
-            raise InputError(
-                "E182",
-                f"the engine {self.name} reads parts of a table apart, but persons are gathered in one process.",
-                "Leave the engine at local.",
-            )
-        if table.home is None and table.pieces() is None and not self.in_process:
+        if table.home is None and table.records() is None and not self.in_process:
             raise ParameterError(
                 "E213",
                 f"the engine {self.name} reads files, but this table is in the memory of this process.",
@@ -116,6 +112,12 @@ class Engine(ABC):
                 f"the rows in {table.home} are not read on this machine, so none of them can be verified.",
                 "Give files, or leave verify out.",
             )
+        if self.verify and table.schema.person is not None:
+            raise ParameterError(
+                "E213",
+                "persons' rows meet where workers bring them together, so no part of that can be verified here.",
+                "Leave verify out.",
+            )
         check_versions(table.asked_at_home(VERSION_OF_A_WORKER), str(table.home))
 
     @abstractmethod
@@ -135,6 +137,29 @@ class Engine(ABC):
             The place of a fragment and what came of it.
         """
 
+    def joined(
+        self, work: Work, fragments: Sequence[Fragment], *, schema: Schema, parts: int
+    ) -> Generator[Answer, None, None]:
+        """Yield an answer for every part, after a shuffle in which all records of a person come into one part.
+
+        Parameters
+        ----------
+        work : Work
+            What a worker does with the persons of a part.
+        fragments : sequence of fragments
+            The parts of files that hold the records.
+        schema : Schema
+            What the table was opened with; it names the id.
+        parts : int
+            How many parts the shuffle makes.
+
+        Yields
+        ------
+        Answer
+            The place of a part, from 0, and what came of it.
+        """
+        raise NotImplementedError
+
 
 def gather(
     table: Table, work: Work, engine: Engine, progress: Progress | None
@@ -150,6 +175,10 @@ def gather(
     if table.home is not None:
         places = None if table.parts is None else range(table.parts)
         answers = table.answers_at_home(partial(attempt, work))
+    elif table.schema.person is not None and not engine.in_process:
+        spread = bundled(table.records() or ())
+        places = range(parts_of(len(spread)))
+        answers = engine.joined(work, spread, schema=table.schema, parts=len(places))
     else:
         fragments = table.fragments()
         places = [fragment.place for fragment in fragments]

@@ -14,6 +14,7 @@ from typing import Any
 
 from privcov.errors import InputError, ParameterError
 from privcov.linalg.devices import cores
+from privcov.schema import Schema
 from privcov.summing.engines.base import (
     VERSION_OF_A_WORKER,
     AnyFragment,
@@ -26,7 +27,8 @@ from privcov.summing.engines.base import (
 )
 from privcov.table import Table
 from privcov.table.base import Answer
-from privcov.table.clusters import asked_of_dask, dask_answers
+from privcov.table.clusters import asked_of_dask, dask_answers, joined_by_dask
+from privcov.table.fragments import Fragment
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -89,6 +91,12 @@ class Dask(Engine):
             # Not pure: a result of an earlier job must not be taken for one of this job.
             waiting = client.map(partial(attempt, work), fragments, pure=False, retries=3)
             yield from dask_answers(client, waiting)
+
+    def joined(
+        self, work: Work, fragments: Sequence[Fragment], *, schema: Schema, parts: int
+    ) -> Generator[Answer, None, None]:
+        with self._connected() as client:
+            yield from joined_by_dask(client, fragments, partial(attempt, work), schema=schema, parts=parts)
 
     @contextmanager
     def _connected(self) -> Iterator[Any]:

@@ -18,6 +18,7 @@ from typing import Any
 
 from privcov.errors import InputError, ParameterError
 from privcov.linalg.devices import cores
+from privcov.schema import Schema
 from privcov.summing.engines.base import (
     VERSION_OF_A_WORKER,
     AnyFragment,
@@ -30,10 +31,9 @@ from privcov.summing.engines.base import (
 )
 from privcov.table import Table
 from privcov.table.base import Answer
-from privcov.table.clusters import asked_of_spark, is_here
-
-_WAVE, _LEAST_WAVE = 4, 16
-"""Tasks at a time for each that runs at once: enough to keep workers busy, few enough for one process to hold."""
+from privcov.table.clusters import asked_of_spark, is_here, joined_by_spark, spark_answers
+from privcov.table.fragments import Fragment
+from privcov.table.shuffling import spread
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -110,11 +110,17 @@ class Spark(Engine):
             return
         with self._session() as session:
             context = session.sparkContext
-            tasks = context.parallelize(fragments, len(fragments)).map(partial(attempt, work))
-            wave = max(_LEAST_WAVE, _WAVE * context.defaultParallelism)
-            for start in range(0, len(fragments), wave):
-                places = list(range(start, min(start + wave, len(fragments))))
-                yield from context.runJob(tasks, list, places)
+            yield from spark_answers(
+                context.parallelize(fragments, len(fragments)).map(partial(attempt, work))
+            )
+
+    def joined(
+        self, work: Work, fragments: Sequence[Fragment], *, schema: Schema, parts: int
+    ) -> Generator[Answer, None, None]:
+        with self._session() as session:
+            read = session.sparkContext.parallelize(fragments, max(1, len(fragments)))
+            sent = read.flatMap(partial(spread, schema=schema, parts=parts))
+            yield from joined_by_spark(sent, partial(attempt, work), schema=schema, parts=parts)
 
     def _running(self) -> Any:
         from pyspark.sql import SparkSession

@@ -37,7 +37,7 @@ export function setUp(start) {
     state.purpose = find("purpose").value;
     ask_plan();
   });
-  for (const word of ["frame", "focus"]) {
+  for (const word of ["frame", "focus", "by", "rest", "share", "sizes"]) {
     find(word).addEventListener("input", () => {
       state[word] = find(word).value;
       ask_plan();
@@ -138,7 +138,7 @@ const warmSoon = later(() => {
 }, 400);
 
 export function show() {
-  for (const word of ["frame", "focus"]) find(word).value = state[word];
+  for (const word of ["frame", "focus", "by", "rest", "share", "sizes"]) find(word).value = state[word];
   if (!summary) return;
   ask_plan();
   if (state.formula) ask_regression();
@@ -150,7 +150,7 @@ function room(id) {
 }
 
 function wanted() {
-  return { draft: state.draft, rows: state.rows, loss: loss(), ...choice(), ...state.question };
+  return { draft: state.draft, rows: state.rows, loss: loss(), ...choice(), sizes: state.sizes, ...state.question };
 }
 
 function ask_plan({ chart: whole = true } = {}) {
@@ -164,6 +164,7 @@ function ask_plan({ chart: whole = true } = {}) {
 function refused(error) {
   if (!(error instanceof Refused)) throw error;
   refuse(form, error.errors);
+  if (error.errors.some((one) => ["sizes", "rest", "share"].includes(one.field))) find("more-strata").open = true;
   find("verdict").classList.add("stale");
 }
 
@@ -171,6 +172,7 @@ function answered(found) {
   clear(form);
   const verdict = find("verdict");
   verdict.classList.remove("stale");
+  parted(found.strata);
   if (found.ready) {
     verdict.dataset.verdict = found.verdict;
     find("error-size").textContent = found.headline;
@@ -201,6 +203,15 @@ function answered(found) {
   const open = found.pending.length + (found.unfinished || 0);
   find("plan-pending").textContent = open ? `Some errors depend on the table and are being simulated: ${open} to go.` : "";
   if (open && !document.hidden && location.hash === "#plan") again = setTimeout(() => ask_plan(), 1200);
+}
+
+// What each stratum would be worth, where columns are named that make some.
+function parted(strata) {
+  find("strata-plan").hidden = !strata;
+  if (!strata) return;
+  rows(find("strata-lines"), strata.lines.map(([name, count, verdict]) => [name, { text: count, class: "num" }, { text: verdict, class: `tag ${verdict.split(" ")[0]}` }]));
+  find("strata-more").textContent = strata.more;
+  find("strata-words").textContent = strata.words;
 }
 
 // The regression: guesses for the columns that the formula names, each with the fields that hold its guess.

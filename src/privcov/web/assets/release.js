@@ -26,7 +26,7 @@ export function setUp(start, finished) {
       quote();
     });
   }
-  for (const word of ["frame", "focus", "by"]) {
+  for (const word of ["frame", "focus", "by", "rest", "share"]) {
     find(`till-${word}`).addEventListener("input", () => {
       state[word] = find(`till-${word}`).value;
       keep();
@@ -68,7 +68,7 @@ export function mechanisms(names) {
 export function show() {
   state.data = find("data").value;
   state.ledger = find("ledger").value;
-  for (const word of ["frame", "focus", "by"]) find(`till-${word}`).value = state[word];
+  for (const word of ["frame", "focus", "by", "rest", "share"]) find(`till-${word}`).value = state[word];
   quote();
 }
 
@@ -102,7 +102,7 @@ const quoteSoon = later(() => {
     pay.disabled = true;
     return;
   }
-  put({ draft: state.draft, loss: loss(), ledger: state.ledger, data: find("data").value, mechanism: state.mechanism, rows: state.rows, by: state.by, ...choice() }, (found) => {
+  put({ draft: state.draft, loss: loss(), ledger: state.ledger, data: find("data").value, mechanism: state.mechanism, rows: state.rows, ...choice() }, (found) => {
     clear(form);
     bars(found.balance);
     if (state.receipt) return;
@@ -164,7 +164,7 @@ async function pay() {
   try {
     const name = request();
     const output = find("output").value.trim();
-    await ask("release", { request: name, draft: state.draft, loss: loss(), ledger: state.ledger, data: find("data").value, output, mechanism: state.mechanism, by: state.by, ...choice() });
+    await ask("release", { request: name, draft: state.draft, loss: loss(), ledger: state.ledger, data: find("data").value, output, mechanism: state.mechanism, ...choice() });
     follow();
   } catch (error) {
     running = false;

@@ -1,7 +1,7 @@
 // Step 4: a release in words, charts and models; and its files.
 
 import { ask, download, Refused } from "./api.js";
-import { clear, find, make, options, refuse, report } from "./dom.js";
+import { clear, find, make, options, refuse, report, rows } from "./dom.js";
 import { keep, state } from "./state.js";
 
 const step = find("step-result");
@@ -15,6 +15,7 @@ export function setUp(start) {
   find("release-file").addEventListener("change", () => {
     state.release = find("release-file").value;
     state.stratum = "";
+    state.against = "";
     state.fit = "";
     keep();
     show();
@@ -24,13 +25,22 @@ export function setUp(start) {
     keep();
     show();
   });
+  find("against-form").addEventListener("submit", (event) => {
+    event.preventDefault();
+    compare();
+  });
   find("fit-form").addEventListener("submit", (event) => {
     event.preventDefault();
     fit(find("fit-formula").value);
   });
+  find("conservative").addEventListener("change", () => {
+    state.conservative = find("conservative").checked;
+    keep();
+    if (find("fit-formula").value) fit(find("fit-formula").value);
+  });
   for (const button of step.querySelectorAll("[data-download]")) {
     button.addEventListener("click", () =>
-      download({ ...wanted(), what: button.dataset.download, formula: state.fit }).catch(refused));
+      download({ ...wanted(), what: button.dataset.download, formula: state.fit, conservative: state.conservative }).catch(refused));
   }
 }
 
@@ -54,14 +64,16 @@ export async function show() {
   if (!names.length) return;
   clear(step);
   find("fit-formula").value = state.fit;
+  find("conservative").checked = state.conservative;
   find("sections").replaceChildren(...SECTIONS.map((name) => make("section", { class: `card ${name}` }, make("p", { class: "waiting", role: "status" }, "Computing …"))));
   const look = (asked += 1);
   try {
-    const strata = (await ask("strata", { release: state.release })).names;
+    const { names: strata, total } = await ask("strata", { release: state.release });
     if (look !== asked) return;
     find("stratum-field").hidden = !strata.length;
-    options(find("stratum"), strata, { chosen: state.stratum });
+    options(find("stratum"), total ? [...strata, total] : strata, { chosen: state.stratum });
     state.stratum = find("stratum").value;
+    others(strata);
     for (const name of QUICKEST) {
       const found = await ask("result", { ...wanted(), section: name });
       if (look !== asked) return;
@@ -74,6 +86,31 @@ export async function show() {
   }
 }
 
+// The strata that the one shown can be compared with; a total holds them all, and is compared with none.
+function others(strata) {
+  const rest = strata.includes(state.stratum) ? strata.filter((name) => name !== state.stratum) : [];
+  find("differences").hidden = !rest.length;
+  find("difference").hidden = true;
+  options(find("against"), rest, { chosen: state.against });
+}
+
+async function compare() {
+  state.against = find("against").value;
+  keep();
+  clear(find("against-form"));
+  try {
+    const found = await ask("differences", { ...wanted(), against: state.against, formula: find("against-formula").value });
+    find("difference-heads").replaceChildren(...found.heads.map((head, at) => make("th", { scope: "col", class: at ? "num" : null }, head)));
+    rows(find("difference-lines"), found.lines.map(([name, ...cells]) => [name, ...cells.map((text) => ({ text, class: "num" }))]));
+    find("difference-words").textContent = found.words;
+    find("difference").hidden = false;
+  } catch (error) {
+    find("difference").hidden = true;
+    if (!(error instanceof Refused)) throw error;
+    refuse(find("against-form"), error.errors);
+  }
+}
+
 function place(name, section) {
   const body = make("div");
   report(body, section.body);
@@ -83,7 +120,7 @@ function place(name, section) {
 async function fit(formula) {
   clear(find("fit-form"));
   try {
-    const found = await ask("fit", { ...wanted(), formula });
+    const found = await ask("fit", { ...wanted(), formula, conservative: state.conservative });
     state.fit = formula; // a report has it only if it can be fitted
     keep();
     report(find("fit-section"), found.section.body);

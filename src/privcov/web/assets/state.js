@@ -13,6 +13,10 @@ const FRESH = {
   frame: "declared",
   focus: "",
   by: "",
+  rest: "",
+  share: "0",
+  sizes: "",
+  against: "",
   formula: "",
   ledger: "",
   output: "",
@@ -22,6 +26,7 @@ const FRESH = {
   release: "",
   stratum: "",
   fit: "",
+  conservative: false,
 };
 
 function kept() {
@@ -40,8 +45,8 @@ export function keep() {
 
 // What goes with the loss in every question, in the words of the command line.
 export function choice() {
-  const { purpose, frame, focus } = state;
-  return { purpose, frame, focus };
+  const { purpose, frame, focus, by, rest, share } = state;
+  return { purpose, frame, focus, by, rest, share };
 }
 
 export function loss() {
