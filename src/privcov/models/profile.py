@@ -136,17 +136,20 @@ class Profile:
         return found[0]
 
     def _starts(self, theta: float) -> list[Floats]:
-        """Where Q may be lowest: on the line through the two nearest floors, or along its tangent at b̂."""
+        """Where Q may be lowest: on the line through the two nearest floors, or along its tangent at b̂, if lower.
+
+        A floor far away may lie in another valley, in which every search that begins on its line would end.
+        """
         estimate = self.uncertainty.swept.coefficients
         centre, spread = float(self.functional @ estimate), self.uncertainty.total @ self.functional
         away = float(self.functional @ spread)
         tangent = spread / away if away > 0 else self.functional / float(self.functional @ self.functional)
         near = sorted({**self._floors, centre: estimate}.items(), key=lambda floor: abs(floor[0] - theta))[:2]
-        if len(near) < 2:
-            starts = [estimate + tangent * (theta - centre)]
-        else:
+        starts = [estimate + tangent * (theta - centre)]
+        if len(near) == 2:
             (one, place), (other, next_place) = near
-            starts = [place + (place - next_place) * ((theta - one) / (one - other))]
+            line = place + (place - next_place) * ((theta - one) / (one - other))
+            starts = [min(line, starts[0], key=lambda b: self.uncertainty.statistic(np.append(-b, 1.0))[0])]
         if self.uncertainty.drowned:  # Q may then have several valleys
             starts.append(estimate)
         return starts

@@ -9,6 +9,8 @@ import pytest
 from scipy import optimize
 
 import privcov as pc
+from privcov.models.inference import Uncertainty, sweep
+from privcov.models.moments import EntryNoise, Moments
 from privcov.noise.laws import GaussianEnsemble
 from privcov.noise.randomness import rehearsal
 
@@ -108,3 +110,44 @@ def test_a_hundred_columns_take_as_long_as_some_thousand_eigendecompositions(wid
         one = (time.process_time() - began) / 100
     assert bool(fit.uncertainty.drowned) == (rows == 2_000)
     assert spent < 6_000 * one
+
+
+def test_a_floor_far_away_does_not_draw_the_search_into_its_valley():
+    """Moments with two valleys, rounded from a release. The middle is asked after the far ends, as for an interval.
+
+    When a search began on the line to the far floor alone, heights were 11 next to the estimate, and intervals empty.
+    """
+    matrix = np.array(
+        [
+            [1503.0, 390.4, 66.0, 141.8],
+            [390.4, 1868.9, 79.2, 119.3],
+            [66.0, 79.2, 539.1, -154.2],
+            [141.8, 119.3, -154.2, 2055.1],
+        ]
+    )
+    mixing = np.eye(4) + np.outer([0.0, 0.284, 0.214, -0.013], np.eye(4)[0])
+    variances = 1e4 * (np.ones((4, 4)) + np.eye(4))
+    variances[0, 0] = 0.0
+    law = GaussianEnsemble(dimension=4, scale=100.0)
+    moments = Moments(
+        names=("(Intercept)", "a", "b"),
+        matrix=matrix,
+        rows=1503.0,
+        rows_public=True,
+        noise=EntryNoise(variances=variances, shared=0.0, mixing=mixing, law=law, places=(0, 1, 2, 3)),
+        intercept=True,
+        slope=np.eye(3),
+        shift=np.zeros(3),
+        target_width=1.0,
+        limits=np.ones(3),
+        target_limit=1.0,
+    )
+    known = Uncertainty(moments=moments, swept=sweep(matrix, moments.names), weight=21.6)
+    functional = np.array([0.0, 1.0, 0.0])
+    centre, error = known.swept.coefficients[1], known.error(functional)
+    profile, fresh = known.profile(functional), known.profile(functional)
+    assert profile(centre - 49 * error) > 10
+    assert profile(centre - 10 * error) > 10
+    for step in (-1.0, -0.5, 0.5):
+        assert profile(centre + step * error) == pytest.approx(fresh(centre + step * error))
+        assert profile(centre + step * error) == pytest.approx(step**2, rel=0.05)
