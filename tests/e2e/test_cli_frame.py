@@ -154,3 +154,26 @@ def test_plan_names_the_frame(place):
 
 def test_explain_names_the_frame(place):
     assert "release --frame auto" in run("schema", "explain", str(place / "people.toml"))[1]
+
+
+def test_the_cut_is_told_or_counted(place, path, capsys):
+    words = [
+        str(place / "people.csv"),
+        "--schema",
+        str(place / "people.toml"),
+        "--epsilon",
+        "2",
+        "--delta",
+        "0.000001",
+    ]
+    counted = str(place / "counted.release.json")
+    assert "--cut counted" in run("show", path)[1]
+    assert run("release", *words, "--cut", "counted", "-o", counted)[0] == 2
+    assert "E218 no frame cuts rows here, so there is no cut to be counted." in capsys.readouterr().err
+    assert "sums of squared distances" in run("check", *words, "--frame", "scales", "--cut", "counted")[1]
+    assert run("release", *words, "--frame", "scales", "--cut", "counted", "-o", counted)[0] == 0
+    shown = run("show", counted)[1]
+    assert "the sum of squared distances of each of" in shown
+    assert "intervals of regressions count the doubt" in shown
+    assert run("verify", counted)[0] == 0
+    assert "intervals allow for" in run("ols", counted, "age ~ income")[1]

@@ -199,10 +199,12 @@ class Terms:
             other = "declared" if refusal(schema, mechanism) else "scales"
             raise ParameterError("E218", f"a private frame needs {reason}.", f'Use frame = "{other}".')
         squares = _COUNTED if cut == "counted" else Fraction(0)
-        means = {"means": _MEANS_FIRST - squares} if means_first else {}
         made = [
             cls(loss=loss, mechanism=mechanism, schema=schema, detail=detail, emphasis=emphasis)
-            for detail in (one._replace(squares=squares, **means) for one in DETAILS)
+            for detail in (
+                one._replace(squares=squares, means=_MEANS_FIRST - squares if means_first else one.means)
+                for one in DETAILS
+            )
         ]
         seen = [made[2]] if rows is None else [one for one in made if one.sees(rows)]
         if not seen and word == "auto":

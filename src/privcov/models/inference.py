@@ -130,7 +130,7 @@ class Uncertainty:
 
         The share is that of the estimate, ``centre``; of the estimate itself where an end is nearer zero.
         """
-        doubt = float(np.sqrt(max(functional @ self.doubt @ functional, 0.0)))
+        doubt = float(np.sqrt(max(float(functional @ self.doubt @ functional), 0.0)))
         if not doubt > 0:
             return pieces
         share = float(np.sqrt(critical)) * doubt / abs(centre) if centre else np.inf

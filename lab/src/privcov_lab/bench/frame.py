@@ -281,11 +281,13 @@ def coverage(where: Case | Design, loss: Loss, runs: int) -> dict[str, Any]:
     """How often 95 % intervals from framed releases hold the slopes of whole tables, and of what these were drawn from.
 
     Each numeric column is regressed on the two that follow it. ``far`` is the largest distance of a slope of the table
-    from the middle of its interval, in half widths. A table in a file is one draw of nothing that is known, so it has
+    from the middle of its interval, in half widths, and ``endless`` the share of intervals for slopes of the table
+    that have no end, which hold anything. A table in a file is one draw of nothing that is known, so it has
     no population.
     """
     inside: dict[str, list[bool]] = {"table": [], "population": []}
     far, framed, truth = 0.0, False, None
+    endless: list[bool] = []
     if isinstance(where, Design):
         truth = _slopes(where.case(7, 400_000))
     for seed in range(runs):
@@ -312,8 +314,10 @@ def coverage(where: Case | Design, loss: Loss, runs: int) -> dict[str, Any]:
                 ]
             ends = fit.table.conf_int()
             far = max(far, *(_away(ends[name], true) for name, true in own[formula].items()))
+            endless += [not math.isfinite(ends[name][1] - ends[name][0]) for name in own[formula]]
     found = {about: float(np.mean(hits)) if hits else None for about, hits in inside.items()}
-    return {"table": where.name, "framed": framed, "covered": found, "far": far}
+    told = {"far": far, "endless": float(np.mean(endless))}
+    return {"table": where.name, "framed": framed, "covered": found, **told}
 
 
 def _away(ends: tuple[float, float], true: float) -> float:

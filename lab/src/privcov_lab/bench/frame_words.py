@@ -153,10 +153,18 @@ def _means(points: list[Point]) -> Iterable[str]:
 
 
 def _coverage(points: list[Point]) -> Iterable[str]:
-    yield "How often 95 % intervals hold slopes, each column on the two that follow it; auto:"
+    yield "How often 95 % intervals hold slopes, each column on the two that follow it; auto, cut counted:"
     framed = [point for point in points if point["framed"]]
     yield table(
-        ["table", "ε", "δ", "slopes of the table", "of the population", "furthest, in half widths"],
+        [
+            "table",
+            "ε",
+            "δ",
+            "slopes of the table",
+            "of the population",
+            "furthest, in half widths",
+            "without an end",
+        ],
         [
             [
                 *_place(point),
@@ -165,6 +173,7 @@ def _coverage(points: list[Point]) -> Iterable[str]:
                     for share in (point["covered"]["table"], point["covered"]["population"])
                 ),
                 f"{point['far']:.1f}",
+                f"{100 * point['endless']:.0f} %",
             ]
             for point in framed
         ],
