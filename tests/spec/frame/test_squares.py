@@ -182,7 +182,7 @@ def test_half_of_the_loss_for_means_pays_the_squares_too():
 
 
 def test_an_interval_by_score_is_no_narrower_than_doubt_about_units_makes_it():
-    """One stream. With doubt about units in the search for the lowest score, and not in the score, this was ± 10."""
+    """One stream. A set by score counts noise alone, and its ends are moved by the doubt; else this fails."""
     rng, count = np.random.default_rng(1000), 10_000
     school, years, hours = rng.normal(13, 2.5, count), rng.gamma(2.5, 6, count), rng.normal(38, 6, count)
     wage = 900 * school + 350 * years + 200 * hours + 9_000 * rng.lognormal(0, 0.9, count)

@@ -316,8 +316,8 @@ def coverage(where: Case | Design, loss: Loss, runs: int) -> dict[str, Any]:
             far = max(far, *(_away(ends[name], true) for name, true in own[formula].items()))
             endless += [not math.isfinite(ends[name][1] - ends[name][0]) for name in own[formula]]
     found = {about: float(np.mean(hits)) if hits else None for about, hits in inside.items()}
-    told = {"far": far, "endless": float(np.mean(endless))}
-    return {"table": where.name, "framed": framed, "covered": found, **told}
+    extremes = {"far": far, "endless": float(np.mean(endless))}
+    return {"table": where.name, "framed": framed, "covered": found, **extremes}
 
 
 def _away(ends: tuple[float, float], true: float) -> float:
