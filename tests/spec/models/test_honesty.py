@@ -91,6 +91,9 @@ def test_rows_of_one_person_widen_every_interval_for_the_population(make):
     assert turned[1] > 2 * turned[0]
     assert "up to 10 rows of one person" in render(several, several.to_dict())
     assert "up to 10 rows" not in render(alone, alone.to_dict())
+    assert "Heavy tails scatter more" in render(alone, alone.to_dict())
+    about_zero = pc.pca(alone.release, rank=1, centred=False)
+    assert "Heavy tails" not in render(about_zero, about_zero.to_dict())
     assert several.to_dict()["rows_per_person"] == 10
     free, bound = (pc.ridge(release, "y") for release in (one, ten))
     assert bound.penalty >= free.penalty
