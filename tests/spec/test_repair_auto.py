@@ -255,6 +255,18 @@ def test_where_noise_is_small_the_guess_of_the_bounds_changes_nothing() -> None:
     )
 
 
+@pytest.mark.parametrize("seed", range(4))
+def test_a_clear_correlation_of_few_columns_is_left_alone(seed: int) -> None:
+    """What a repair takes from noise is a small mean, which must not drown in what a strong signal adds to it."""
+    law = WishartDifference(dimension=5, scale=5.0)
+    exact = 5000 * np.diag([1.0, *[1 / 3] * 4])
+    exact[1, 2] = exact[2, 1] = 0.9 * 5000 / 3
+    noisy = exact + law.simulate(rehearsal(seed))
+    plain = Observed(matrix=noisy, law=law, rows=5000, squared_norm_bound=5.0)
+    told = repair(dataclasses.replace(plain, numeric=(1, 2, 3, 4)))
+    np.testing.assert_allclose(told[1, 2], repair(plain)[1, 2], rtol=0.02)
+
+
 def test_one_pair_that_stands_clear_of_the_noise_refutes_the_guess() -> None:
     """Eight deviations on one of 435 products, which the sum of squares of all of them does not show."""
     law = GaussianEnsemble(dimension=31, scale=10.0)

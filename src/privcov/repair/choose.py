@@ -78,7 +78,7 @@ def towards_guess(
     Of the mixtures G + a·D, where G is the guess and D the repaired matrix less the guess, the one with
     a = ⟨D, T − G⟩ / ‖D‖² is nearest the truth T. The product is not known, but ⟨D, Y − G⟩ of the noisy matrix Y is: it
     is larger by what D takes from the noise. That is rehearsed: its mean c and deviation s for noise about the
-    repaired matrix. So the product is seen at ⟨D, Y − G⟩ − c, give or take s. It is believed to be the mean of that normal
+    repaired matrix. So the product is seen at ⟨D, Y − G⟩ − c, give or take s. It is taken to be the mean of that normal
     law weighted with an exponential one, whose mean is c times the square of expected differences over that of the
     noise; in drowning noise little is expected, whatever is seen. One pair that stands clear of the noise, where any
     could, is believed in any case.
@@ -111,18 +111,21 @@ def towards_guess(
         return made
     rehearsals = max(_FEWEST, _draws(len(made)))
     again = made + bank[:rehearsals]
-    taken = np.array(
+    # Without noise D takes nothing, so that only what noise changes in it has a mean: the rest would hide it.
+    changes = np.array(
         [
-            float((new - _guess(new, old, law, at))[touched] @ chance)
-            for new, old, chance in zip(remake(again), again, alone[:rehearsals], strict=True)
+            (new - _guess(new, old, law, at))[touched] - away
+            for new, old in zip(remake(again), again, strict=True)
         ]
     )
-    by_chance, spread = float(taken.mean()), float(taken.std())
+    chance = alone[:rehearsals]
+    by_chance = float((changes * chance).sum(axis=1).mean())
+    spread = float(((changes + away) * chance).sum(axis=1).std())
     expected = by_chance * (_EXPECTED * count) ** 2 * apart.size / noise
-    if not (expected > 0 and spread > 0):
-        return guess
-    seen = np.array([float(away @ apart) - by_chance - spread * (spread / expected)])
-    believed = float(truncated_normal_mean(seen, spread, np.inf)[0])
+    believed = 0.0
+    if expected > 0 and spread > 0:
+        seen = np.array([float(away @ apart) - by_chance - spread * (spread / expected)])
+        believed = float(truncated_normal_mean(seen, spread, np.inf)[0])
     sizes = np.maximum(law.entry_variances, 1e-300)[touched]
     largest = (alone**2 / sizes).max(axis=1)
     clear = float(largest.mean() + _CLEAR * largest.std())
