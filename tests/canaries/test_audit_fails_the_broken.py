@@ -104,7 +104,7 @@ def test_strata_whose_noise_forgets_that_a_person_may_move_fail(mechanism, loss,
     ("mechanism", "loss", "runs"),
     [
         pytest.param(SymmetricWishart(**FLOATS), replace(PURE, neighbours="add-remove"), 3000, id="pure"),
-        pytest.param(Gaussian(**FLOATS), RHO, 6000, id="gaussian"),
+        pytest.param(Gaussian(**FLOATS), RHO, 6000, id="gaussian", marks=pytest.mark.slow),
     ],
 )
 @pytest.mark.long

@@ -13,9 +13,8 @@ import privcov
 SOURCE = Path(privcov.__file__).parent
 PAYS = {"publish/paying.py", "ledger/__init__.py"}
 OPENS = {
-    "publish/check.py",  # opened before payment: names, types and sizes
+    "publish/check.py",  # opened before payment: names, types and sizes; and again under a privately chosen bound
     "publish/paying.py",
-    "publish/release.py",  # opened again under a privately chosen bound
     "publish/surrogate.py",  # a table that its owner declares public
     "frame/radii.py",  # called within the sequence, by choices that are paid for
     "frame/counting.py",
@@ -23,6 +22,7 @@ OPENS = {
     "unbounded/rows.py",  # called within the sequence by estimates
     "steward.py",  # for the eyes of the data's keeper
     "audit/readers.py",  # copies of its own making
+    "estimators/rows.py",  # new rows, for predictions that their owner sees; what is fitted goes through the bridge
     "table/__init__.py",
 }
 GUARDED = {"publish/sequence.py", "publish/release.py", "publish/row_norm.py", "unbounded/entry.py"}
@@ -62,7 +62,7 @@ def test_everything_that_spends_goes_through_the_guarded_sequence():
 
 def test_what_reads_blocks_is_below_the_bridge():
     packages = {path.split("/")[0] for path in files_with(".blocks()")}
-    assert packages <= {"table", "summing", "frame", "unbounded", "steward.py", "audit"}
+    assert packages <= {"table", "summing", "frame", "unbounded", "steward.py", "audit", "estimators"}
 
 
 @pytest.mark.parametrize(
@@ -74,3 +74,25 @@ def test_another_bridge_would_be_seen(tmp_path, line):
     path = tmp_path / "other.py"
     path.write_text(f"def hidden():\n    {line}\n")
     assert uses(path) & {".pay()", "open_table", "pay()"}
+
+
+def callers(package: str, word: str) -> set[str]:
+    """The functions of a package that call something of this name."""
+    return {
+        node.name
+        for path in (SOURCE / package).glob("*.py")
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.FunctionDef)
+        and any(
+            word == getattr(call.func, "id", getattr(call.func, "attr", None))
+            for call in ast.walk(node)
+            if isinstance(call, ast.Call)
+        )
+    }
+
+
+def test_what_an_estimator_is_fitted_to_is_read_by_the_bridge_alone():
+    assert callers("estimators", "features_of") == {"_new_rows"}
+    asking = callers("estimators", "_new_rows")
+    assert asking >= {"predict", "transform"}
+    assert not any("fit" in name or "publish" in name for name in asking)

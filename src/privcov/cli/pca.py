@@ -155,10 +155,13 @@ def _about(fit: PCAFit, values: dict[str, Any]) -> list[str]:
     level = f"{100 * values['level']:g} %"
     if values["population_intervals"] is None:
         return [f"{level} intervals for this table, whoever else there is."]
+    from privcov.models.pca import TAILS
+
     most = fit.rows_per_person
     alike = "" if most == 1 else f" Sampling counts up to {most} rows of one person as one."
     return [
         f"{level} intervals, each by itself: for this very table without noise, and for the population of independent "
         f"{'rows' if most == 1 else 'persons'}",
         f"it was sampled from, as with normal columns. ± is for the population.{alike}",
+        TAILS,
     ]

@@ -109,11 +109,9 @@ def command(
 
     Example: privcov plan --schema people.toml --rows 4000 --epsilon 1
     """
-    from privcov.planning.display import draw
     from privcov.planning.plan import plan
     from privcov.planning.splitting import split
     from privcov.planning.words import split_text
-    from privcov.report import figures
     from privcov.schema import Schema
     from privcov.schema.grid import Grid
 
@@ -139,6 +137,8 @@ def command(
         None if releases is None else split(loss=loss, grid=Grid.of(schema), rows=count, releases=releases)
     )
     if plot is not None:
+        from privcov.report import figures
+
         figures.check(plot, force=force)
     with ExitStack() as stack:
         made = plan(
@@ -151,6 +151,8 @@ def command(
             progress=_progress(stack, "simulating"),
         )
     if plot is not None:
+        from privcov.planning.display import draw
+
         with ExitStack() as stack:
             draw(made, plot, force=force, progress=_progress(stack, "drawing"))
         note(f"wrote {plot}")

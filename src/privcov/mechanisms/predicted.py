@@ -17,7 +17,7 @@ import math
 from collections.abc import Sequence
 
 import numpy as np
-from scipy.special import ive
+import scipy  # its parts load on use: they take a third of a second, and a plan does without
 
 from privcov.errors import ParameterError
 from privcov.linalg.arrays import Floats
@@ -48,7 +48,7 @@ def paired_error(spectrum: Sequence[float], *, vectors_std: float, values_std: f
         return None
     gaps = np.abs(values[:, None] - values)
     ratio = gaps**2 / (8 * vectors_std**2)
-    turned = 1 - np.sqrt(np.pi / 2 * ratio) * (ive(0, ratio) + ive(1, ratio))
+    turned = 1 - np.sqrt(np.pi / 2 * ratio) * (scipy.special.ive(0, ratio) + scipy.special.ive(1, ratio))
     if ((turned.sum(1) - 1) / 2).max() > _LEAK:
         return None
     return math.sqrt(d * values_std**2 + float((gaps**2 * turned).sum()) / 2)

@@ -18,8 +18,8 @@ from functools import lru_cache
 from typing import Literal
 
 import numpy as np
+import scipy  # its parts load on use: they take a third of a second, and a plan does without
 from flint import arb, ctx
-from scipy.special import gammainc, gammaincc
 
 from privcov.accounting import ball, upper_end
 from privcov.errors import ParameterError
@@ -275,8 +275,8 @@ def _float_below(shift: Floats, epsilon: Floats, freedom: int) -> Floats:
     half = freedom / 2
     with np.errstate(all="ignore"):
         rest = shift / np.expm1((epsilon + shift / 2) / (half - 1))
-        most = gammainc(half, (rest + shift) / 2)
-        less = np.exp(epsilon + np.log(gammainc(half, rest / 2)))
+        most = scipy.special.gammainc(half, (rest + shift) / 2)
+        less = np.exp(epsilon + np.log(scipy.special.gammainc(half, rest / 2)))
     return np.asarray(most - np.where(np.isfinite(less) & (less <= most), less, 0.0))
 
 
@@ -284,7 +284,7 @@ def _float_above(shift: Floats, epsilon: Floats, freedom: int) -> Floats:
     half = freedom / 2
     with np.errstate(all="ignore"):
         start = shift / np.expm1((shift / 2 - epsilon) / (half - 1))
-        most = gammaincc(half, start / 2)
-        less = np.exp(epsilon + np.log(gammaincc(half, (start + shift) / 2)))
+        most = scipy.special.gammaincc(half, start / 2)
+        less = np.exp(epsilon + np.log(scipy.special.gammaincc(half, (start + shift) / 2)))
         found = most - np.where(np.isfinite(less) & (less <= most), less, 0.0)
     return np.asarray(np.where(shift / 2 > epsilon, found, 0.0))

@@ -296,6 +296,11 @@ class Uncertainty:
             return heaviest
         return replace(heaviest, excess=heaviest.excess * 3 / (len(each) + 2))
 
+    @cached_property
+    def at_estimate(self) -> float:
+        """Q at b̂, where its score is zero but for rounding: one number for the profiles of all combinations."""
+        return self.statistic(self.direction)[0]
+
     def profile(self, functional: Floats) -> Callable[[float], float]:
         """θ ↦ min of Q over all b with functional·b = θ; θ = ±inf is the limit, which decides boundedness."""
         return Profile(uncertainty=self.entries, functional=functional)
@@ -362,6 +367,11 @@ def score_set(
     return tuple(pieces)
 
 
+def is_all(profile: Callable[[float], float], *, centre: float, critical: float, null: float) -> bool:
+    """Whether ``score_set`` would give the whole line for this critical value, and so for any larger one."""
+    return is_lost(profile, centre) or (profile(np.inf) <= critical and not _above(profile, null, critical))
+
+
 def _accepted(
     profile: Callable[[float], float], places: Sequence[float], centre: float, critical: float
 ) -> list[bool]:
@@ -395,6 +405,8 @@ def _root(value: float) -> float:
 
 def is_lost(profile: Callable[[float], float], centre: float) -> bool:
     """Whether not even the estimate solves its own equation: noise of sixty digits leaves nothing known."""
+    if isinstance(profile, Profile) and profile.uncertainty.at_estimate <= 0.5:
+        return False
     return not profile(centre) <= 0.5
 
 
@@ -433,14 +445,22 @@ class Tails:
         normal = critical_value(level, self.freedom)
         if not self.is_heavy:
             return normal
-        low, high = normal / 4, 4 * normal
+        low, high = self.least_critical(level), 4 * normal
         while self.p_value(high) > 1 - level:
             high *= 2
         from scipy.optimize import (
             brentq,  # on use: it takes a quarter of a second, and most commands do without
         )
 
-        return float(brentq(lambda size: self.p_value(size) - (1 - level), low, high, rtol=1e-9))
+        # Tails fall about as a power of e of the statistic's root, so that few steps meet the level.
+        def beyond(root: float) -> float:
+            return float(np.log(self.p_value(root**2) / (1 - level)))
+
+        return float(brentq(beyond, np.sqrt(low), np.sqrt(high), rtol=1e-10)) ** 2
+
+    def least_critical(self, level: float) -> float:
+        """What ``critical`` is not below, without a search."""
+        return critical_value(level, self.freedom) / (4 if self.is_heavy else 1)
 
     @property
     def is_heavy(self) -> bool:

@@ -22,8 +22,10 @@ from privcov.models.inference import (
     Bootstrap,
     Pieces,
     Swept,
+    Tails,
     Uncertainty,
     critical_value,
+    is_all,
     is_lost,
     score_set,
     sweep,
@@ -282,8 +284,8 @@ class Fit(Contrasts, Shown):
         if self._bootstrap is not None:
             pairs = zip(self.moments.slope, self._estimates, strict=True)
             return self._named(np.array([self._bootstrap.tail(row, value) for row, value in pairs]))
-        pairs = zip(self.moments.slope, self._statistics, strict=True)
-        return self._named(np.array([self._known.tails(row).p_value(size**2) for row, size in pairs]))
+        pairs = zip(self._tails, self._statistics, strict=True)
+        return self._named(np.array([tails.p_value(size**2) for tails, size in pairs]))
 
     def conf_int(self, level: float = 0.95) -> dict[str, tuple[float, float]]:
         """Return a confidence interval for each coefficient.
@@ -348,8 +350,8 @@ class Fit(Contrasts, Shown):
         >>> len(pc.ols(release, "effect ~ dose").conf_set()["dose"])
         1
         """
-        names = enumerate(self.moments.names)
-        return {name: self._set(i, level, self._critical(level, i)) for i, name in names}
+        self._check(level)
+        return {name: self._set(i, float(level)) for i, name in enumerate(self.moments.names)}
 
     def accepts(self, name: str, value: float, level: float = 0.95) -> bool:
         """Say whether a value of one coefficient is in its confidence set, without finding the ends of the set.
@@ -375,10 +377,10 @@ class Fit(Contrasts, Shown):
             is not published (E238).
         """
         i = self._place(name)
-        critical = self._critical(level, i)
+        self._check(level)
         if self.method == "score" and not self._known.doubt.any():
-            return self._profiles[i](value - self.moments.shift[i]) <= critical
-        return any(low <= value <= high for low, high in self._set(i, level, critical))
+            return self._profiles[i](value - self.moments.shift[i]) <= self._tails[i].critical(float(level))
+        return any(low <= value <= high for low, high in self._set(i, float(level)))
 
     @cached_property
     def residual_std_error(self) -> float:
@@ -641,33 +643,46 @@ class Fit(Contrasts, Shown):
         _ = self._known
         return self._one_variance
 
-    def _critical(self, level: float, place: int | None = None) -> float:
-        """The squared quantile of a level: of Student's law, or with the tails that noise gives a coefficient."""
+    @staticmethod
+    def _check(level: float) -> None:
         if isinstance(level, bool) or not isinstance(level, float | int) or not 0.5 <= level < 1:
             raise ParameterError("E239", f"level must be a number from 0.5 to below 1, got {level!r}.")
-        known = self._known
-        if place is not None:
-            return known.tails(self.moments.slope[place]).critical(float(level))
-        return critical_value(float(level), known.freedom)
 
-    def _set(self, i: int, level: float, critical: float) -> Pieces:
-        estimate, error, shift = self._estimates[i], self._errors[i], self.moments.shift[i]
+    def _critical(self, level: float) -> float:
+        """The squared quantile of a level of Student's law."""
+        self._check(level)
+        return critical_value(float(level), self._known.freedom)
+
+    @cached_property
+    def _tails(self) -> list[Tails]:
+        """The law of the test of each coefficient: Student's, with the tails that noise gives it."""
+        return [self._known.tails(row) for row in self.moments.slope]
+
+    def _set(self, i: int, level: float) -> Pieces:
+        estimate, error, shift, tails = (
+            self._estimates[i],
+            self._errors[i],
+            self.moments.shift[i],
+            self._tails[i],
+        )
         if self._bootstrap is not None:
             low, high = self._bootstrap.interval(self.moments.slope[i], level)
             return ((float(estimate + low), float(estimate + high)),)
         if self.method == "score":
-            row, centre = self.moments.slope[i], float(estimate - shift)
+            profile, places = self._profiles[i], {"centre": float(estimate - shift), "null": float(-shift)}
+            # Where noise drowns the design nearly every set is the whole line, which takes no exact quantile to say.
+            if (
+                np.isfinite(error)
+                and error > 0
+                and is_all(profile, critical=tails.least_critical(level), **places)
+            ):
+                return ((-np.inf, np.inf),)
+            row, critical = self.moments.slope[i], tails.critical(level)
             known = self._uncertainty_of(row)
-            found = score_set(
-                self._profiles[i],
-                centre=centre,
-                step=known.entries.error(row),
-                critical=critical,
-                null=float(-shift),
-            )
-            wide = known.widened(found, row, centre=centre, critical=critical)
+            found = score_set(profile, step=known.entries.error(row), critical=critical, **places)
+            wide = known.widened(found, row, centre=places["centre"], critical=critical)
             return tuple((low + float(shift), high + float(shift)) for low, high in wide)
-        half = float(np.sqrt(critical) * error)
+        half = float(np.sqrt(tails.critical(level)) * error)
         return ((float(estimate) - half, float(estimate) + half),)
 
     def _place(self, name: str) -> int:

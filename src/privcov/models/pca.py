@@ -29,6 +29,7 @@ from privcov.text.display import Shown
 
 EDGE_LEVEL = 0.95  # pure noise passes for a component in at most one release in twenty
 CLEAR = 5.0  # standard deviations of noise that a variance to scale by must stand above
+TAILS = "Heavy tails scatter more, which no release shows: then intervals for the population are too narrow."
 _DRAWS, _ENTRIES = 1_999, 2_050_000  # rehearsals of a narrow matrix; numbers held at once
 
 

@@ -23,17 +23,20 @@ if TYPE_CHECKING:
 
 Height = tuple[float, Floats, Floats]
 """A value, its gradient and its second derivatives."""
+_MOST_STEPS = 40
+_SHALLOW = 40.0  # ten times what is usually rejected: where Q tends to less it may have several valleys
 _LAST_GAIN = 1e-7  # of a Newton step: what is left after it is of the order of its power 3/2, so below 1e-10
 
 
 def lowest(
-    value: Callable[[Floats], Height], start: Floats, *, limit: float | None = None
+    value: Callable[[Floats], Height], start: Floats, *, limit: float | None = None, known: float = np.inf
 ) -> tuple[float, Floats]:
     """The floor of the valley ``start`` lies in, and its place: Newton steps that never climb, while they gain.
 
     With a limit the search ends as soon as it is clear on which side of it the floor is: below where a place is; above
     where twice what a Newton step promises would not reach it, or where steps gain less than a tenth each and the limit
-    is ten times lower.
+    is ten times lower. It also ends where the steps that are left, each gaining as much as this one, would not reach a
+    floor that is known: from a second start the valley often runs off to infinity, or hangs on a saddle, far above it.
 
     >>> height, place = lowest(lambda x: (1 + float(x @ x), 2 * x, 2 * np.eye(2)), np.array([0.5, 1.0]))
     >>> height, bool(np.abs(place).max() < 1e-12)
@@ -41,7 +44,7 @@ def lowest(
     """
     place = start
     height, slope, curve = value(place)
-    for _ in range(40):
+    for left in range(_MOST_STEPS, 0, -1):
         step, upright = _newton(slope, curve)
         # Nuisance is in standard errors, so a step longer than 4 is not to be trusted, or than half the way from the
         # middle: far away the statistic changes with the direction alone.
@@ -49,6 +52,8 @@ def lowest(
         step *= min(1.0, most / max(size, 1e-12))
         gain = -float(slope @ step)
         if not gain > 1e-9 * (1 + height) or (limit is not None and height <= limit):
+            break
+        if left * gain < height - known:
             break
         sound = upright and size <= most
         if sound and gain <= _LAST_GAIN * (1 + height):
@@ -100,14 +105,16 @@ class Profile:
         if np.isinf(theta):
             return self.uncertainty.far_away
         if theta not in self._heights:
-            self._heights[theta] = self._remember(theta, self.search(theta, self._starts(theta)))
+            self._heights[theta] = self._floor(theta)
         return self._heights[theta]
 
     def above(self, theta: float, limit: float) -> bool:
         """Whether the profile is above a limit there, which takes less to say than how far."""
         if np.isinf(theta):
             return self.uncertainty.far_away > limit
-        return self._remember(theta, self.search(theta, self._starts(theta), limit=limit)) > limit
+        if theta in self._heights:
+            return self._heights[theta] > limit
+        return self._floor(theta, limit=limit) > limit
 
     def search(
         self, theta: float, starts: Sequence[Floats], *, tail: float = 1.0, limit: float | None = None
@@ -127,29 +134,52 @@ class Profile:
 
         if not len(self._rest):
             return value(np.zeros(0))[0], place(np.zeros(0))
-        found = [lowest(value, (start - middle)[self._rest] / self._errors, limit=limit) for start in starts]
-        height, eta = min(found, key=lambda floor: floor[0])
+        height, eta = np.inf, np.zeros(len(self._rest))
+        for start in starts:
+            found = lowest(value, (start - middle)[self._rest] / self._errors, limit=limit, known=height)
+            if found[0] < height:
+                height, eta = found
+            if limit is not None and height <= limit:
+                break
         return height, place(eta)
 
-    def _remember(self, theta: float, found: tuple[float, Floats]) -> float:
-        self._floors[theta] = found[1]
-        return found[0]
+    def _floor(self, theta: float, *, limit: float | None = None) -> float:
+        """The lowest Q found at θ; the place is kept as a start for others, unless the valley ran off to infinity.
+
+        What is reached there is not below ``far_away``. Then the search begins again along the tangent.
+        """
+        far = self.uncertainty.far_away
+        height, place = self.search(theta, self._starts(theta), limit=limit)
+        if height >= far and self._floors:
+            height, place = min(
+                (height, place),
+                self.search(theta, [self._tangent(theta)], limit=limit),
+                key=lambda one: one[0],
+            )
+        if height < far:
+            self._floors[theta] = place
+        return height
+
+    def _tangent(self, theta: float) -> Floats:
+        """Where Q would be lowest if it were a parabola."""
+        estimate = self.uncertainty.swept.coefficients
+        spread = self.uncertainty.total @ self.functional
+        away = float(self.functional @ spread)
+        along = spread / away if away > 0 else self.functional / float(self.functional @ self.functional)
+        return np.asarray(estimate + along * (theta - float(self.functional @ estimate)))
 
     def _starts(self, theta: float) -> list[Floats]:
-        """Where Q may be lowest: on the line through the two nearest floors, or along its tangent at b̂, if lower.
-
-        A floor far away may lie in another valley, in which every search that begins on its line would end.
-        """
+        """Where Q may be lowest: on the line through the two nearest floors, or along its tangent at b̂."""
         estimate = self.uncertainty.swept.coefficients
-        centre, spread = float(self.functional @ estimate), self.uncertainty.total @ self.functional
-        away = float(self.functional @ spread)
-        tangent = spread / away if away > 0 else self.functional / float(self.functional @ self.functional)
+        centre = float(self.functional @ estimate)
         near = sorted({**self._floors, centre: estimate}.items(), key=lambda floor: abs(floor[0] - theta))[:2]
-        starts = [estimate + tangent * (theta - centre)]
-        if len(near) == 2:
+        if len(near) < 2:
+            starts = [self._tangent(theta)]
+        else:
             (one, place), (other, next_place) = near
-            line = place + (place - next_place) * ((theta - one) / (one - other))
-            starts = [min(line, starts[0], key=lambda b: self.uncertainty.statistic(np.append(-b, 1.0))[0])]
+            starts = [place + (place - next_place) * ((theta - one) / (one - other))]
+            if self.uncertainty.far_away < _SHALLOW:
+                starts.append(self._tangent(theta))
         if self.uncertainty.drowned:  # Q may then have several valleys
             starts.append(estimate)
         return starts

@@ -199,8 +199,8 @@ def _headings(fit: Fit, level: float) -> dict[str, str]:
 def _rows(fit: Fit, level: float) -> list[dict[str, Any]]:
     if fit.method == "none":
         return [{"name": name, "estimate": value} for name, value in fit.params.items()]
+    values, probabilities = fit.tvalues, fit.pvalues  # before the sets, which begin where these ended
     sets, errors, shares = fit.conf_set(level), fit.bse, fit.privacy_share
-    values, probabilities = fit.tvalues, fit.pvalues
     tables, widening = fit.table.conf_set(level), fit.widening
     shrunk = _shrunk(fit)
     drawn = {} if shrunk is None else shrunk.params

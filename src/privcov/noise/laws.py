@@ -16,8 +16,8 @@ from functools import cache
 from typing import ClassVar
 
 import numpy as np
+import scipy  # its parts load on use: they take a third of a second, and a plan does without
 from numpy.typing import NDArray
-from scipy.special import gammaln, ndtr, ndtri
 
 from privcov.linalg.arrays import Matrix
 from privcov.linalg.mixing import Mixing
@@ -127,7 +127,7 @@ class Normal(NoiseLaw):
     """A law whose linear functions are all normal."""
 
     def reach(self, odds: float) -> float:
-        return float(-ndtri(odds))
+        return float(-scipy.special.ndtri(odds))
 
 
 class VarianceGamma(NoiseLaw):
@@ -595,6 +595,7 @@ def _gamma_reach(shape: float, odds: float) -> float:
     """
     steps = np.linspace(-18.0, 6.0, 4001)
     v = np.exp(steps)
+    gammaln, ndtr = scipy.special.gammaln, scipy.special.ndtr
     weights = np.exp(shape * (steps - v) + shape * math.log(shape) - gammaln(shape)) * (steps[1] - steps[0])
 
     def bound(t: float) -> float:

@@ -16,7 +16,6 @@ from privcov.errors import ParameterError
 from privcov.mechanisms import MECHANISMS, find
 from privcov.mechanisms.base import Mechanism
 from privcov.noise.laws import NoiseLaw
-from privcov.noise.randomness import rehearsal
 from privcov.planning.purpose import Purpose
 from privcov.privacy import ApproxDP, Loss, PureDP
 from privcov.schema import Schema
@@ -165,6 +164,6 @@ def _size(law: NoiseLaw, purpose: Purpose) -> float:
 
 
 def _rehearse(mechanism: Mechanism, loss: Loss, grid: Grid) -> None:
-    """What a release would refuse before it reads: the law, or the draw itself where there is no law."""
+    """What a release would refuse before it reads: the law, or the draw up to its first bit where there is no law."""
     if mechanism.law(loss=loss, grid=grid) is None:
-        mechanism.draw(loss=loss, grid=grid, randomness=rehearsal(0))
+        mechanism.refuse_early(loss=loss, grid=grid)

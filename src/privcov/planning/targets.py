@@ -18,7 +18,6 @@ import numpy as np
 
 from privcov.errors import ParameterError
 from privcov.models.formula import LONGEST_FORMULA, Formula
-from privcov.models.ols import ols
 from privcov.planning.forecast import Forecast
 from privcov.planning.moments import PublicMoments, cautious
 from privcov.privacy import exact
@@ -137,6 +136,8 @@ class Target:
                 f"the noise of {forecast.mechanism.name} has no known distribution, so it has no standard errors.",
                 "Plan with symmetric-wishart or gaussian.",
             )
+        from privcov.models.ols import ols  # on use: most plans have no such target
+
         pretend = moments.pretend(rows=forecast.rows, loss=forecast.loss, law=forecast.law)
         return float(ols(pretend, self.formula, method="wald").bse[self.term])
 

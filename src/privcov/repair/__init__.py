@@ -21,7 +21,7 @@ from privcov.linalg.devices import composed, eigh
 from privcov.linalg.triangle import symmetrized
 from privcov.noise.laws import NoiseLaw
 from privcov.repair import spectra
-from privcov.repair.choose import auto, towards_guess
+from privcov.repair.choose import auto, rehearsed, towards_guess
 from privcov.repair.facts import PublicFacts
 from privcov.repair.structure import Structure
 
@@ -56,7 +56,7 @@ def repair(observed: Observed, *, method: str = "auto") -> Floats:
         The noisy matrix in scaled units, the law of its noise, and public facts.
     method : str, default "auto"
         A name of ``METHODS``: "none", "clip", "trace", "believed", "shrink", "spiked", "isotropic", "zero", or
-        "auto", which mixes them by rehearsal, and leans to what bounds guess where noise drowns the rest. Beyond
+        "auto", which mixes them by rehearsal, and leans to what bounds guess as far as noise drowns the rest. Beyond
         1,447 columns "auto" is "shrink".
 
     Returns
@@ -99,12 +99,17 @@ def repair(observed: Observed, *, method: str = "auto") -> Floats:
         return observed.fitted().matrix.copy()
     fitted = observed.fitted(smooth=True)
     eigenvalues, vectors = eigh(fitted.matrix)
-    repaired = METHODS[method](eigenvalues[None, :], fitted.facts)[0]
-    result = composed(vectors, repaired)
+    way = rehearsed(eigenvalues, fitted.facts) if method == "auto" else METHODS[method]
+    result = composed(vectors, way(eigenvalues[None, :], fitted.facts)[0])
     if fitted.structure is not None:
         result = fitted.structure.fit_positive(result)
     if method == "auto" and observed.numeric:
-        result = towards_guess(result, fitted.matrix, observed.law, observed.numeric)
+
+        def remake(matrices: Floats) -> Floats:
+            values, vectors = eigh(matrices)
+            return np.asarray((vectors * way(values, fitted.facts)[:, None, :]) @ vectors.transpose(0, 2, 1))
+
+        result = towards_guess(result, fitted.matrix, observed.law, observed.numeric, remake)
     return result
 
 

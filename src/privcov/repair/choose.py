@@ -8,8 +8,8 @@ the truth. A possible truth counts for more when its noisy spectra look like the
 when every repair misses it by far, so that the mixture is good for each truth that could lie behind the
 release.
 
-Where the products of a release cannot be told from noise about what the bounds alone would say, ``towards_guess`` takes
-that for its covariances: numeric columns apart from each other, all of one variance.
+``towards_guess`` then moves the covariances of numeric columns to what the bounds alone would say (columns apart from
+each other, all of one variance) as far as an estimate of the risk of such mixtures advises.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 import numpy as np
+from numpy.typing import NDArray
 
 from privcov.linalg.arrays import Floats
 from privcov.linalg.devices import eigh
@@ -37,36 +38,112 @@ _LEAST = 0.1  # of the mean squared noise: no truth counts as easier than that
 _TIE = 1e-2  # repairs that rehearse alike: lean to the flatter one
 _UNIFORM = 1 / 3  # the variance of a scaled column that is spread evenly over its bounds
 _DOUBT = 0.1  # how far the variances of columns are from that
-_CLEAR, _STEEP = 1.5, 8  # deviations of noise that do not refute the guess; how fast it gives way beyond them
+_EXPECTED = (
+    0.06  # how far covariances of scaled columns are from the guess, it is expected: a correlation of .18
+)
+_CLEAR = 3.0  # deviations of the largest product of noise: what a pair has to stand clear of
+_STEEP = 8  # how fast the guess gives way beyond that
+_SMALL = 1e-3  # of the squared distance from the guess: less noise than that, and nothing is gained by it
+_FEWEST = 8  # rehearsals of what a repair takes from noise
+
+
+Repair = Callable[[Floats, PublicFacts], Floats]
+"""Spectra, one per row, and the public facts; as many repaired spectra."""
 
 
 def auto(spectra: Floats, facts: PublicFacts) -> Floats:
     """A weighted mean of the candidate repairs, weights chosen by rehearsal; one spectrum per row."""
-    return np.stack([_mixture(spectrum, facts) for spectrum in spectra])
+    return np.stack([rehearsed(spectrum, facts)(spectrum[None, :], facts)[0] for spectrum in spectra])
+
+
+def rehearsed(spectrum: Floats, facts: PublicFacts) -> Repair:
+    """The mixture of candidates that ``auto`` chooses for a released spectrum, for any spectra."""
+    chosen = np.array(list(weights(spectrum, facts).values()))
+    return lambda spectra, facts: np.asarray(np.einsum("m,mbd->bd", chosen, _candidates(spectra, facts)))
 
 
 def weights(spectrum: Floats, facts: PublicFacts) -> dict[str, float]:
     """The weight ``auto`` gives each candidate for this released spectrum."""
+    if spectrum.size == 1:  # one number: all candidates agree on the believed trace
+        return dict(zip(CANDIDATES, (1.0, *[0.0] * (len(CANDIDATES) - 1)), strict=True))
     answers = _candidates(spectrum[None, :], facts)[:, 0]
     return dict(zip(CANDIDATES, _weights(spectrum, answers, facts).tolist(), strict=True))
 
 
-def towards_guess(made: Floats, noisy: Floats, law: NoiseLaw, numeric: Sequence[int]) -> Floats:
-    """A repaired matrix, its numeric columns moved to what the bounds guess as far as the release does not refute it.
+def towards_guess(
+    made: Floats, noisy: Floats, law: NoiseLaw, numeric: Sequence[int], remake: Callable[[Floats], Floats]
+) -> Floats:
+    """A repaired matrix, its numeric columns moved to what the bounds guess as far as the risk of mixtures advises.
 
-    The guess has the repaired means, no correlation of numeric columns with any other, and one variance for all of
-    them: the mean of a normal law about the uniform third, given the noisy sum of their squares. With t the squared
-    distance of the noisy products from it, and m and s the mean and deviation of that for noise alone, its weight is
-    ((m + 1.5 s) / t)⁸, at most 1; and at most the same of the largest product alone, in its own deviations. The first
-    column is the intercept; no equality of a structure may touch numeric ones.
+    Of the mixtures G + a·D, where G is the guess and D the repaired matrix less the guess, the one with
+    a = ⟨D, T − G⟩ / ‖D‖² is nearest the truth T. The product is not known, but ⟨D, Y − G⟩ of the noisy matrix Y is: it
+    is larger by what D takes from the noise. That is rehearsed: its mean c and deviation s for noise about the
+    repaired matrix. So the product is seen at ⟨D, Y − G⟩ − c, give or take s. It is taken to be the mean of that normal
+    law weighted with an exponential one, whose mean is c times the square of expected differences over that of the
+    noise; in drowning noise little is expected, whatever is seen. One pair that stands clear of the noise, where any
+    could, is believed in any case.
+
+    Parameters
+    ----------
+    made, noisy : ndarray of shape (d, d)
+        The repaired matrix, and the one it was made from. The first column is the intercept.
+    law : NoiseLaw
+        The law of the noise.
+    numeric : sequence of int
+        The columns that run from -1 to 1; no equality of a structure may touch them.
+    remake : callable
+        Repairs a stack of matrices in the same way.
+
+    Returns
+    -------
+    ndarray of shape (d, d)
+        Positive semi-definite, if the repaired matrix is.
     """
-    count, means = float(made[0, 0]), made[0] / max(float(made[0, 0]), 1e-300)
-    at = np.array(numeric, dtype=np.intp)
+    count, at = float(made[0, 0]), np.array(numeric, dtype=np.intp)
     if not (at.size and count > 0 and law.scale > 0):
         return made
-    k = len(at)
-    seen = float(np.mean(noisy[at, at] / count - means[at] ** 2))
-    variance = (law.diagonal_variance + (k - 1) * law.shared) / k / count**2
+    touched = np.zeros(made.shape, dtype=bool)
+    touched[at, 1:] = touched[1:, at] = True
+    guess, bank = _guess(made, noisy, law, at), noise_bank(law).draws
+    alone, apart, away = bank[:, touched], (noisy - guess)[touched], (made - guess)[touched]
+    noise, distance = float((alone**2).sum(axis=1).mean()), float(away @ away)
+    if noise <= _SMALL * float(apart @ apart) or not distance > 0:
+        return made
+    rehearsals = max(_FEWEST, _draws(len(made)))
+    again = made + bank[:rehearsals]
+    # Without noise D takes nothing, so that only what noise changes in it has a mean: the rest would hide it.
+    changes = np.array(
+        [
+            (new - _guess(new, old, law, at))[touched] - away
+            for new, old in zip(remake(again), again, strict=True)
+        ]
+    )
+    chance = alone[:rehearsals]
+    by_chance = float((changes * chance).sum(axis=1).mean())
+    spread = float(((changes + away) * chance).sum(axis=1).std())
+    expected = by_chance * (_EXPECTED * count) ** 2 * apart.size / noise
+    believed = 0.0
+    if expected > 0 and spread > 0:
+        seen = np.array([float(away @ apart) - by_chance - spread * (spread / expected)])
+        believed = float(truncated_normal_mean(seen, spread, np.inf)[0])
+    sizes = np.maximum(law.entry_variances, 1e-300)[touched]
+    largest = (alone**2 / sizes).max(axis=1)
+    clear = float(largest.mean() + _CLEAR * largest.std())
+    # Products of a row are at most 1, so that in drowning noise no pair can stand clear but by chance.
+    pair = clear / max(float((apart**2 / sizes).max()), clear) if count**2 > clear * sizes.max() else 1.0
+    share = min(1.0, max(believed / distance, 1.0 - pair**_STEEP))
+    return np.asarray(guess + share * (made - guess))
+
+
+def _guess(made: Floats, noisy: Floats, law: NoiseLaw, at: NDArray[np.intp]) -> Floats:
+    """The repaired means, no correlation of numeric columns with any other, and one variance for all of them.
+
+    That is the mean of a normal law about the uniform third, given the noisy sum of their squares.
+    """
+    count, k = float(made[0, 0]), len(at)
+    means = made[0] / max(count, 1e-300)
+    seen = float(np.mean(noisy[at, at] / max(count, 1e-300) - means[at] ** 2))
+    variance = (law.diagonal_variance + (k - 1) * law.shared) / k / max(count, 1e-300) ** 2
     weight = _DOUBT**2 / (_DOUBT**2 + variance)
     centre, spread = np.array([_UNIFORM + weight * (seen - _UNIFORM)]), float(np.sqrt(weight * variance))
     level = (
@@ -76,22 +153,7 @@ def towards_guess(made: Floats, noisy: Floats, law: NoiseLaw, numeric: Sequence[
     guess[at] = count * np.outer(means[at], means)
     guess[:, at] = guess[at].T
     guess[at, at] += count * level
-    touched = np.zeros(made.shape, dtype=bool)
-    touched[at, 1:] = touched[1:, at] = True
-    sizes = np.maximum(law.entry_variances, 1e-300)[touched]
-    alone, apart = noise_bank(law).draws[:, touched] ** 2, (noisy - guess)[touched] ** 2
-    sums, largest = alone.sum(axis=1), (alone / sizes).max(axis=1)
-    whole = float(sums.mean() + _CLEAR * sums.std()) / max(float(apart.sum()), 1e-300)
-    one = float(largest.mean() + _CLEAR * largest.std()) / max(float((apart / sizes).max()), 1e-300)
-    share = min(1.0, whole, one) ** _STEEP
-    return np.asarray((1 - share) * made + share * guess)
-
-
-def _mixture(spectrum: Floats, facts: PublicFacts) -> Floats:
-    answers = _candidates(spectrum[None, :], facts)[:, 0]
-    if spectrum.size == 1:  # one number: all candidates agree on the believed trace
-        return np.asarray(answers[0])
-    return np.asarray(_weights(spectrum, answers, facts) @ answers)
+    return guess
 
 
 def _candidates(spectra: Floats, facts: PublicFacts) -> Floats:

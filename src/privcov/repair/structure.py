@@ -20,9 +20,8 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
+import scipy  # its parts load on use: they take a third of a second, and a plan does without
 from numpy.typing import NDArray
-from scipy.sparse import coo_array
-from scipy.sparse.csgraph import connected_components
 
 from privcov.errors import ParameterError
 from privcov.linalg.arrays import Floats
@@ -362,8 +361,8 @@ class Structure:
         if not len(self.tied):
             return np.arange(count)
         left, right = self._entry(self.tied[:, :2]), self._entry(self.tied[:, 2:])
-        links = coo_array((np.ones(len(left)), (left, right)), shape=(count, count))
-        return np.asarray(connected_components(links, directed=False)[1], dtype=np.intp)
+        links = scipy.sparse.coo_array((np.ones(len(left)), (left, right)), shape=(count, count))
+        return np.asarray(scipy.sparse.csgraph.connected_components(links, directed=False)[1], dtype=np.intp)
 
     @cached_property
     def _known(self) -> Floats:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
-from scipy.special import ndtr
+import scipy  # its parts load on use: they take a third of a second, and a plan does without
 
 from privcov.linalg.arrays import Floats
 from privcov.releases.release import Release
@@ -154,6 +154,6 @@ def _exceeded(sizes: Floats, share: float) -> float:
     low, high = 0.0, 1.0
     for _ in range(40):
         middle = (low + high) / 2
-        beyond = float(np.mean(2 * ndtr(-middle / np.maximum(sizes, 1e-300))))
+        beyond = float(np.mean(2 * scipy.special.ndtr(-middle / np.maximum(sizes, 1e-300))))
         low, high = (middle, high) if beyond > share else (low, middle)
     return high

@@ -91,6 +91,9 @@ def test_rows_of_one_person_widen_every_interval_for_the_population(make):
     assert turned[1] > 2 * turned[0]
     assert "up to 10 rows of one person" in render(several, several.to_dict())
     assert "up to 10 rows" not in render(alone, alone.to_dict())
+    assert "Heavy tails scatter more" in render(alone, alone.to_dict())
+    about_zero = pc.pca(alone.release, rank=1, centred=False)
+    assert "Heavy tails" not in render(about_zero, about_zero.to_dict())
     assert several.to_dict()["rows_per_person"] == 10
     free, bound = (pc.ridge(release, "y") for release in (one, ten))
     assert bound.penalty >= free.penalty
@@ -392,3 +395,18 @@ def test_the_quick_bench_is_as_said(cell):
     if design.holds == "yes" and cell[1] >= 5_000:
         assert found["width"] < 1.15 * 1.4, found
     assert stats.binom.sf(round(100 * (found["wrong_sign"] or 0)), 100, 0.05) > 1e-4, found
+
+
+def test_the_oracle_of_the_bench_finds_what_noise_hides_and_nothing_else(make):
+    """Two columns whose difference varies by a hundredth: noise hides it at a deviation of 30, and not at 0.01."""
+    source = np.random.default_rng(2)
+    x = source.uniform(-0.9, 0.9, 1000)
+    table = {"x": x, "y": x + source.uniform(-0.02, 0.02, 1000)}
+    hidden = []
+    for scale in (30.0, 0.01):
+        law = GaussianEnsemble(dimension=3, scale=scale)
+        release = make(
+            pc.Schema.from_dict({"columns": PAIR}), table, law=law, noise=law.simulate(rehearsal(2))
+        )
+        hidden.append(honesty._hides(release, [0, 1, 2]))
+    assert hidden == [True, False]

@@ -92,6 +92,34 @@ def test_which_side_of_a_limit_is_told_as_the_height_would(wide):
             assert quick.above(theta, 3.84) == (whole(theta) > 3.84), (name, place)
 
 
+@pytest.mark.parametrize("seed", [54, 55, 59])
+def test_an_end_is_where_the_statistic_is_critical_though_valleys_run_off_to_infinity(seed):
+    """A search that ran off was a start for the next ones: ends then lay at the estimate, where Q is zero."""
+    rng = np.random.default_rng(seed)
+    rows = np.clip(rng.normal(size=(3000, 1)) * [0.5, 0.6, 0.4] + rng.normal(size=(3000, 3)) * 0.6, -4, 4)
+    schema = pc.Schema.from_dict({"columns": {f"c{i}": {"lower": -4, "upper": 4} for i in range(3)}})
+    loss = pc.PureDP(epsilon="0.6", neighbours="replace-one")
+    release = pc.release(
+        rows, schema=schema, loss=loss, mechanism="symmetric-wishart", randomness=rehearsal(seed)
+    )
+    fit = pc.ols(release, "c0 ~ c1 + c2", method="score").table
+    ends = fit.conf_set()["(Intercept)"]
+    functional, shift = fit.moments.slope[0], fit.moments.shift[0]
+    critical = fit.uncertainty.tails(functional).critical(0.95)
+    assert np.isfinite(ends).any()
+    for end in np.ravel(ends)[np.isfinite(np.ravel(ends))]:
+        assert fit.uncertainty.profile(functional)(end - shift) == pytest.approx(critical, rel=1e-3)
+
+
+def test_a_drowned_design_takes_few_evaluations(wide, monkeypatch):
+    """Each costs a Cholesky factor of the design. The release is fixed, so the count is."""
+    fit, asked = pc.ols(wide(30, 2_000, 500.0), "y ~ ."), []
+    whole = Uncertainty.statistic
+    monkeypatch.setattr(Uncertainty, "statistic", lambda self, at: asked.append(1) or whole(self, at))
+    assert "unbounded" in fit.summary()
+    assert len(asked) < 25 * fit.moments.size
+
+
 @pytest.mark.long
 @pytest.mark.parametrize(("rows", "std"), [(60_000, 100.0), (2_000, 2_000.0)])
 def test_a_hundred_columns_take_as_long_as_some_thousand_eigendecompositions(wide, rows, std):

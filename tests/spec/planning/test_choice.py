@@ -7,8 +7,8 @@ import pytest
 
 import privcov as pc
 from privcov.errors import ParameterError
-from privcov.mechanisms import find
-from privcov.noise.randomness import rehearsal
+from privcov.mechanisms import MECHANISMS, find
+from privcov.noise.randomness import NoBits, rehearsal
 from privcov.planning.candidates import candidate, candidates, choose
 from privcov.planning.purpose import Purpose
 from privcov.schema.grid import Grid
@@ -130,3 +130,20 @@ def test_an_unknown_option_is_answered_with_the_options_there_are():
     for class_wide in ("name", "kinds", "summary", "best_at", "proof", "relations"):
         assert class_wide not in refused.value.remedy.replace(",", " ").split()
     assert "arithmetic" in refused.value.remedy
+
+
+@pytest.mark.parametrize("name", ["eigenvectors", "kapralov-talwar", "power-method", "matrix-bingham"])
+def test_a_candidate_without_a_law_is_found_without_a_draw(name, monkeypatch):
+    """A draw in many columns takes longer than the rest of a plan; what it refuses, it refuses before its first bit."""
+    kind, seen = MECHANISMS[name], []
+
+    def spied(self, **words):
+        seen.append(words["randomness"])
+        return whole(self, **words)
+
+    whole = kind.draw
+    monkeypatch.setattr(kind, "draw", spied)
+    made = candidate(name, loss=pc.PureDP(epsilon=1, neighbours="replace-one"), grid=grid_of(40))
+    assert made.mechanism.name == name
+    assert seen
+    assert all(isinstance(source, NoBits) for source in seen)

@@ -261,3 +261,17 @@ def test_planning_never_opens_a_data_file(people: Path, tmp_path: Path):
     )
     assert plain == aimed == []
     assert any(path.endswith("people.csv") for path in surrogate)
+
+
+def test_a_plan_that_is_known_loads_none_of_scipys_parts():
+    """They take longer to load than all the rest of such a plan; beyond 64 columns nothing but laws is planned."""
+    program = (
+        "import sys, privcov as pc\n"
+        "columns = {f'c{i}': {'lower': 0, 'upper': 1} for i in range(65)}\n"
+        "schema = pc.Schema.from_dict({'columns': columns})\n"
+        "made = pc.plan(schema=schema, rows=9000, loss=pc.PureDP(epsilon=1, neighbours='replace-one'))\n"
+        "assert 'auto chooses symmetric-wishart' in str(made)\n"
+        "print([part for part in ('special', 'linalg', 'sparse', 'optimize') if f'scipy.{part}' in sys.modules])\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert (done.returncode, done.stdout.strip()) == (0, "[]"), done.stderr

@@ -17,8 +17,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import scipy  # its parts load on use: they take a third of a second, and a plan does without
 from numpy.typing import ArrayLike
-from scipy.linalg import blas, lapack
 
 from privcov.errors import ParameterError
 from privcov.linalg.arrays import Floats
@@ -99,9 +99,11 @@ class Here:
 
     def decomposed(self) -> Floats:
         """The eigenvalues, ascending; ``reflected`` uses the eigenvectors."""
-        space = int(lapack.dsytrd_lwork(self._rest.shape[0], lower=1)[0])
-        self._packed, diagonal, beside, self._scales, _ = lapack.dsytrd(self._rest, lower=1, lwork=space)
-        values, self._inner, _ = lapack.dstevd(diagonal, beside)
+        space = int(scipy.linalg.lapack.dsytrd_lwork(self._rest.shape[0], lower=1)[0])
+        self._packed, diagonal, beside, self._scales, _ = scipy.linalg.lapack.dsytrd(
+            self._rest, lower=1, lwork=space
+        )
+        values, self._inner, _ = scipy.linalg.lapack.dstevd(diagonal, beside)
         self._inner *= np.where(
             self._inner[0] < 0.0, -1.0, 1.0
         )  # the reduction leaves the first row as it is
@@ -113,8 +115,8 @@ class Here:
         If more are to come, what is left is cut to their complement.
         """
         columns = self._outward(vectors.T)
-        space = int(lapack.dgeqrf_lwork(*columns.shape)[0])
-        packed, scale, _, _ = lapack.dgeqrf(columns, lwork=space)
+        space = int(scipy.linalg.lapack.dgeqrf_lwork(*columns.shape)[0])
+        packed, scale, _, _ = scipy.linalg.lapack.dgeqrf(columns, lwork=space)
         if more:
             self._rest = _complement(self._rest, packed, scale)
         return packed, scale
@@ -129,8 +131,10 @@ class Here:
         if self._scales.size:
             below = np.asfortranarray(self._packed[1:, :-1])
             tail = np.asfortranarray(result[1:])
-            space = int(lapack.dormqr("L", "N", below, self._scales, tail, -1)[1][0])
-            result[1:], _, _ = lapack.dormqr("L", "N", below, self._scales, tail, space, overwrite_c=1)
+            space = int(scipy.linalg.lapack.dormqr("L", "N", below, self._scales, tail, -1)[1][0])
+            result[1:], _, _ = scipy.linalg.lapack.dormqr(
+                "L", "N", below, self._scales, tail, space, overwrite_c=1
+            )
         return result
 
 
@@ -183,8 +187,8 @@ def multiplied_out(reflectors: Floats, scales: Floats) -> Floats:
     if device is not None:
         made = device.torch.linalg.householder_product(sent(reflectors, device), sent(scales, device))
         return received(made)
-    space = int(lapack.dorgqr(reflectors, scales, lwork=-1)[1][0])
-    vectors, _, _ = lapack.dorgqr(reflectors, scales, lwork=space, overwrite_a=1)
+    space = int(scipy.linalg.lapack.dorgqr(reflectors, scales, lwork=-1)[1][0])
+    vectors, _, _ = scipy.linalg.lapack.dorgqr(reflectors, scales, lwork=space, overwrite_a=1)
     return np.asarray(vectors)
 
 
@@ -198,10 +202,10 @@ def _complement(lower: Floats, packed: Floats, scale: Floats) -> Floats:
     v = np.asfortranarray(v)
     t_inverse = np.triu(v.T @ v, 1)
     np.fill_diagonal(t_inverse, 1.0 / np.where(idle, 1.0, scale))
-    t, _ = lapack.dtrtri(t_inverse)
-    x = blas.dsymm(1.0, lower, v, lower=1) @ t
+    t, _ = scipy.linalg.lapack.dtrtri(t_inverse)
+    x = scipy.linalg.blas.dsymm(1.0, lower, v, lower=1) @ t
     x -= v @ (0.5 * (t.T @ (v.T @ x)))
-    return blas.dsyr2k(
+    return scipy.linalg.blas.dsyr2k(
         -1.0, np.asfortranarray(x[count:]), np.asfortranarray(v[count:]), beta=1.0,
         c=np.asfortranarray(lower[count:, count:]), lower=1, overwrite_c=1,
     )  # fmt: skip

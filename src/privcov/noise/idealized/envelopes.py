@@ -17,8 +17,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import scipy  # its parts load on use: they take a third of a second, and a plan does without
 from numpy.typing import NDArray
-from scipy.linalg import blas, lapack
 
 from privcov.linalg.arrays import Floats
 from privcov.linalg.devices import Device, received, sent_like
@@ -101,16 +101,16 @@ def make_envelope(
             concentration, precision, inverse, root, trace, 0.0, eliminated, solved, none, none, none
         )
     f, of_squares = products(solved, root)
-    lower, failed = lapack.dpotrf(f, lower=1, clean=1)
+    lower, failed = scipy.linalg.lapack.dpotrf(f, lower=1, clean=1)
     if failed or (np.diagonal(lower) ** 2 < _DEPENDENT * np.diagonal(f)).any():
         raise UnsafeError("the constraints are dependent in the free coordinates")
     inside = lower.T @ (precision[eliminated, None] * lower)
     inside.flat[:: rows + 1] += 1.0
-    below, failed = lapack.dpotrf(inside, lower=1, clean=1)
+    below, failed = scipy.linalg.lapack.dpotrf(inside, lower=1, clean=1)
     if failed:
         return None
-    lower_inverse, _ = lapack.dtrtri(lower, lower=1)
-    below_inverse, _ = lapack.dtrtri(below, lower=1)
+    lower_inverse, _ = scipy.linalg.lapack.dtrtri(lower, lower=1)
+    below_inverse, _ = scipy.linalg.lapack.dtrtri(below, lower=1)
     factor = lower @ below_inverse.T
     middle = -(below_inverse.T @ below_inverse)
     middle.flat[:: rows + 1] += 1.0
@@ -195,6 +195,6 @@ def substitute(rows: Rows, solution: Floats, pivot: int, row: int) -> None:
     column[row] = 1.0
     rows[:, pivot] = 0.0
     if here:
-        blas.dger(1.0, solution, column, a=rows.T, overwrite_a=1)  # in place: rows is contiguous
+        scipy.linalg.blas.dger(1.0, solution, column, a=rows.T, overwrite_a=1)  # in place: rows is contiguous
     else:
         rows.addr_(column, sent_like(solution, rows))

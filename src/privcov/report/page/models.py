@@ -14,7 +14,7 @@ import numpy as np
 from privcov.errors import ParameterError
 from privcov.models.assumptions import SHORTENED
 from privcov.models.ols import Fit
-from privcov.models.pca import PCAFit, pca
+from privcov.models.pca import TAILS, PCAFit, pca
 from privcov.models.summary import SHRUNK, TWO, headings, merged
 from privcov.releases.release import Release
 from privcov.report.drawing import Estimate, Markup, coefficients, heat_map, join, spectrum, tag
@@ -278,8 +278,10 @@ def variances(fit: PCAFit, level: float = 0.95) -> Markup:
 def _closing(fit: PCAFit) -> Markup:
     if fit.noise_edge is None:
         return join([])
+    sampled = any(one.population is not None for one in fit.directions())
     return tag(
         "p",
         "The points are the eigenvalues of the matrix as released: unbiased, and possibly negative. The line shows the "
-        "repaired matrix. Components that cannot be told apart share a line, which has the sum of their variances.",
+        "repaired matrix. Components that cannot be told apart share a line, which has the sum of their variances."
+        + (f" {TAILS}" if sampled else ""),
     )
