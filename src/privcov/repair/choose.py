@@ -14,6 +14,7 @@ each other, all of one variance) as far as an estimate of the risk of such mixtu
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 
 import numpy as np
@@ -38,6 +39,7 @@ _LEAST = 0.1  # of the mean squared noise: no truth counts as easier than that
 _TIE = 1e-2  # repairs that rehearse alike: lean to the flatter one
 _UNIFORM = 1 / 3  # the variance of a scaled column that is spread evenly over its bounds
 _DOUBT = 0.1  # how far the variances of columns are from that
+_NOTHING_SEEN = 1e100  # from this noise on a variance says nothing, and its square would be no number
 _EXPECTED = (
     0.06  # how far covariances of scaled columns are from the guess, it is expected: a correlation of .18
 )
@@ -141,11 +143,15 @@ def _guess(made: Floats, noisy: Floats, law: NoiseLaw, at: NDArray[np.intp]) -> 
     That is the mean of a normal law about the uniform third, given the noisy sum of their squares.
     """
     count, k = float(made[0, 0]), len(at)
-    means = made[0] / max(count, 1e-300)
-    seen = float(np.mean(noisy[at, at] / max(count, 1e-300) - means[at] ** 2))
-    variance = (law.diagonal_variance + (k - 1) * law.shared) / k / max(count, 1e-300) ** 2
-    weight = _DOUBT**2 / (_DOUBT**2 + variance)
-    centre, spread = np.array([_UNIFORM + weight * (seen - _UNIFORM)]), float(np.sqrt(weight * variance))
+    rows = max(count, 1e-300)
+    means = made[0] / rows
+    size = math.sqrt((law.diagonal_variance + (k - 1) * law.shared) / k) / rows
+    if size < _NOTHING_SEEN:
+        seen = float(np.mean(noisy[at, at] / rows - means[at] ** 2))
+        weight = _DOUBT**2 / (_DOUBT**2 + size**2)
+        centre, spread = np.array([_UNIFORM + weight * (seen - _UNIFORM)]), math.sqrt(weight) * size
+    else:  # a rehearsal that noise left without rows: sums are not divided by nothing
+        centre, spread = np.array([_UNIFORM]), _DOUBT
     level = (
         float(truncated_normal_mean(centre, spread, 1.0)[0]) if spread > 0 else float(np.clip(seen, 0.0, 1.0))
     )
