@@ -104,6 +104,16 @@ class Calibration:
         How far each mean may be off, in scaled units.
     bias : float
         What shortening is taken to have moved a correlation of 0 by, as a standard deviation: a model.
+
+    Examples
+    --------
+    >>> import numpy as np, privcov as pc
+    >>> schema = pc.Schema.from_dict({"columns": {name: {"lower": 0, "upper": 1000} for name in ("a", "b")}})
+    >>> loss = pc.ZCDP(rho=1, neighbours="replace-one")
+    >>> rows = np.column_stack([np.linspace(400, 500, 9000), np.linspace(0, 90, 9000)])
+    >>> made = pc.release(rows, schema=schema, loss=loss, frame="scales", cut="counted").calibration
+    >>> made.factors.shape, made.doubts.shape, bool(made.bias >= 0)
+    ((2,), (2, 3), True)
     """
 
     factors: Floats

@@ -81,6 +81,8 @@ class Release(Written, Shown):
     (True, 4000)
     >>> release.weight_sum, release.row_weight
     (None, 1.0)
+    >>> release.calibration is None, release.as_added is release
+    (True, True)
     """
 
     schema: Schema
@@ -480,7 +482,7 @@ class Release(Written, Shown):
 
     @property
     def as_added(self) -> Release:
-        """The same release of rows as they were added up: shortened, and not calibrated."""
+        """The same release of rows as they were added up, shortened and not calibrated."""
         if self.calibration is None:
             return self
         rounds = tuple(one for one in self.certificate.rounds if one.name != "squares")

@@ -12,10 +12,11 @@ from functools import cached_property
 from pathlib import Path
 
 import numpy as np
+from scipy import special
 
 from privcov.errors import InputError
 from privcov.linalg.arrays import Floats
-from privcov.noise.randomness import rehearsal
+from privcov.noise.randomness import Randomness, rehearsal
 from privcov.schema import Categorical, Numeric, Schema
 from privcov_lab.reproduce.datasets import Dataset, Datasets
 
@@ -112,35 +113,43 @@ class Design:
 
     name: str
     bounds: Bounds
-    draw: Callable[[np.random.Generator, int], Floats]
+    draw: Callable[[Randomness, int], Floats]
     rows: int = 10_000
 
     def case(self, seed: int, rows: int | None = None) -> Case:
         """A table of this kind, clipped to its bounds."""
         lower, upper = np.array(list(self.bounds.values()), dtype=np.float64).T
-        drawn = self.draw(np.random.default_rng(seed), rows or self.rows).clip(lower, upper)
+        drawn = self.draw(rehearsal(2**42 + seed), rows or self.rows).clip(lower, upper)
         return Case(name=self.name, rows=drawn, schema=Recipe(source="", numbers=self.bounds).schema)
 
 
-def _wages(rng: np.random.Generator, rows: int) -> Floats:
+def _gammas(source: Randomness, shape: float, scale: float, rows: int) -> Floats:
+    return np.asarray(scale * special.gammaincinv(shape, source.uniforms(rows)))
+
+
+def _wages(source: Randomness, rows: int) -> Floats:
     """Wages with a long tail, on schooling and years of work, and hours that hardly vary."""
-    school, years = rng.normal(13, 2.5, rows), rng.gamma(2.5, 6, rows)
-    hours = rng.normal(38, 6, rows)
-    wage = 900 * school + 350 * years + 200 * hours + 9_000 * rng.lognormal(0, 0.9, rows)
+    school, years = 13 + 2.5 * source.normals(rows), _gammas(source, 2.5, 6, rows)
+    hours = 38 + 6 * source.normals(rows)
+    wage = 900 * school + 350 * years + 200 * hours + 9_000 * np.exp(0.9 * source.normals(rows))
     return np.column_stack([school, years, hours, wage])
 
 
-def _claims(rng: np.random.Generator, rows: int) -> Floats:
+def _claims(source: Randomness, rows: int) -> Floats:
     """Claims that are mostly zero, and large where they are not; more of them with age, and costs on top of them."""
-    age, risk = rng.uniform(18, 80, rows), rng.gamma(1.5, 1, rows)
-    claims = np.where(rng.random(rows) < 0.05 + 0.001 * age, rng.lognormal(7, 1, rows), 0.0)
-    return np.column_stack([age, risk, claims, 300 + 0.8 * claims + 90 * risk + rng.gamma(2, 150, rows)])
+    age, risk = 18 + 62 * source.uniforms(rows), _gammas(source, 1.5, 1, rows)
+    made = source.uniforms(rows) < 0.05 + 0.001 * age
+    claims = np.where(made, np.exp(7 + source.normals(rows)), 0.0)
+    return np.column_stack(
+        [age, risk, claims, 300 + 0.8 * claims + 90 * risk + _gammas(source, 2, 150, rows)]
+    )
 
 
-def _towns(rng: np.random.Generator, rows: int) -> Floats:
+def _towns(source: Randomness, rows: int) -> Floats:
     """Sizes like those of towns, with a tail like u⁻³, and what goes with them."""
-    size = 1 + rng.pareto(3, rows)
-    shops, noise = 4 * size + rng.normal(0, 2, rows), rng.standard_t(5, (2, rows))
+    size = source.uniforms(rows) ** (-1 / 3)
+    shops = 4 * size + 2 * source.normals(rows)
+    noise = [special.stdtrit(5, source.uniforms(rows)) for _ in range(2)]
     return np.column_stack([size, shops, 2 + 0.5 * shops + noise[0], 10 + 1.5 * size + 2 * noise[1]])
 
 
