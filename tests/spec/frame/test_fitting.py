@@ -252,7 +252,9 @@ def test_the_bounds_of_a_sum_are_those_of_the_slow_way(counts, noise, spread):
     ).interval(noise, 1000.0)
     made = slow_intervals(edges, counts, spread, noise, 1000.0)
     variance, beyond = made[found.lower, found.upper]
-    assert variance == pytest.approx(min(variance for variance, _ in made.values()))  # two bounds may be as good
+    assert variance == pytest.approx(
+        min(variance for variance, _ in made.values())
+    )  # two bounds may be as good
     assert found.beyond == pytest.approx(beyond)
 
 
