@@ -129,6 +129,7 @@ def _blurt(on: bool = True) -> None:
         Rows.of = Rows.well  # type: ignore[attr-defined]
 
 
+@pytest.mark.slow
 def test_a_worker_killed_while_persons_are_gathered_changes_no_bit(clinic: Any, client: Any) -> None:
     assert clinic.killing(Dask(client=client)) == clinic.sum(clinic.frame, Local())
 

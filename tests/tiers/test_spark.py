@@ -172,6 +172,7 @@ def test_ids_are_in_no_release_and_no_log_of_spark(
     assert all(clinic.SECRET.encode() not in path.read_bytes() for path in logs)
 
 
+@pytest.mark.slow
 @java
 @pytest.mark.parametrize("how", ["kill worker", "kill executor"])
 def test_a_worker_killed_while_persons_are_gathered_changes_no_bit(
