@@ -51,3 +51,18 @@ def test_exhaustive_levels_err_less_between_levels():
     ratios = {line["figure"]: line["ratio"] for line in lines}
     assert ratios["levels"] < 0.8
     assert "levels" in bench.render({"results": lines})
+
+
+def test_what_cannot_be_compared_is_said_in_words():
+    line = {
+        "loss": "pure",
+        "figure": "widths",
+        "against": "dropped",
+        "target": None,
+        "reached": None,
+        "runs": 2,
+    }
+    numbers = dict.fromkeys(("exhaustive", "other", "ratio", "standard_error"), np.nan)
+    text = bench.render({"results": [line | numbers]})
+    assert "nan" not in text and "no interval has two ends" in text
+    assert "no interval" not in bench.render({"results": [line | dict.fromkeys(numbers, 1.0)]})

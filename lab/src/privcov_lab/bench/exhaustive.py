@@ -102,17 +102,26 @@ def render(result: dict[str, Any]) -> str:
         [
             line["loss"],
             line["figure"],
-            f"{line['exhaustive']:.5f}",
+            _number(line["exhaustive"], 5),
             line["against"],
-            f"{line['other']:.5f}",
-            f"{line['ratio']:.3f}",
-            f"{line['standard_error']:.3f}",
+            _number(line["other"], 5),
+            _number(line["ratio"], 3),
+            _number(line["standard_error"], 3),
             "" if line["target"] is None else f"{line['target']:g} {'✓' if line['reached'] else 'missed'}",
         ]
         for line in result["results"]
     ]
     runs = result["results"][0]["runs"]
-    return f"{table(headings, lines)}\n{runs} releases of each schema; ± is one standard error of the ratio"
+    told = [table(headings, lines), f"{runs} releases of each schema; ± is one standard error of the ratio"]
+    if any(np.isnan(line["ratio"]) for line in result["results"]):
+        told.append(
+            "–: no interval has two ends in every release of both schemas, so no target is judged there"
+        )
+    return "\n".join(told)
+
+
+def _number(value: float, digits: int) -> str:
+    return "–" if np.isnan(value) else f"{value:.{digits}f}"
 
 
 def adult(directory: str | Path) -> tuple[Floats, dict[str, int], Truth]:
