@@ -11,12 +11,12 @@ import numpy as np
 from privcov.errors import ParameterError
 from privcov.models.assumptions import assumptions, of_rows, target
 from privcov.models.inference import Pieces
-from privcov.models.ols import Fit
 from privcov.text.aligning import cut, line, widths
 
 if TYPE_CHECKING:
     import pandas
 
+    from privcov.models.ols import Fit
     from privcov.models.ridge import RidgeFit
 
 _METHODS = {
