@@ -11,6 +11,7 @@ from reading import read
 
 import privcov as pc
 from privcov.errors import ParameterError
+from privcov.models.summary import significant
 from privcov.noise.randomness import rehearsal
 from privcov.report.page import Source, html, sections
 from privcov.report.page.elements import number, plus_minus
@@ -293,3 +294,6 @@ def test_a_regression_that_is_drowned_explains_no_share(people, schema):
     for words in (read(html(release, models=[fit])).words, read(fit._repr_html_()).words):
         assert "cannot be told from this release" in words
         assert "Residual standard error" not in words
+        assert "one digit of each is printed" in words
+        assert number(fit.params["age"]) not in words
+        assert number(significant(fit.params["age"], 1), 1) in words
