@@ -15,6 +15,7 @@ from privcov.releases.rounds import framed_means
 from privcov.releases.strata import StratifiedRelease
 from privcov.releases.triangle import Triangle
 from privcov.report.doubts import can_doubt, doubts
+from privcov.report.drawing.numbers import plus_minus
 from privcov.report.standing import Standing, standing
 from privcov.report.tables import MOST, matrix, number, table
 from privcov.report.view import View
@@ -81,12 +82,24 @@ def strata_lines(
     for name, release in (*islice(strata.items(), most), ("(all strata)", total)):
         judged = standing(release)
         values = _short_means(release, repair=repair, scaled=scaled) if release.schema.intercept else []
-        count = f"{release.count(repair=repair):,.0f}" if release.schema.intercept else "private"
-        if release.schema.intercept and release.counted_rows is None and release.law is not None:
-            count += f" ± {1.96 * math.sqrt(release.law.entry_variances[0, 0]):,.0f}"
+        count = (
+            _counted(release, repair=repair)
+            if release is not total or strata.rows is None
+            else f"{strata.rows:,}"
+        )
         rows.append([cut(name), count, "" if judged is None else judged.verdict, *values])
     heads = ["stratum", "rows, noisy", "verdict", *(cut(f"mean {name}") for name in names)]
     return heads[: len(rows[0])], rows
+
+
+def _counted(release: Release, *, repair: str) -> str:
+    """The count of a stratum, with what noise may add to it; a word where no column counts rows."""
+    if not release.schema.intercept:
+        return "private"
+    count = f"{release.count(repair=repair):,.0f}"
+    if release.counted_rows is not None or release.law is None:
+        return count
+    return f"{count} ± {1.96 * math.sqrt(release.law.entry_variances[0, 0]):,.0f}"
 
 
 _MOST_MEANS = 4
@@ -106,7 +119,7 @@ def _short_means(release: Release, *, repair: str, scaled: bool) -> list[str]:
         for feature in release.schema.features[1:]
     ]
     return [
-        f"{number(mean, 4)} ±{number(off, 2)}" if off < half else "–"
+        " ".join(_beside_noise(mean, off)) if off < half else "–"
         for mean, off, half in zip(means[:_MOST_MEANS], noise, halves, strict=False)
     ]
 
@@ -214,11 +227,21 @@ def _means(release: Release, *, repair: str, scaled: bool) -> str:
         ]
         return table(["column", "mean", "std. dev."], rows)
     rows = [
-        [cut(name), number(mean, 4), f"±{number(off, 2)}", number(std, 4)]
+        [cut(name), *_beside_noise(mean, off), number(std, 4)]
         for name, mean, off, std in zip(release.columns[1:], means, noise, spread, strict=True)
     ]
     told = "±: the noise moves a mean by no more than this in 95 of 100 releases of this table."
     return "\n\n".join([table(["column", "mean", "noise", "std. dev."], rows), told])
+
+
+def _beside_noise(value: float, noise: float) -> tuple[str, str]:
+    """A number and its ±, to the decimals at which the noise has two digits.
+
+    >>> _beside_noise(0.31583, 0.00312), _beside_noise(-49.2284, 0.29)
+    (('0.3158', '±0.0031'), ('-49.23', '±0.29'))
+    """
+    near, off = plus_minus(value, noise)
+    return near.replace("−", "-"), f"±{off}"
 
 
 def mean_noise(release: Release, *, scaled: bool = False) -> Floats | None:
