@@ -9,16 +9,14 @@ from typing import Any
 
 import numpy as np
 
-from privcov.linalg.arrays import Floats
 from privcov.releases.release import Release
-from privcov.releases.rounds import framed_means
 from privcov.releases.strata import StratifiedRelease
 from privcov.releases.triangle import Triangle
 from privcov.report.doubts import can_doubt, doubts
 from privcov.report.drawing.numbers import plus_minus
 from privcov.report.standing import Standing, standing
 from privcov.report.tables import MOST, matrix, number, table
-from privcov.report.view import View
+from privcov.report.view import View, mean_noise
 from privcov.report.words import misread, promise
 from privcov.text.aligning import cut, line, widths
 
@@ -242,28 +240,6 @@ def _beside_noise(value: float, noise: float) -> tuple[str, str]:
     """
     near, off = plus_minus(value, noise)
     return near.replace("−", "-"), f"±{off}"
-
-
-def mean_noise(release: Release, *, scaled: bool = False) -> Floats | None:
-    """How far noise moves each mean in 95 of 100 releases, at most; None where its law is not known.
-
-    A mean is a sum over a count. Where the count is noisy too, its noise moves the mean in proportion to the mean, in
-    scaled units. In a private frame it is the error of the combined means, which allows for what shortening takes.
-    """
-    law = release.law
-    if law is None or not release.schema.intercept:
-        return None
-    units = np.array([feature.unit for feature in release.schema.features[1:]])
-    if (framed := framed_means(release)) is not None:
-        return np.asarray(law.reach(0.025) * framed.stds / (units if scaled else 1.0))
-    public = any(i == j == 0 for i, j in release.structure.fixed.tolist())
-    count, means = max(release.count(repair="none"), 1.0), release.mean(scaled=True, repair="none")
-    variance, corner = law.sums_variances, float(law.entry_variances[0, 0])
-    _, there, mixing = law.behind(range(1, law.dimension))
-    # A level that is told from the others and the count has a share of the count's noise in its sum already.
-    owed = mixing[:, 0] if there[0] == 0 else np.zeros(len(means))
-    variance = variance + corner * ((0.0 if public else (owed - means) ** 2) - owed**2)
-    return np.asarray(law.reach(0.025) * np.sqrt(variance) / count * (1.0 if scaled else units))
 
 
 def _needs_scaled(release: Release) -> bool:
