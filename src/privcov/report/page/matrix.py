@@ -171,7 +171,7 @@ def columns(view: View) -> Section:
     heads = ["column", *called, "declared", "mean", "± noise", "std. dev.", "± noise"]
     if noise is None:
         heads = ["column", *called, "declared", "mean", "std. dev."]
-    parts = means_figure(view), _listed(heads, rows, view)
+    parts = [means_figure(view), _listed(heads, rows, view)]
     body = (
         parts if called else [side_by_side(*parts)]
     )  # labels take the room that a figure beside them would have
