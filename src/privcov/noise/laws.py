@@ -56,13 +56,14 @@ class NoiseLaw(ABC):
     def simulations(self, randomness: Randomness, count: int) -> Matrix:
         """As many draws as asked for, one after the other on the first axis: those that ``simulate`` gives in turn."""
         counted = Counted(randomness)
-        drawn = [self.simulate(counted)[None]]
+        drawn = np.empty((count, self.dimension, self.dimension))
+        drawn[:1] = self.simulate(counted)
         at_once = max(1, _WORDS_AT_ONCE // counted.taken)
         for start in range(1, count, at_once):
             some = min(at_once, count - start)
             words = randomness.words(some * counted.taken).reshape(some, counted.taken)
-            drawn.append(self.simulate(Stacked(words)))
-        return np.concatenate(drawn)[:count]
+            drawn[start : start + some] = self.simulate(Stacked(words))
+        return drawn
 
     @abstractmethod
     def reach(self, odds: float) -> float:
