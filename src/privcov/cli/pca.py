@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from privcov.cli.output import json_option
+from privcov.cli.output import json_option, small_pages
 from privcov.cli.strata import releases_in, stratum_option, tell
 
 if TYPE_CHECKING:
@@ -47,6 +47,7 @@ def command(
 
     Example: privcov pca people.release.json --rank 2
     """
+    small_pages()
     from privcov.models.pca import pca
 
     def fit(release: Release) -> PCAFit:

@@ -21,7 +21,7 @@ from privcov.linalg.arrays import Floats
 from privcov.linalg.devices import eigh, eigvalsh
 from privcov.models import perturbation, selection
 from privcov.models.partial import Apart, siblings
-from privcov.models.spectrum import MOST, Rehearsals, to_correlation
+from privcov.models.spectrum import MOST, Rehearsals, blocks, to_correlation
 from privcov.models.summary import REHEARSAL
 from privcov.noise.laws import NoiseLaw
 from privcov.releases.release import Release
@@ -206,14 +206,15 @@ class PCAFit(Shown):
     @property
     def columns(self) -> tuple[str, ...]:
         """The names of the columns that were decomposed."""
-        return tuple(self.release.columns[place] for place in self._places)
+        names = self.release.columns
+        return tuple(names[place] for place in self._places)
 
     @property
     def left_out(self) -> tuple[str, ...]:
         """The names of columns whose variance is not known well enough to scale by it."""
-        here = set(self._places)
+        here, names = set(self._places), self.release.columns
         places = selection.explaining(self.release.schema)
-        return tuple(self.release.columns[place] for place in places if place not in here)
+        return tuple(names[place] for place in places if place not in here)
 
     @property
     def rehearsal(self) -> bool:
@@ -631,8 +632,9 @@ class PCAFit(Shown):
             carry[:, 0] = -self._widths * raw[0, 1:] / max(1.0, float(raw[0, 0]))
             if self.correlation:
                 carry /= np.sqrt(np.diag(self._raw_covariance))[:, None]
-        made = np.zeros((count, len(self.columns) + 1, len(self.columns) + 1))
-        made[:, 1:, 1:] = carry @ draws @ carry.T
+        made = np.zeros((count, len(carry) + 1, len(carry) + 1))
+        for some in blocks(made):
+            made[some, 1:, 1:] = carry @ draws[some] @ carry.T
         if self._intercept:
             made[:, 0, 0] = draws[:, 0, 0]
             made[:, 0, 1:] = draws[:, 0] @ carry.T

@@ -15,6 +15,7 @@ released, and an interval holds all three answers.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
@@ -33,6 +34,9 @@ TOLD_APART = 0.95
 _SEED = 20240611
 _TRIED = 96  # rehearsals that a step towards the world is taken from
 _STEPS = 3
+_AT_ONCE = (
+    250_000  # numbers of rehearsed matrices that are worked on together: what the processor keeps at hand
+)
 
 
 class Drawn(NamedTuple):
@@ -86,11 +90,11 @@ class Rehearsals:
     @cached_property
     def groups(self) -> tuple[range, ...]:
         """Components that cannot be told apart, as runs of neighbours."""
-        values, spread = self.raw[0], self._spread
-        own, beside = np.diagonal(spread, axis1=1, axis2=2), np.diagonal(spread, offset=1, axis1=1, axis2=2)
-        gaps = np.hypot(own[:, :-1] - own[:, 1:], 2 * beside)
+        values = self.raw[0]
         apart = (
-            -np.diff(values) > np.quantile(gaps, TOLD_APART, axis=0) if len(values) > 1 else np.zeros(0, bool)
+            -np.diff(values) > np.quantile(self._gaps, TOLD_APART, axis=0)
+            if len(values) > 1
+            else np.zeros(0, bool)
         )
         ends = [0, *(np.flatnonzero(apart) + 1).tolist(), len(values)]
         return tuple(range(low, high) for low, high in pairwise(ends))
@@ -117,8 +121,12 @@ class Rehearsals:
         here, there = (vectors[..., : len(components)] for vectors in (drawn.vectors, drawn.turned))
         here = here * np.where(np.einsum("ji,ij->j", components, here) < 0, -1.0, 1.0)
         signs = np.where(np.einsum("nij,ij->nj", there, here) < 0, -1.0, 1.0)
-        missed = np.quantile(there * signs[:, None, :] - here, _tails(level), axis=0)
-        return np.clip(np.stack([components - missed[1].T, components - missed[0].T], axis=-1), -1.0, 1.0)
+        missed = [
+            np.quantile(there[..., j] * signs[:, j : j + 1] - here[:, j], _tails(level), axis=0)
+            for j in range(len(components))
+        ]
+        low, high = np.stack(missed, axis=1) if missed else np.zeros((2, *components.shape))
+        return np.clip(np.stack([components - high, components - low], axis=-1), -1.0, 1.0)
 
     def lengths(self, group: range, lengths: Floats, level: float) -> Floats:
         """The ends (last axis) of how much of each column's axis is in the span of a group."""
@@ -168,22 +176,31 @@ class Rehearsals:
         draws = max(100, len(self.noise) // 2)
         return [self._drawn(values, draws, turned=False) for values in (equal, spread)]
 
-    @cached_property
-    def _spread(self) -> Floats:
-        """Rehearsed matrices less the world's own, in its directions."""
+    @property
+    def _gaps(self) -> Floats:
+        """What noise and sampling put between neighbours that are equal in the world: two by two, a line a draw."""
         truth, basis, released = self._released(np.maximum(self.raw[0], 0.0), len(self.noise))
-        return np.asarray((basis.T @ released @ basis if self.correlation else released) - np.diag(truth))
+        found = []
+        for some in released:
+            spread = (basis.T @ some @ basis if self.correlation else some) - np.diag(truth)
+            own = np.diagonal(spread, axis1=1, axis2=2)
+            beside = np.diagonal(spread, offset=1, axis1=1, axis2=2)
+            found.append(np.hypot(own[:, :-1] - own[:, 1:], 2 * beside))
+        return np.concatenate(found)
 
     def _drawn(self, values: Floats, draws: int, *, turned: bool) -> Drawn:
         truth, basis, released = self._released(values, draws)
         if not turned:
-            return Drawn(truth, basis, np.asarray(eigvalsh(released)[:, ::-1]), np.zeros(0))
-        found, vectors = np.linalg.eigh(released)
-        vectors = vectors[:, :, ::-1]
-        return Drawn(truth, basis, found[:, ::-1], vectors if self.correlation else basis @ vectors)
+            found = np.concatenate([eigvalsh(some) for some in released])
+            return Drawn(truth, basis, np.asarray(found[:, ::-1]), np.zeros(0))
+        found, vectors = np.empty((draws, len(truth))), np.empty((draws, len(truth), len(truth)))
+        for place, some in zip(blocks(vectors), released, strict=True):
+            found[place], directions = np.linalg.eigh(some)
+            vectors[place] = directions if self.correlation else basis @ directions
+        return Drawn(truth, basis, found[:, ::-1], vectors[:, :, ::-1])
 
-    def _released(self, values: Floats, draws: int) -> tuple[Floats, Floats, Floats]:
-        """Spectrum and directions of the world with these values, and matrices rehearsed from it.
+    def _released(self, values: Floats, draws: int) -> tuple[Floats, Floats, Iterator[Floats]]:
+        """Spectrum and directions of the world with these values, and matrices rehearsed from it, some at a time.
 
         They are in these directions; correlations are in the columns, which alone can be scaled.
         """
@@ -191,18 +208,23 @@ class Rehearsals:
         if self.correlation:
             found, vectors = np.linalg.eigh(to_correlation((basis * values) @ basis.T))
             values, basis = np.maximum(found[::-1], 0.0), vectors[:, ::-1]
-            noise = _turned(self.noise, basis)
-        noise = noise[:draws]
-        sums, counts = noise[:, 1:, 1:].copy(), self.count + noise[:, 0, 0]
-        np.einsum("nii->ni", sums)[...] += self._divisor(self.count) * values
-        if self.sampled:
-            root = np.sqrt(values * self._tails_of(values, basis))
-            sums += self._divisor(self.count) * self._rows[:draws] * np.outer(root, root)
-        if self.centred:
-            means = noise[:, 0, 1:]
-            sums -= means[:, :, None] * (means / counts[:, None])[:, None, :]
-        sums /= np.maximum(counts - self.centred, 1.0)[:, None, None]
-        return values, basis, to_correlation(basis @ sums @ basis.T) if self.correlation else sums
+            noise = _turned(self.noise[:draws], basis)
+        own = self._divisor(self.count) * values
+        root = np.sqrt(values * self._tails_of(values, basis)) if self.sampled else np.zeros(0)
+        scatter = self._divisor(self.count) * np.outer(root, root)
+
+        def rehearsed(some: slice) -> Floats:
+            sums, counts = noise[some, 1:, 1:].copy(), self.count + noise[some, 0, 0]
+            np.einsum("nii->ni", sums)[...] += own
+            if self.sampled:
+                sums += self._rows[some] * scatter
+            if self.centred:
+                means = noise[some, 0, 1:]
+                sums -= means[:, :, None] * (means / counts[:, None])[:, None, :]
+            sums /= np.maximum(counts - self.centred, 1.0)[:, None, None]
+            return to_correlation(basis @ sums @ basis.T) if self.correlation else sums
+
+        return values, basis, map(rehearsed, blocks(noise[:draws, 1:, 1:]))
 
     @cached_property
     def _along(self) -> Floats:
@@ -232,13 +254,18 @@ class Rehearsals:
         if freedom < size:
             few = source.normals(draws, size, max(1, math.floor(freedom)))
             return np.asarray(few @ few.transpose(0, 2, 1) / few.shape[-1] - np.eye(size))
-        root = np.tril(source.normals(draws, size, size), -1)
+        root = source.normals(draws, size, size)
         left = freedom - np.arange(size)
         cubes = (
             1 - 2 / (9 * left) + source.normals(draws, size) * np.sqrt(2 / (9 * left))
         )  # Wilson and Hilferty
-        root[:, np.arange(size), np.arange(size)] = np.sqrt(left * np.maximum(cubes, 0.0) ** 3)
-        return np.asarray(root @ root.transpose(0, 2, 1) / freedom - np.eye(size))
+        lengths = np.sqrt(left * np.maximum(cubes, 0.0) ** 3)
+        for some in blocks(root):
+            lower = np.tril(root[some], -1)
+            np.einsum("nii->ni", lower)[...] = lengths[some]
+            np.matmul(lower, lower.transpose(0, 2, 1) / freedom, out=root[some])
+            np.einsum("nii->ni", root[some])[...] -= 1
+        return root
 
 
 def descending(values: Floats) -> Floats:
@@ -256,10 +283,21 @@ def descending(values: Floats) -> Floats:
     return np.concatenate([np.full(size, mean) for mean, size in pools])
 
 
+def blocks(matrices: Floats) -> Iterator[slice]:
+    """Runs of matrices on the first axis that are worked on together, so that what is made of them stays small.
+
+    >>> list(blocks(np.zeros((5, 300, 300))))
+    [slice(0, 2, None), slice(2, 4, None), slice(4, 5, None)]
+    """
+    step = max(1, _AT_ONCE // math.prod(matrices.shape[1:]))
+    return (slice(start, min(start + step, len(matrices))) for start in range(0, len(matrices), step))
+
+
 def _turned(noise: Floats, basis: Floats) -> Floats:
     """Noise on the count and the columns, along other directions than those of the columns."""
     made = np.empty((len(noise), basis.shape[1] + 1, basis.shape[1] + 1))
-    made[:, 1:, 1:] = basis.T @ noise[:, 1:, 1:] @ basis
+    for some in blocks(made):
+        made[some, 1:, 1:] = basis.T @ noise[some, 1:, 1:] @ basis
     made[:, 0, 1:] = made[:, 1:, 0] = noise[:, 0, 1:] @ basis
     made[:, 0, 0] = noise[:, 0, 0]
     return made

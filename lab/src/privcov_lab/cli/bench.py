@@ -389,6 +389,24 @@ def device(device: str, rows: int, columns: int, compare: int, part: str, rank: 
     print_json(result) if as_json else say(bench.render(result))
 
 
+@command.command(name="speed")
+@click.option(
+    "--columns", default=100, show_default=True, type=click.IntRange(2, 1000), help="Columns of the table."
+)
+@click.option("--quick", is_flag=True, help="Each command once instead of three times.")
+@json_option
+def speed(columns: int, quick: bool, as_json: bool) -> None:
+    """CPU seconds of plan, ols, pca and report as people call them, each beside its limit.
+
+    Example: privcov bench speed --quick
+    """
+    from privcov_lab.bench import speed as bench
+
+    with counting(bench.STEPS, "measuring") as step:
+        result = bench.run(columns=columns, runs=1 if quick else 3, step=step)
+    print_json(result) if as_json else say(bench.render(result))
+
+
 @command.command(name="wide")
 @click.option(
     "--columns",
