@@ -304,7 +304,7 @@ def test_a_plan_forecasts_the_noise_that_the_release_has(name, loss):
 @pytest.mark.parametrize("relation", ["replace-one", "add-remove"])
 @pytest.mark.parametrize("columns", [3, 9])
 def test_auto_takes_the_mechanism_with_the_least_noise_on_what_a_stratum_gets(columns, relation, share):
-    """Half of a pure ε is twice the noise and half of ρ only √2 times it, so the best at the whole loss need not be best."""
+    """Half of a pure ε is twice the noise, half of ρ only √2 times it: the best at the whole loss need not stay so."""
     bounds = {f"x{k}": {"lower": -1, "upper": 1} for k in range(columns)}
     schema = pc.Schema.from_dict({"columns": {**bounds, "s": {"levels": [1, 2, 3]}}})
     loss = pc.ApproxDP(epsilon=1, delta="1e-6", neighbours=relation)

@@ -180,7 +180,7 @@ class Tables:
 
 
 def smooth(made: Floats, noisy: Floats, groups: Sequence[NDArray[np.intp]], noise_std: float) -> None:
-    """Shrink what two groups of columns have to do with each other, beyond their means, to what stands out of the noise.
+    """Shrink what two groups of columns have to do with each other beyond their means to what stands out of the noise.
 
     Means and the count are read from ``made``, blocks from ``noisy``, and the shrunk ones are written into ``made``.
     Blocks of one size are taken at once.
@@ -204,9 +204,9 @@ def shrunk(blocks: Floats, noise_std: float) -> Floats:
 
     By its singular values, since what two groups have to do with each other has few directions, and the noise has all
     of them: each value y becomes √((y² − (m + n)s²)² − 4mn s⁴) / y, the best that can be done about a value alone in
-    large blocks, and zero within the noise, up to s(√m + √n). Or as a whole, by 1 − (mn − 2)s² / ‖B‖² (James and Stein),
-    which is never worse than the block as it is: where that has less risk, by more than the √(2mn)s² that the square of
-    noise alone is off by chance. The risk is estimated without bias (Stein), from the values.
+    large blocks, and zero within the noise, up to s(√m + √n). Or as a whole, by 1 − (mn − 2)s² / ‖B‖² (James and
+    Stein), which is never worse than the block as it is: where that has less risk, by more than the √(2mn)s² that the
+    square of noise alone is off by chance. The risk is estimated without bias (Stein), from the values.
 
     >>> shrunk(np.array([[[9.0, 0.0], [0.0, 0.1]], [[0.3, 0.1], [-0.2, 0.4]]]), 1.0).round(1).tolist()
     [[[8.8, 0.0], [0.0, 0.0]], [[0.0, 0.0], [0.0, 0.0]]]
@@ -218,7 +218,9 @@ def shrunk(blocks: Floats, noise_std: float) -> Floats:
     bend = np.maximum((values**2 - (m + n)) ** 2 - 4 * m * n, 0.0)
     shown, safe = values > np.sqrt(m) + np.sqrt(n), np.maximum(values, 1e-150)
     single = np.where(shown, np.sqrt(bend) / safe, 0.0)
-    slopes = np.where(shown, (2 * (values**2 - (m + n))) / np.sqrt(np.maximum(bend, 1e-300)) - single / safe, 0.0)
+    slopes = np.where(
+        shown, (2 * (values**2 - (m + n))) / np.sqrt(np.maximum(bend, 1e-300)) - single / safe, 0.0
+    )
     flat = np.where(whole > 0, whole + 2 * max(m * n - 2, 0) * values**2 / size**2, 0.0)
     risks = [_risk(values, one, slope, m) for one, slope in ((whole * values, flat), (single, slopes))]
     chance = math.sqrt(2 * m * n)
@@ -235,7 +237,11 @@ def _risk(values: Floats, kept: Floats, slopes: Floats, rows: int) -> Floats:
     one, other = np.triu_indices(n, 1)
     apart = np.maximum(values[:, one] ** 2 - values[:, other] ** 2, 1e-9)
     turning = 2 * (values * kept)[:, one] / apart - 2 * (values * kept)[:, other] / apart
-    along = slopes.sum(axis=1) + (rows - n) * (kept / np.maximum(values, 1e-150)).sum(axis=1) + turning.sum(axis=1)
+    along = (
+        slopes.sum(axis=1)
+        + (rows - n) * (kept / np.maximum(values, 1e-150)).sum(axis=1)
+        + turning.sum(axis=1)
+    )
     return np.asarray(((kept - values) ** 2).sum(axis=1) - rows * n + 2 * along)
 
 
@@ -243,10 +249,12 @@ def smooth_numbers(made: Floats, noisy: Floats, numbers: NDArray[np.intp], law: 
     """Shrink the covariances of numeric columns towards none, as far as the noise of each and all of them advise.
 
     A correlation seen at r, with noise of variance v, is taken for a draw about zero of variance t, which all pairs
-    share and which their sizes tell: the mean of r² − v, weighted by 1/v². Then t·r / (t + v) is expected behind it. A
-    pair that stands out of the others is believed: none is moved by more than a standard deviation of its noise.
+    share and which their sizes tell: the mean of r² − v, weighted by 1/v². Then noise is expected to be v / (t + v) of
+    it, and of that the part (p − 2) / p is taken off, as t is told by p pairs alone (James and Stein). A pair that
+    stands out of the others is believed: none is moved by more than a standard deviation of its noise.
     """
-    if len(numbers) < 2:
+    pairs = len(numbers) * (len(numbers) - 1) // 2
+    if pairs < 3:
         return
     count = max(float(made[0, 0]), 1.0)
     first, second = (numbers[some] for some in np.triu_indices(len(numbers), 1))
@@ -258,7 +266,6 @@ def smooth_numbers(made: Floats, noisy: Floats, numbers: NDArray[np.intp], law: 
     found, doubt = seen / scale, np.maximum(noise_std / scale, 1e-150)
     weights = (doubt.min() / doubt) ** 4
     shared = max(float((weights * (found**2 - doubt**2)).sum() / weights.sum()), 0.0)
-    moved = np.clip(seen * doubt**2 / (shared + doubt**2), -noise_std, noise_std)
-    made[first, second] = made[second, first] = (
-        made[0, first] * made[0, second] / count + seen - moved
-    )
+    noise = doubt**2 / (shared + doubt**2) * (1 - 2 / pairs)
+    moved = np.clip(seen * noise, -noise_std, noise_std)
+    made[first, second] = made[second, first] = made[0, first] * made[0, second] / count + seen - moved

@@ -27,7 +27,16 @@ from privcov.errors import ParameterError
 from privcov.linalg.arrays import Floats
 from privcov.linalg.devices import composed, eigh, eigvalsh
 from privcov.noise.laws import NoiseLaw
-from privcov.repair.simplices import OFTEN, SELDOM, Simplex, Tables, fit_counts, noise_left, smooth, smooth_numbers
+from privcov.repair.simplices import (
+    OFTEN,
+    SELDOM,
+    Simplex,
+    Tables,
+    fit_counts,
+    noise_left,
+    smooth,
+    smooth_numbers,
+)
 
 Indices = NDArray[np.intp]
 _SLACK = 1e-6  # of the largest eigenvalue: what the projections may still disagree when they stop

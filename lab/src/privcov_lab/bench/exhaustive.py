@@ -7,10 +7,9 @@ releases, and a ratio of two has the standard error that follows from both sprea
 over pairs or columns: correlations between levels of two columns, all of them and those of levels that at least
 one row in fifty has; correlations of levels with numbers; correlations between numbers; shares of levels; means of
 numbers in standard deviations. *Unshrunk* are the same releases of the plain schema, repaired as if nothing were known
-about which columns are levels of one, so that noise between columns is not shrunk: what the plain schema was before that
-was done, and what targets are measured against. The
-width is the geometric mean of the 95 % intervals of frequent levels' coefficients in a regression, of those that both
-schemas bound in every release.
+about which columns are levels of one, so that noise between columns is not shrunk: the plain schema as it was before,
+which targets are measured against. The width is the geometric mean of the 95 % intervals of frequent levels'
+coefficients in a regression, of those that both schemas bound in every release.
 """
 
 from __future__ import annotations
@@ -122,7 +121,7 @@ def render(result: dict[str, Any]) -> str:
     told.append("unshrunk: the plain schema repaired as before noise between columns was shrunk")
     if any(np.isnan(line["ratio"]) for line in result["results"]):
         told.append(
-            "–: no interval has two ends in every release of both schemas, so no target is judged there"
+            "–: noise drowns the model there: no interval has two ends in every release of both schemas to be compared"
         )
     return "\n".join(told)
 
