@@ -34,6 +34,7 @@ TOLD_APART = 0.95
 _SEED = 20240611
 _TRIED = 96  # rehearsals that a step towards the world is taken from
 _STEPS = 3
+_SETTLED = 30
 _AT_ONCE = (
     250_000  # numbers of rehearsed matrices that are worked on together: what the processor keeps at hand
 )
@@ -48,6 +49,21 @@ class Drawn(NamedTuple):
     turned: Floats
 
 
+class Reach(NamedTuple):
+    """How far a row can be from the mean, in the units of a matrix: along each column, and in length.
+
+    ``persons`` is the least that independent ones count for. Proof: docs/proofs/ridge-and-pca.md.
+    """
+
+    columns: Floats
+    length: float
+    persons: float
+
+    def along(self, basis: Floats) -> Floats:
+        """The square of the most that a row can have along each direction (in columns)."""
+        return np.minimum((self.columns @ np.abs(basis)) ** 2, self.length**2)
+
+
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Rehearsals:
     """Releases around one matrix.
@@ -56,6 +72,7 @@ class Rehearsals:
     ``sampled`` says whether rows are drawn anew each time: as many independent ones as there are ``persons``.
     ``levels`` has an entry for each categorical column: what a
     person of each level has in the columns of ``matrix``, and the share of such persons.
+    ``reach`` is what bounds allow of a row; where ``conservative``, sampling counts for the most that it allows.
     """
 
     matrix: Floats
@@ -66,6 +83,8 @@ class Rehearsals:
     correlation: bool
     sampled: bool
     levels: tuple[tuple[Floats, Floats], ...] = ()
+    reach: Reach | None = None
+    conservative: bool = False
 
     @cached_property
     def raw(self) -> tuple[Floats, Floats]:
@@ -92,7 +111,7 @@ class Rehearsals:
         """Components that cannot be told apart, as runs of neighbours."""
         values = self.raw[0]
         apart = (
-            -np.diff(values) > np.quantile(self._gaps, TOLD_APART, axis=0)
+            -np.diff(values) > np.quantile(self._gaps, TOLD_APART, axis=0) * self._wider_gaps
             if len(values) > 1
             else np.zeros(0, bool)
         )
@@ -126,6 +145,11 @@ class Rehearsals:
             for j in range(len(components))
         ]
         low, high = np.stack(missed, axis=1) if missed else np.zeros((2, *components.shape))
+        if self.conservative:
+            wider = np.array(
+                [self._wider_loadings(j, there[..., j] * signs[:, j : j + 1]) for j in range(len(low))]
+            )
+            low, high = low * wider, high * wider
         return np.clip(np.stack([components - high, components - low], axis=-1), -1.0, 1.0)
 
     def lengths(self, group: range, lengths: Floats, level: float) -> Floats:
@@ -134,7 +158,21 @@ class Rehearsals:
         here = np.linalg.norm(drawn.vectors[:, places], axis=1)
         there = np.linalg.norm(drawn.turned[:, :, places], axis=2)
         low, high = np.quantile(there - here, _tails(level), axis=0)
+        if self.conservative and self.reach is not None:
+            # (P e)² moves by 2 Σ s w with E w² as with normal rows: at most reach² in place of the least variance.
+            most = min(float(self.reach.along(drawn.vectors[:, places]).sum()), self.reach.length**2)
+            least = float(drawn.values[places].min())
+            wider = math.sqrt(max(1.0, most / least)) if least > 0 and not self.correlation else np.inf
+            low, high = np.minimum(low, -1e-12) * wider, np.maximum(high, 1e-12) * wider
         return np.clip(np.stack([lengths - high, lengths - low], axis=-1), 0.0, 1.0)
+
+    def widening(self, groups: tuple[range, ...] | list[range]) -> Floats | None:
+        """By what rows of any law within the bounds may multiply the sampling error of each sum, at least 1."""
+        if self.reach is None or self.drowned:
+            return None
+        seen = np.add.reduceat(np.maximum(self.raw[0], 0.0), [group.start for group in groups])
+        plain = self._sampling_alone(self.world, groups)
+        return np.maximum(1.0, self._most(groups, seen) / np.maximum(plain, 1e-300))
 
     def _ends(self, drawn: Drawn, groups: tuple[range, ...] | list[range], level: float) -> Floats:
         """Ends of sums over groups.
@@ -157,7 +195,80 @@ class Rehearsals:
         )
         low, high = np.quantile(np.arcsinh(released / bend) - np.arcsinh(true / bend), _tails(level), axis=0)
         ends = [bend * np.sinh(np.arcsinh(seen / bend) - missed) for missed in (high, low)]
+        if self.conservative:
+            low, middle, high = np.quantile(
+                released - true, [_tails(level)[0], 0.5, _tails(level)[1]], axis=0
+            )
+            whole, plain = released.std(axis=0), self._sampling_alone(drawn, groups)
+            noise = np.sqrt(np.maximum(whole**2 - plain**2, 0.0))
+
+            def wider(sums: Floats) -> Floats:
+                most = np.maximum(self._most(groups, sums), plain)
+                return np.asarray(np.hypot(noise, most) / np.maximum(whole, 1e-300))
+
+            least, most = seen - middle - (high - middle) * wider(seen), ends[1]
+            for _ in range(_SETTLED):  # sampling scatters a larger variance more: asked at the end itself
+                most = np.maximum(most, seen - middle + (middle - low) * wider(most))
+            ends = [np.minimum(ends[0], least), most]
         return np.maximum(np.stack(ends, axis=1), 0.0)
+
+    def _sampling_alone(self, drawn: Drawn, groups: tuple[range, ...] | list[range]) -> Floats:
+        """Standard deviations of what sampling of normal rows adds to the sums of groups."""
+        released = np.add.reduceat(drawn.released, [group.start for group in groups], axis=-1)
+        return np.sqrt(np.maximum(released.var(axis=0) - self._noise_alone(groups) ** 2, 0.0))
+
+    def _most(self, groups: tuple[range, ...] | list[range], sums: Floats) -> Floats:
+        """The largest standard deviation that sampling can give sums of groups, where these are the true ones.
+
+        Squared scores s² add up to at most reach², so that E(Σs²)² ≤ reach² E Σs². On the scale of correlations λx² of
+        the columns is taken off each, which adds E(Σλx²)² at most.
+        """
+        assert self.reach is not None, "asked of a population alone"
+        first, (values, basis) = [group.start for group in groups], self.world[:2]
+        most = np.minimum(np.add.reduceat(self.reach.along(basis), first), self.reach.length**2)
+        if self.correlation:
+            columns = values * (self.reach.columns**2 @ basis**2)
+            share = np.add.reduceat(columns, first) / np.maximum(np.add.reduceat(values, first), 1e-300)
+            squares = sums * most + sums**2 * share
+        else:
+            squares = sums * np.maximum(most - sums, 0.0)
+        return np.asarray(np.sqrt(squares / max(1.0, self.reach.persons)))
+
+    @property
+    def _wider_gaps(self) -> Floats:
+        """By what gaps between equal neighbours are multiplied: E(s² + t²)² ≤ 2λ reach², 8λ² with normal rows."""
+        values, count = self.raw[0], len(self.matrix) - 1
+        if not self.conservative or self.reach is None:
+            return np.ones(count)
+        own = self.reach.along(self.raw[1])
+        pairs = np.minimum(own[:-1] + own[1:], self.reach.length**2)
+        equal = np.maximum((values[:-1] + values[1:]) / 2, 1e-300)
+        if self.correlation:
+            pairs = 2 * (pairs + equal * float((self.reach.columns**2).max()))
+        return np.sqrt(np.maximum(1.0, pairs / (4 * equal)))
+
+    def _wider_loadings(self, place: int, turned: Floats) -> Floats:
+        """By what the errors of the loadings of one component are multiplied.
+
+        To first order a loading moves by the mean of s·w, w a combination of the other scores: E s²w² ≤ reach² E w².
+        On the scale of correlations, also by the mean of a combination of x² of the columns, each of at most its reach.
+        """
+        assert self.reach is not None, "asked of a population alone"
+        values, basis = self.world[:2]
+        away = values[place] - values
+        inverse = np.divide(1.0, away, out=np.zeros_like(away), where=np.abs(away) > 1e-12 * values[0])
+        squares = float(self.reach.along(basis[:, [place]])[0]) * ((basis * inverse) ** 2 @ values)
+        most = np.sqrt(squares)
+        if self.correlation:
+            pulls = (basis * inverse * (values + values[place]) / 2) @ basis.T * basis[:, place]
+            most = most + np.abs(pulls) @ self.reach.columns
+        noise = (self._along[:_TRIED, 1 + place, 1:] * inverse @ basis.T).std(axis=0) / self._divisor(
+            self.count
+        )
+        whole = turned.std(axis=0)
+        plain = np.sqrt(np.maximum(whole**2 - noise**2, 0.0))
+        most = np.maximum(most / math.sqrt(max(1.0, self.reach.persons)), plain)
+        return np.asarray(np.hypot(np.minimum(noise, whole), most) / np.maximum(whole, 1e-300))
 
     def _noise_alone(self, groups: tuple[range, ...] | list[range]) -> Floats:
         """Standard deviations of what noise adds to the sums of groups, to first order."""

@@ -13,8 +13,8 @@ import numpy as np
 
 from privcov.errors import ParameterError
 from privcov.models.assumptions import SHORTENED
-from privcov.models.ols import Fit
-from privcov.models.pca import TAILS, PCAFit, pca
+from privcov.models.ols import Errors, Fit
+from privcov.models.pca import PCAFit, about_tails, pca
 from privcov.models.summary import SHRUNK, TWO, headings, merged, significant
 from privcov.releases.release import Release
 from privcov.report.drawing import Estimate, Markup, coefficients, heat_map, join, spectrum, tag
@@ -202,13 +202,16 @@ _UNASKED = 400
 """Columns up to which the noise edge, which is simulated, takes seconds."""
 
 
-def components(release: Release, rank: int | None = None) -> Section:
-    """The spectrum with its noise edge; with a ``rank``, so many components with variances and loadings."""
+def components(release: Release, rank: int | None = None, errors: Errors = "equal") -> Section:
+    """The spectrum with its noise edge; with a ``rank``, so many components with variances and loadings.
+
+    ``errors`` is what is assumed of rows, as ``privcov.pca`` has it.
+    """
     if rank is None and len(release.columns) > _UNASKED:
         words = f"The spectrum of {len(release.columns):,} columns takes long to compute: ask for components to see it."
         return Section(name="spectrum", heading="How many directions", body=tag("p", words))
     try:
-        fit = pca(release, rank=rank, centred=release.schema.intercept)
+        fit = pca(release, rank=rank, centred=release.schema.intercept, errors=errors)
     except ParameterError as reason:
         if rank is not None:
             raise
@@ -286,10 +289,9 @@ def variances(fit: PCAFit, level: float = 0.95) -> Markup:
 def _closing(fit: PCAFit) -> Markup:
     if fit.noise_edge is None:
         return join([])
-    sampled = any(one.population is not None for one in fit.directions())
     return tag(
         "p",
         "The points are the eigenvalues of the matrix as released: unbiased, and possibly negative. The line shows the "
         "repaired matrix. Components that cannot be told apart share a line, which has the sum of their variances."
-        + (f" {TAILS}" if sampled else ""),
+        + "".join(f" {sentence}" for sentence in about_tails(fit, fit.directions())),
     )
