@@ -23,6 +23,7 @@ from privcov.models.ridge_problem import NOTHING, Choice, Problem, choose
 from privcov.models.ridge_summary import as_text
 from privcov.models.summary import REHEARSAL
 from privcov.releases.release import Release
+from privcov.releases.rounds import uncounted
 from privcov.schema.names import INTERCEPT
 from privcov.text.display import Shown
 
@@ -374,6 +375,7 @@ class RidgeFit(Shown):
             "expected_error": self.expected_error,
             "mechanism": release.certificate.mechanism,
             "guarantee": str(release.certificate.loss),
+            "not_counted": uncounted(release),
         }
 
     def __repr__(self) -> str:

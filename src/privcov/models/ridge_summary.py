@@ -35,7 +35,7 @@ def as_text(fit: RidgeFit, level: float = 0.95) -> str:
         lines.append(
             f"Expected error for a new row: {_short(values['expected_error'])} (root mean square).{alike}"
         )
-    lines += [_bound(fit, values), ""]
+    lines += [_bound(fit, values), *filter(None, [values["not_counted"]]), ""]
     lines.append(f"Promise: {values['guarantee']}, by {values['mechanism']}. This costs no further privacy.")
     return "\n".join(lines)
 
