@@ -20,6 +20,7 @@ from privcov.errors import ParameterError
 from privcov.linalg.arrays import Floats
 from privcov.models import perturbation, selection
 from privcov.models.ridge_problem import NOTHING, Choice, Problem, choose
+from privcov.models.ridge_summary import as_text
 from privcov.models.summary import REHEARSAL
 from privcov.releases.release import Release
 from privcov.releases.rounds import uncounted
@@ -334,8 +335,6 @@ class RidgeFit(Shown):
         ParameterError
             The level is out of range (E258).
         """
-        from privcov.models.ridge_summary import as_text
-
         return as_text(self, level)
 
     def to_dict(self, level: float = 0.95) -> dict[str, Any]:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from privcov.models.ridge import RidgeFit
 from privcov.schema.names import INTERCEPT
 from privcov.text.aligning import cut, line, widths
+
+if TYPE_CHECKING:
+    from privcov.models.ridge import RidgeFit
 
 
 def as_text(fit: RidgeFit, level: float = 0.95) -> str:

@@ -9,12 +9,13 @@ law there are no honest intervals.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
 from privcov.errors import ParameterError
 from privcov.mechanisms import MECHANISMS, find
-from privcov.mechanisms.base import Mechanism
+from privcov.mechanisms.base import DataDrivenMechanism, Mechanism
 from privcov.noise.laws import NoiseLaw
 from privcov.planning.purpose import Purpose
 from privcov.privacy import ApproxDP, Loss, PureDP
@@ -49,14 +50,20 @@ class Refusal:
     reason: str
 
 
-def candidate(name: str, *, loss: Loss, grid: Grid, **options: Any) -> Candidate:
-    """One mechanism by name under this loss or a stronger one; refused for the reasons a release would give."""
+def candidate(name: str, *, loss: Loss, grid: Grid, rehearsed: bool = True, **options: Any) -> Candidate:
+    """One mechanism by name under this loss or a stronger one; refused for the reasons a release would give.
+
+    Unless ``rehearsed`` is asked for, one whose error must be simulated is refused for that, before it looks for more.
+    """
     kind = MECHANISMS.get(name)
     if kind is not None and isinstance(loss, ApproxDP) and kind.kinds == ("pure",):
         loss = PureDP(epsilon=loss.epsilon, neighbours=loss.neighbours)
     found = find(name, loss=loss, **options)
     found.check_width(grid.dimension)
     found.check_strata(grid)
+    if not rehearsed and isinstance(found, DataDrivenMechanism):
+        reason = f"its error has to be simulated; beyond {MOST_REHEARSED} columns that is done only if you name it."
+        raise ParameterError("E209", reason)
     try:
         _rehearse(found, loss, grid)
     except ParameterError:
@@ -72,15 +79,10 @@ def candidates(*, loss: Loss, grid: Grid) -> tuple[list[Candidate], list[Refusal
     able, refused = [], []
     for name in MECHANISMS:
         try:
-            one = candidate(name, loss=loss, grid=grid)
+            few = grid.dimension <= MOST_REHEARSED
+            able.append(candidate(name, loss=loss, grid=grid, rehearsed=few))
         except ParameterError as error:
             refused.append(Refusal(name=name, reason=error.sentence))
-            continue
-        if grid.dimension > MOST_REHEARSED and one.mechanism.law(loss=one.loss, grid=grid) is None:
-            reason = f"its error has to be simulated; beyond {MOST_REHEARSED} columns that is done only if you name it."
-            refused.append(Refusal(name=name, reason=reason))
-            continue
-        able.append(one)
     return able, refused
 
 
@@ -90,12 +92,14 @@ def choose(
     grid: Grid,
     purpose: str | Purpose = "covariance",
     as_asked: bool = False,
+    noise: Callable[[Candidate], NoiseLaw] | None = None,
     **options: Any,
 ) -> Candidate:
     """What ``mechanism="auto"`` means: the law with the least noise for the purpose.
 
     ``as_asked`` keeps to the kind of loss asked for, where a stronger promise would cost more: a ledger that
-    counts ρ pays far more for pure ε than for a Gaussian of the same (ε, δ).
+    counts ρ pays far more for pure ε than for a Gaussian of the same (ε, δ). ``noise`` says what is left on a matrix
+    that has not all of the loss: half of a pure ε is twice the noise, half of ρ only √2 times it.
 
     >>> from privcov.privacy import ApproxDP
     >>> loss = ApproxDP(epsilon=1, delta=1e-6, neighbours="replace-one")
@@ -113,7 +117,7 @@ def choose(
             continue
         if as_asked and able.loss != loss:
             continue
-        law = able.mechanism.law(loss=able.loss, grid=grid)
+        law = able.mechanism.law(loss=able.loss, grid=grid) if noise is None else noise(able)
         assert law is not None
         size = _size(law, wanted)
         if best is None or size < best[0]:
@@ -132,12 +136,14 @@ def decide(
     purpose: str | Purpose,
     as_asked: bool = False,
     grid: Grid | None = None,
+    noise: Callable[[Candidate], NoiseLaw] | None = None,
     **options: Any,
 ) -> Candidate:
     """The mechanism a release means: by name, as given, or by the rule of ``auto``, on the schema's grid or another."""
     loss.check_asked()
     if mechanism == "auto":
-        return choose(loss=loss, grid=grid or Grid.of(schema), purpose=purpose, as_asked=as_asked, **options)
+        facts: Any = {"loss": loss, "grid": grid or Grid.of(schema), "purpose": purpose, "noise": noise}
+        return choose(as_asked=as_asked, **facts, **options)
     Purpose.parse(purpose)
     found = find(mechanism, loss=loss, **options)
     found.check_width(schema.summed_dimension)

@@ -29,7 +29,7 @@ from privcov.planning.forecast import count_is_public
 from privcov.planning.framed import framed_terms
 from privcov.planning.outlook import Outlook
 from privcov.planning.purpose import Purpose
-from privcov.planning.strata import share_of
+from privcov.planning.strata import noise_on_stratum, share_of
 from privcov.privacy import Amount, Loss, decimal_text
 from privcov.publish.paying import counts_rho, order_for
 from privcov.schema import Schema
@@ -220,7 +220,8 @@ def prepare(
     first, declared = emphasis_of(wanted.formula if emphasis is None else emphasis, schema), schema
     schema = emphasised(schema, first)
     whole, grid = (schema, None) if split is None else (split.whole, Grid.of(schema, strata=True))
-    facts = {"loss": loss, "schema": schema, "purpose": purpose, "grid": grid}
+    noise = None if split is None else noise_on_stratum(total_share, schema, len(split.strata.names))
+    facts = {"loss": loss, "schema": schema, "purpose": purpose, "grid": grid, "noise": noise}
     asked = partial(decide, mechanism, **{**facts, **options})
     decided, table = asked(), open_table(data, whole)
     if expect_rows is not None:
