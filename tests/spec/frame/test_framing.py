@@ -131,7 +131,7 @@ def test_what_finds_no_room_is_read_again(parquet):
         for place, piece in enumerate(open_table(parquet, WITH_SEX).pieces())
     ]
     whole = [[np.array(block) for block in one.open(WITH_SEX).blocks()] for one in fragments]
-    shelf = Shelf(room=8 * 2**22)  # one board: that of the first fragment
+    shelf = Shelf(room=8 * 2**20)  # one board: that of the first fragment
     for _ in range(2):
         for one, expected in zip(fragments, whole, strict=True):
             table = Shelved(fragment=one, shelf=shelf).open(WITH_SEX)
