@@ -8,6 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 from patience import cpu_of_children
 
@@ -322,7 +323,10 @@ def test_demo_shows_the_truth_beside_the_release(capsys, tmp_path):
     code, out, _ = run(capsys, "demo", "-o", str(tmp_path / "d.json"))
     assert code == 0
     assert "true mean" in out
-    assert pc.load(tmp_path / "d.json").rows == 4000
+    made = pc.load(tmp_path / "d.json")
+    assert made.rows == 4000
+    women, men = (made.columns.index(name) - 1 for name in ("sex[F]", "sex[M]"))
+    np.testing.assert_allclose(made.correlation()[women], -made.correlation()[men], atol=1e-9)
     code, out, _ = run(capsys, "demo", "--json")
     assert json.loads(out)["rows"]["count"] == 4000
 

@@ -11,6 +11,7 @@ from privcov.linalg.arrays import Floats
 from privcov.noise.laws import GaussianEnsemble, LaplaceTriangle, NoiseLaw, WishartDifference
 from privcov.noise.randomness import rehearsal
 from privcov.repair import METHODS, Observed, Structure, repair
+from privcov.repair.simplices import shrunk
 from privcov.repair.structure import lift
 
 GROUPS = [[1, 2, 3], [4, 5]]
@@ -185,3 +186,94 @@ def test_a_structure_of_another_dimension_is_refused() -> None:
     law = GaussianEnsemble(dimension=3, scale=1.0)
     with pytest.raises(ParameterError, match="E281"):
         Observed(matrix=np.eye(3), law=law, rows=1, squared_norm_bound=1.0, structure=structure())
+
+
+def dependent(seed: int, strength: float, rows: int = 4_000) -> tuple[Floats, Structure]:
+    """Two columns of four levels each and three numbers, which depend on each other by ``strength``."""
+    u = rehearsal(seed).uniforms(6 * rows).reshape(6, rows)
+    first = (4 * u[0]).astype(int)
+    second = np.where(u[1] < strength, first, (4 * u[2]).astype(int))
+    numbers = strength * (first - 1.5) / 1.5 + (1 - strength) * (2 * u[3:] - 1)
+    made = np.vstack([np.ones(rows), np.eye(4)[first].T, np.eye(4)[second].T, numbers])
+    known = Structure.one_hot(dimension=12, groups=[range(1, 5), range(5, 9)], intercept=0, rows=rows)
+    return made @ made.T, known
+
+
+BETWEEN = np.zeros((12, 12), dtype=bool)
+BETWEEN[1:5, 5:] = BETWEEN[5:9, 9:] = True
+
+
+def errors_between(strength: float, scale: float, draws: int) -> tuple[float, float]:
+    """Root mean square errors of products between columns, repaired and as they were released, in noise deviations."""
+    law = GaussianEnsemble(dimension=12, scale=scale)
+    truth, known = dependent(3, strength)
+    found = []
+    for seed in range(draws):
+        noisy = truth + law.simulate(rehearsal(100 + seed))
+        made = repair(Observed(matrix=noisy, law=law, rows=4_000, squared_norm_bound=6.0, structure=known))
+        found.append([np.mean((matrix - truth)[BETWEEN] ** 2) for matrix in (made, noisy)])
+    ours, raw = np.sqrt(np.mean(found, axis=0) / law.offdiagonal_variance)
+    return float(ours), float(raw)
+
+
+def test_what_noise_drowns_between_columns_is_taken_for_independent() -> None:
+    """Seeded. The true products are those of means; levels with levels and with numbers are both looked at. Without
+    shrinking the error is above 0.9 deviations.
+    """
+    ours, raw = errors_between(0.0, 200.0, 12)
+    assert raw == pytest.approx(1, abs=0.1)
+    assert ours < 0.4
+
+
+@pytest.mark.parametrize("scale", [2.0, 20.0])
+def test_what_stands_clear_of_the_noise_is_not_shrunk_away(scale: float) -> None:
+    """Seeded. Products that are hundreds of deviations from independence stay about as near as they were released; what
+    is lost are directions of a few deviations beside them. Blocks taken for independent would be off by more than 20.
+    """
+    ours, _ = errors_between(0.7, scale, 4)
+    assert ours < 1.15
+
+
+def test_blocks_of_one_size_at_once_are_each_block_alone() -> None:
+    """The slow way: one pair of groups after the other, and only what cannot be negative is raised afterwards."""
+    truth, known = dependent(5, 0.3)
+    law = GaussianEnsemble(dimension=12, scale=60.0)
+    noisy = truth + law.simulate(rehearsal(6))
+    made, fitted = known.smoothed(noisy, law), known.fit(noisy, law)
+    for one, other in ((range(1, 5), range(5, 9)), (range(1, 5), range(9, 12)), (range(5, 9), range(9, 12))):
+        means = np.outer(fitted[0, one], fitted[0, other]) / 4_000
+        slow = means + shrunk((noisy[np.ix_(one, other)] - means)[None], law.offdiagonal_variance**0.5)[0]
+        slow = np.maximum(slow, 0) if other[0] < 9 else slow
+        np.testing.assert_allclose(made[np.ix_(one, other)], slow, rtol=1e-9, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("values", "rows", "most"),
+    [
+        ((0, 0, 0), 4, 0.25),
+        ((9, 0, 0), 4, 0.75),
+        ((3, 3, 3), 4, 1.02),
+        ((40, 30, 20), 4, 1.02),
+        ((4,), 5, 1.12),
+    ],
+)
+def test_a_block_is_shrunk_in_the_way_that_suits_it(
+    values: tuple[float, ...], rows: int, most: float
+) -> None:
+    """Squared errors of 2,000 blocks against those as they came; seeded, a standard error is below 0.02. Directions
+    alone would have 1.6 where all directions are weak, and 1.15 in one column; whole blocks 0.9 for one direction.
+    """
+    truth = np.zeros((rows, len(values)))
+    np.fill_diagonal(truth, values)
+    noise = np.random.default_rng(1).normal(size=(2_000, *truth.shape))
+    assert np.mean((shrunk(truth + noise, 1.0) - truth) ** 2) < most * np.mean(noise**2)
+    np.testing.assert_allclose(shrunk(7 * (truth + noise), 7.0), 7 * shrunk(truth + noise, 1.0), atol=1e-9)
+
+
+def test_no_covariance_of_numbers_moves_by_more_than_a_deviation_of_its_noise() -> None:
+    truth, known = dependent(7, 0.9)
+    law = GaussianEnsemble(dimension=12, scale=30.0)
+    noisy = truth + law.simulate(rehearsal(8))
+    moved = (known.smoothed(noisy, law) - known.fit(noisy, law))[9:, 9:][np.triu_indices(3, 1)]
+    assert (np.abs(moved) <= law.offdiagonal_variance**0.5 * (1 + 1e-9)).all()
+    assert (moved != 0).all()

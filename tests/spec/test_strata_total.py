@@ -298,3 +298,24 @@ def test_a_plan_forecasts_the_noise_that_the_release_has(name, loss):
     seen = pc.check(ROWS, schema=SCHEMA, loss=loss, mechanism=name, by="s", total_share="best")
     assert seen.total_share == plan.best_share
     assert (plan.best_share > 0) == (loss.kind != "pure")
+
+
+@pytest.mark.parametrize("share", [0, "0.5", "best"])
+@pytest.mark.parametrize("relation", ["replace-one", "add-remove"])
+@pytest.mark.parametrize("columns", [3, 9])
+def test_auto_takes_the_mechanism_with_the_least_noise_on_what_a_stratum_gets(columns, relation, share):
+    """Half of a pure ε is twice the noise, half of ρ only √2 times it: the best at the whole loss need not stay so."""
+    bounds = {f"x{k}": {"lower": -1, "upper": 1} for k in range(columns)}
+    schema = pc.Schema.from_dict({"columns": {**bounds, "s": {"levels": [1, 2, 3]}}})
+    loss = pc.ApproxDP(epsilon=1, delta="1e-6", neighbours=relation)
+    facts = {"schema": schema, "by": "s", "total_share": share}
+
+    def made(name, loss=loss):
+        rows = np.column_stack([np.zeros((9, columns)), np.tile([1.0, 2, 3], 3)])
+        return pc.release(rows, loss=loss, mechanism=name, randomness=rehearsal(1), **facts)
+
+    pure = pc.PureDP(epsilon=1, neighbours=relation)
+    named = [made("symmetric-wishart", pure), made("frobenius", pure), made("gaussian")]
+    least = min(named, key=lambda one: one["1"].law.rms_frobenius)
+    assert made("auto").certificate.mechanism == least.certificate.mechanism
+    assert plan_strata(rows=9, loss=loss, **facts).mechanism == least.certificate.mechanism

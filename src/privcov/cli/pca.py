@@ -154,6 +154,7 @@ def _closing(fit: PCAFit, values: dict[str, Any]) -> list[str]:
     return [
         f"Noise edge {values['noise_edge']:.4g}: {above} raw eigenvalues are above it, so they are more than noise.",
         *_about(fit, values),
+        *filter(None, [values["not_counted"]]),
         promise,
     ]
 

@@ -25,6 +25,7 @@ from privcov.models.spectrum import MOST, Reach, Rehearsals, blocks, to_correlat
 from privcov.models.summary import REHEARSAL
 from privcov.noise.laws import NoiseLaw
 from privcov.releases.release import Release
+from privcov.releases.rounds import uncounted
 from privcov.text.display import Shown
 
 EDGE_LEVEL = 0.95  # pure noise passes for a component in at most one release in twenty
@@ -565,6 +566,7 @@ class PCAFit(Shown):
             "mean": self.mean.tolist(),
             "mechanism": self.release.certificate.mechanism,
             "guarantee": str(self.release.certificate.loss),
+            "not_counted": uncounted(self.release),
         }
 
     def __repr__(self) -> str:

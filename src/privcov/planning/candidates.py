@@ -9,6 +9,7 @@ law there are no honest intervals.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -91,12 +92,14 @@ def choose(
     grid: Grid,
     purpose: str | Purpose = "covariance",
     as_asked: bool = False,
+    noise: Callable[[Candidate], NoiseLaw] | None = None,
     **options: Any,
 ) -> Candidate:
     """What ``mechanism="auto"`` means: the law with the least noise for the purpose.
 
     ``as_asked`` keeps to the kind of loss asked for, where a stronger promise would cost more: a ledger that
-    counts ρ pays far more for pure ε than for a Gaussian of the same (ε, δ).
+    counts ρ pays far more for pure ε than for a Gaussian of the same (ε, δ). ``noise`` says what is left on a matrix
+    that has not all of the loss: half of a pure ε is twice the noise, half of ρ only √2 times it.
 
     >>> from privcov.privacy import ApproxDP
     >>> loss = ApproxDP(epsilon=1, delta=1e-6, neighbours="replace-one")
@@ -114,7 +117,7 @@ def choose(
             continue
         if as_asked and able.loss != loss:
             continue
-        law = able.mechanism.law(loss=able.loss, grid=grid)
+        law = able.mechanism.law(loss=able.loss, grid=grid) if noise is None else noise(able)
         assert law is not None
         size = _size(law, wanted)
         if best is None or size < best[0]:
@@ -133,12 +136,14 @@ def decide(
     purpose: str | Purpose,
     as_asked: bool = False,
     grid: Grid | None = None,
+    noise: Callable[[Candidate], NoiseLaw] | None = None,
     **options: Any,
 ) -> Candidate:
     """The mechanism a release means: by name, as given, or by the rule of ``auto``, on the schema's grid or another."""
     loss.check_asked()
     if mechanism == "auto":
-        return choose(loss=loss, grid=grid or Grid.of(schema), purpose=purpose, as_asked=as_asked, **options)
+        facts: Any = {"loss": loss, "grid": grid or Grid.of(schema), "purpose": purpose, "noise": noise}
+        return choose(as_asked=as_asked, **facts, **options)
     Purpose.parse(purpose)
     found = find(mechanism, loss=loss, **options)
     found.check_width(schema.summed_dimension)

@@ -6,7 +6,7 @@ alone. How much a total should have: ``best_share``. No data is opened.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
@@ -232,6 +232,20 @@ def share_of(given: Amount, decided: Candidate, schema: Schema, strata: int) -> 
     return share
 
 
+def noise_on_stratum(given: Amount, schema: Schema, strata: int) -> Callable[[Candidate], NoiseLaw]:
+    """The law of the noise on a stratum as it is read, by each candidate, with a share of the loss for a total.
+
+    ``schema`` is that of the columns that are released, ``strata`` the number of strata. A share that is none is
+    refused (E225, E226) by what is returned.
+    """
+
+    def law(decided: Candidate) -> NoiseLaw:
+        split = _Split(decided=decided, grid=Grid.of(schema, strata=True), strata=strata)
+        return split.laws(share_of(given, decided, schema, strata))[0]
+
+    return law
+
+
 def plan_strata(
     *,
     schema: Schema,
@@ -285,7 +299,8 @@ def plan_strata(
     """
     strata, rest = Strata.of(schema, by=by, other=other)
     grid = Grid.of(rest, strata=True)
-    decided = decide(mechanism, loss=loss, schema=rest, purpose=purpose, grid=grid)
+    noise = noise_on_stratum(total_share, rest, len(strata.names))
+    decided = decide(mechanism, loss=loss, schema=rest, purpose=purpose, grid=grid, noise=noise)
     split = _Split(decided=decided, grid=grid, strata=len(strata.names))
     share, best = share_of(total_share, decided, rest, split.strata), split.best
     law, total = split.laws(share)

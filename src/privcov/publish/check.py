@@ -29,7 +29,7 @@ from privcov.planning.forecast import count_is_public
 from privcov.planning.framed import framed_terms
 from privcov.planning.outlook import Outlook
 from privcov.planning.purpose import Purpose
-from privcov.planning.strata import share_of
+from privcov.planning.strata import noise_on_stratum, share_of
 from privcov.privacy import Amount, Loss, decimal_text
 from privcov.publish.paying import counts_rho, order_for
 from privcov.schema import Schema
@@ -37,7 +37,7 @@ from privcov.schema.derived import of_other_bounds
 from privcov.schema.grid import Grid
 from privcov.schema.names import quoted
 from privcov.schema.strata import Strata
-from privcov.summing.engines import Engine, engine_for
+from privcov.summing.engines import Engine, engine_for, keeping
 from privcov.summing.sum import Split
 from privcov.table import Table, open_table
 
@@ -97,14 +97,18 @@ class Ready:
         draw = partial(fitted.mechanism.draw, randomness=randomness)
         return tuple(draw(loss=loss, grid=grid) for loss, grid in orders)
 
-    def fit(self, data: Any, *, randomness: Randomness) -> Fitted:
+    def reading(self) -> Engine:
+        """What reads the rows: it may keep them in between where they are read more than once, in whole rows."""
+        return self.engine if self.choice is None or self.split is not None else keeping(self.engine)
+
+    def fit(self, data: Any, *, randomness: Randomness, engine: Engine) -> Fitted:
         """What the release is made under: as declared, or as rounds choose that read the table and are paid for."""
         if self.choice is None:
             return Fitted(schema=self.schema, mechanism=self.decided.mechanism, rest=self.losses[1])
         facts: Any = {
             "mechanism": self.decided.mechanism,
             "randomness": randomness,
-            "engine": self.engine,
+            "engine": engine,
         }
         if self.split is None:
             return self.choice.fit(data, schema=self.schema, **facts)
@@ -216,7 +220,8 @@ def prepare(
     first, declared = emphasis_of(wanted.formula if emphasis is None else emphasis, schema), schema
     schema = emphasised(schema, first)
     whole, grid = (schema, None) if split is None else (split.whole, Grid.of(schema, strata=True))
-    facts = {"loss": loss, "schema": schema, "purpose": purpose, "grid": grid}
+    noise = None if split is None else noise_on_stratum(total_share, schema, len(split.strata.names))
+    facts = {"loss": loss, "schema": schema, "purpose": purpose, "grid": grid, "noise": noise}
     asked = partial(decide, mechanism, **{**facts, **options})
     decided, table = asked(), open_table(data, whole)
     if expect_rows is not None:

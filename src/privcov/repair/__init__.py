@@ -208,7 +208,7 @@ class Observed:
         Parameters
         ----------
         smooth : bool, default False
-            Whether to shrink what exhaustive columns have to do with each other, too.
+            Whether to shrink what columns of levels have to do with others, too.
 
         Returns
         -------
@@ -217,9 +217,7 @@ class Observed:
         """
         if self.structure is None:
             return self
-        if smooth and self.structure.simplices:
-            matrix, left = self.structure.smoothed(self.matrix, self.law)
-        else:
-            matrix, left = self.structure.fit(self.matrix, self.law), self.structure.noise_left(self.law)
+        made = self.structure.smoothed if smooth else self.structure.fit
+        matrix, left = made(self.matrix, self.law), self.structure.noise_left(self.law, smooth=smooth)
         law = dataclasses.replace(self.law, scale=self.law.scale * math.sqrt(left))
         return dataclasses.replace(self, matrix=matrix, law=law)

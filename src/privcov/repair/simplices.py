@@ -4,10 +4,13 @@ A row is at one corner of the simplex of a column (``privcov.schema.recovery``).
 their products, follow from how many rows are at each corner, numbers that are not negative and add up to the count. Two
 columns make a table of counts with these margins. Distances between matrices are the same in coordinates and in levels
 as long as the margins stay: so the nearest such table can be found among levels.
+
+Noise hides most of what two columns of levels have to do with each other, or levels and numbers: ``smooth`` shrinks it.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -15,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privcov.linalg.arrays import Floats
+from privcov.noise.laws import NoiseLaw
 
 OFTEN, SELDOM = 100, 5
 """Turns between tables without negative counts and tables with the margins: once, and within other projections."""
@@ -175,26 +179,93 @@ class Tables:
         matrix += (change + change.T) / 2
 
 
-def smooth(matrix: Floats, simplices: Sequence[Simplex], noise_std: float) -> float:
-    """Shrink what two columns have to do with each other, beyond their margins, to what stands out of the noise.
+def smooth(made: Floats, noisy: Floats, groups: Sequence[NDArray[np.intp]], noise_std: float) -> None:
+    """Shrink what two groups of columns have to do with each other beyond their means to what stands out of the noise.
 
-    The part of their block that is no product of margins has few directions, and the noise has all of them. So each
-    singular value y of it, for noise of standard deviation s on m × n entries, becomes
-    √((y² − (m + n)s²)² − 4mn s⁴) / y, the best that can be done about a value alone in large blocks, and zero within
-    the noise, up to s(√m + √n). Returns the mean squared Frobenius norm of the noise that this takes away, about.
+    Means and the count are read from ``made``, blocks from ``noisy``, and the shrunk ones are written into ``made``.
+    Blocks of one size are taken at once.
     """
-    count, saved, variance = max(float(matrix[0, 0]), 1.0), 0.0, noise_std**2
-    for place, one in enumerate(simplices):
-        for other in simplices[:place]:
-            block = one.places[:, None], other.places[None, :]
-            margins = np.outer(matrix[one.places, 0], matrix[0, other.places]) / count
-            left, values, right = np.linalg.svd(matrix[block] - margins, full_matrices=False)
-            m, n = margins.shape
-            square = (values**2 - (m + n) * variance) ** 2 - 4 * m * n * variance**2
-            shown = values > noise_std * (np.sqrt(m) + np.sqrt(n))
-            kept = np.where(shown, np.sqrt(np.maximum(square, 0.0)) / np.maximum(values, 1e-300), 0.0)
-            matrix[block] = margins + (left * kept) @ right
-            matrix[other.places[:, None], one.places[None, :]] = matrix[block].T
-            rank = int(shown.sum())
-            saved += 2 * (m - rank) * (n - rank) * variance
-    return saved
+    count, sums = max(float(made[0, 0]), 1.0), made[0].copy()
+    sizes = sorted({len(group) for group in groups})
+    stacks = {size: np.array([group for group in groups if len(group) == size]) for size in sizes}
+    for m in sizes:
+        for n in sizes[: sizes.index(m) + 1]:
+            if m == n:
+                first, second = np.triu_indices(len(stacks[m]), 1)
+            else:
+                first, second = np.indices((len(stacks[m]), len(stacks[n]))).reshape(2, -1)
+            one, other = stacks[m][first][:, :, None], stacks[n][second][:, None, :]
+            means = sums[one] * sums[other] / count
+            made[one, other] = made[other, one] = means + shrunk(noisy[one, other] - means, noise_std)
+
+
+def shrunk(blocks: Floats, noise_std: float) -> Floats:
+    """Blocks of m × n entries with noise of one size, m ≥ n, each shrunk in the way that its estimated risk advises.
+
+    By its singular values, since what two groups have to do with each other has few directions, and the noise has all
+    of them: each value y becomes √((y² − (m + n)s²)² − 4mn s⁴) / y, the best that can be done about a value alone in
+    large blocks, and zero within the noise, up to s(√m + √n). Or as a whole, by 1 − (mn − 2)s² / ‖B‖² (James and
+    Stein), which is never worse than the block as it is: where that has less risk, by more than the √(2mn)s² that the
+    square of noise alone is off by chance. The risk is estimated without bias (Stein), from the values.
+
+    >>> shrunk(np.array([[[9.0, 0.0], [0.0, 0.1]], [[0.3, 0.1], [-0.2, 0.4]]]), 1.0).round(1).tolist()
+    [[[8.8, 0.0], [0.0, 0.0]], [[0.0, 0.0], [0.0, 0.0]]]
+    """
+    m, n = blocks.shape[1:]
+    left, values, right = np.linalg.svd(blocks / max(noise_std, 1e-150), full_matrices=False)
+    size = np.maximum((values**2).sum(axis=1, keepdims=True), 1e-300)
+    whole = np.maximum(1 - max(m * n - 2, 0) / size, 0.0)
+    bend = np.maximum((values**2 - (m + n)) ** 2 - 4 * m * n, 0.0)
+    shown, safe = values > np.sqrt(m) + np.sqrt(n), np.maximum(values, 1e-150)
+    single = np.where(shown, np.sqrt(bend) / safe, 0.0)
+    slopes = np.where(
+        shown, (2 * (values**2 - (m + n))) / np.sqrt(np.maximum(bend, 1e-300)) - single / safe, 0.0
+    )
+    flat = np.where(whole > 0, whole + 2 * max(m * n - 2, 0) * values**2 / size**2, 0.0)
+    risks = [_risk(values, one, slope, m) for one, slope in ((whole * values, flat), (single, slopes))]
+    chance = math.sqrt(2 * m * n)
+    kept = np.where((risks[0] <= risks[1] - chance)[:, None], whole * values, single)
+    return np.asarray((left * (noise_std * kept)[:, None, :]) @ right)
+
+
+def _risk(values: Floats, kept: Floats, slopes: Floats, rows: int) -> Floats:
+    """Stein's estimate of the squared error of blocks with these singular values kept, for noise of variance 1.
+
+    ``slopes`` are the derivatives of each kept value by its own.
+    """
+    n = values.shape[1]
+    one, other = np.triu_indices(n, 1)
+    apart = np.maximum(values[:, one] ** 2 - values[:, other] ** 2, 1e-9)
+    turning = 2 * (values * kept)[:, one] / apart - 2 * (values * kept)[:, other] / apart
+    along = (
+        slopes.sum(axis=1)
+        + (rows - n) * (kept / np.maximum(values, 1e-150)).sum(axis=1)
+        + turning.sum(axis=1)
+    )
+    return np.asarray(((kept - values) ** 2).sum(axis=1) - rows * n + 2 * along)
+
+
+def smooth_numbers(made: Floats, noisy: Floats, numbers: NDArray[np.intp], law: NoiseLaw) -> None:
+    """Shrink the covariances of numeric columns towards none, as far as the noise of each and all of them advise.
+
+    A correlation seen at r, with noise of variance v, is taken for a draw about zero of variance t, which all pairs
+    share and which their sizes tell: the mean of r² − v, weighted by 1/v². Then noise is expected to be v / (t + v) of
+    it, and of that the part (p − 2) / p is taken off, as t is told by p pairs alone (James and Stein). A pair that
+    stands out of the others is believed: none is moved by more than a standard deviation of its noise.
+    """
+    pairs = len(numbers) * (len(numbers) - 1) // 2
+    if pairs < 3:
+        return
+    count = max(float(made[0, 0]), 1.0)
+    first, second = (numbers[some] for some in np.triu_indices(len(numbers), 1))
+    seen = noisy[first, second] - made[0, first] * made[0, second] / count
+    variances = np.zeros(len(made))
+    variances[numbers] = made[numbers, numbers] - made[0, numbers] ** 2 / count
+    spreads = np.sqrt(np.maximum(variances, np.sqrt(law.diagonal_variance)))
+    scale, noise_std = spreads[first] * spreads[second], np.sqrt(law.offdiagonal_variance)
+    found, doubt = seen / scale, np.maximum(noise_std / scale, 1e-150)
+    weights = (doubt.min() / doubt) ** 4
+    shared = max(float((weights * (found**2 - doubt**2)).sum() / weights.sum()), 0.0)
+    noise = doubt**2 / (shared + doubt**2) * (1 - 2 / pairs)
+    moved = np.clip(seen * noise, -noise_std, noise_std)
+    made[first, second] = made[second, first] = made[0, first] * made[0, second] / count + seen - moved

@@ -27,7 +27,16 @@ from privcov.errors import ParameterError
 from privcov.linalg.arrays import Floats
 from privcov.linalg.devices import composed, eigh, eigvalsh
 from privcov.noise.laws import NoiseLaw
-from privcov.repair.simplices import OFTEN, SELDOM, Simplex, Tables, fit_counts, noise_left, smooth
+from privcov.repair.simplices import (
+    OFTEN,
+    SELDOM,
+    Simplex,
+    Tables,
+    fit_counts,
+    noise_left,
+    smooth,
+    smooth_numbers,
+)
 
 Indices = NDArray[np.intp]
 _SLACK = 1e-6  # of the largest eigenvalue: what the projections may still disagree when they stop
@@ -54,6 +63,9 @@ class Structure:
         Entries that cannot be negative, one (row, column) per line.
     simplices : tuple of Simplex, default ()
         Columns whose rows are at the corners of a simplex; column 0 is then the intercept.
+    blocks : tuple of arrays of int, default ()
+        The columns but the intercept, column 0, in groups: the numbers first, then the levels of each column. What two
+        groups have to do with each other is shrunk by ``smoothed``. Empty where there are no levels, or no intercept.
     inside : array of shape (dimension, dimension), default []
         A positive definite matrix with this structure. It shows that there is one, and a repair that must end
         positive can lean on it. By default the structured part of the identity is tried.
@@ -76,7 +88,7 @@ class Structure:
            [0., 3.]])
     >>> structure.noise_left(law) < 1, structure.fit_positive(np.eye(2)).tolist()
     (True, [[1.0, 0.0], [0.0, 1.0]])
-    >>> structure.smoothed(np.eye(2), law)[0].tolist()
+    >>> structure.smoothed(np.eye(2), law).tolist()
     [[1.0, 0.0], [0.0, 1.0]]
     """
 
@@ -86,6 +98,7 @@ class Structure:
     tied: Indices = field(default_factory=lambda: np.empty((0, 4), dtype=np.intp))
     nonnegative: Indices = field(default_factory=lambda: _NOTHING)
     simplices: tuple[Simplex, ...] = ()
+    blocks: tuple[Indices, ...] = ()
     inside: Floats = field(default_factory=lambda: np.empty((0, 0)))
 
     def __post_init__(self) -> None:
@@ -196,6 +209,7 @@ class Structure:
             tied=tied,
             nonnegative=together,
             simplices=coded,
+            blocks=_blocks(dimension, columns, coded) if intercept == 0 else (),
             inside=_independent(dimension, columns, intercept, coded) * (rows or 1.0),
         )
 
@@ -217,8 +231,8 @@ class Structure:
         made = self._linear(matrix, law.diagonal_variance, law.offdiagonal_variance)
         return self._with_tables(made, OFTEN)
 
-    def smoothed(self, matrix: Floats, law: NoiseLaw) -> tuple[Floats, float]:
-        """Return the same with what exhaustive columns have to do with each other shrunk, and the noise left.
+    def smoothed(self, matrix: Floats, law: NoiseLaw) -> Floats:
+        """Return the same with what columns of levels have to do with others shrunk to what noise does not drown.
 
         Parameters
         ----------
@@ -229,21 +243,30 @@ class Structure:
 
         Returns
         -------
-        tuple of ndarray and float
-            The matrix, and the share of the noise's mean squared Frobenius norm that is about left.
+        ndarray of shape (dimension, dimension)
+            The matrix. The structure holds exactly; it may have negative eigenvalues.
         """
         made = self._linear(matrix, law.diagonal_variance, law.offdiagonal_variance)
-        saved = smooth(made, self.simplices, float(np.sqrt(law.offdiagonal_variance)))
-        left = self.noise_left(law) - saved / max(law.rms_frobenius**2, 1e-300)
-        return self._with_tables(made, OFTEN), max(left, 0.0)
+        if self.blocks:
+            # What cannot be negative was raised to zero in ``made``; blocks are read with all their noise.
+            noisy, (known, beside) = matrix.copy(), self.fixed.T
+            noisy[known, beside] = noisy[beside, known] = self.values
+            smooth(made, noisy, [group for group in self.blocks if len(group)], law.offdiagonal_variance**0.5)
+            smooth_numbers(made, noisy, self.blocks[0], law)
+            made[known, beside] = made[beside, known] = self.values
+            one, other = self.nonnegative.T
+            made[one, other] = made[other, one] = np.maximum(made[one, other], 0.0)
+        return self._with_tables(made, OFTEN)
 
-    def noise_left(self, law: NoiseLaw) -> float:
+    def noise_left(self, law: NoiseLaw, *, smooth: bool = False) -> float:
         """Return the share of the noise's mean squared Frobenius norm that is left after ``fit``.
 
         Parameters
         ----------
         law : NoiseLaw
             The law of the noise.
+        smooth : bool, default False
+            Whether to leave out what ``smoothed`` has shrunk already, and need not be shrunk once more.
 
         Returns
         -------
@@ -255,6 +278,8 @@ class Structure:
         variances = np.where(np.isnan(self._known), shared, 0.0)[self._label]
         counted = self._weights(1.0, 0.5)
         before, left = float((counted / weights).sum()), counted * variances
+        if smooth:
+            left[self._between_blocks] = 0.0
         if not self.simplices:
             return float(left.sum()) / before
         own = noise_left(
@@ -273,6 +298,15 @@ class Structure:
         for one in self.simplices:
             found[0, one.places] = found[one.block] = True
         return np.asarray(found[self._triangle])
+
+    @cached_property
+    def _between_blocks(self) -> NDArray[np.bool_]:
+        """Which entries of the upper triangle are of two groups of columns."""
+        owner = np.full(self.dimension, -1)
+        for number, group in enumerate(self.blocks):
+            owner[group] = number
+        one, other = (owner[places] for places in self._triangle)
+        return np.asarray((one != other) & (one >= 0) & (other >= 0))
 
     def fit_positive(self, matrix: Floats) -> Floats:
         """Return the nearest matrix that has this structure and is positive semi-definite.
@@ -300,7 +334,10 @@ class Structure:
             return nearest
         inside = self.inside if self.values.any() else self.inside * (size / np.trace(self.inside))
         step = miss / (miss + float(eigvalsh(inside)[0]))
-        return np.asarray((1 - step) * nearest + step * inside)
+        made = np.asarray((1 - step) * nearest + step * inside)
+        one, other = self.fixed.T
+        made[one, other] = made[other, one] = self.values  # as they are, whatever the sum above rounded
+        return made
 
     def _frobenius(self, matrix: Floats) -> Floats:
         return self._with_tables(self._linear(matrix, 1.0, 0.5), SELDOM)
@@ -376,6 +413,16 @@ class Structure:
         flags = np.zeros(self._label.max() + 1, dtype=bool)
         flags[self._label[self._entry(self.nonnegative)]] = True
         return flags
+
+
+def _blocks(dimension: int, groups: Sequence[Indices], simplices: Sequence[Simplex]) -> tuple[Indices, ...]:
+    """The numbers, then each column of levels; indicators on their own, such as of missing cells, are one group."""
+    levels = [group for group in groups if len(group) > 1] + [one.places for one in simplices]
+    alone = np.concatenate([*(group for group in groups if len(group) == 1), np.empty(0, dtype=np.intp)])
+    levels += [alone] if len(alone) else []
+    if not levels:
+        return ()
+    return np.setdiff1d(np.arange(1, dimension), np.concatenate(levels)), *levels
 
 
 def _is_positive_definite(matrix: Floats) -> bool:

@@ -685,20 +685,20 @@ class _Asked:
     def view(self, made: _Released) -> None:
         """What people are shown of the matrix, against the table without noise."""
         schema, view = made.release.schema, View.of(made.release)
-        if view.noise is None:
+        if view.off is None:
             return
         self._ask_about_a_correlation(made.release)
         mean, covariance = _centred(made.exact)
         sizes = np.sqrt(np.maximum(np.diag(covariance), 1e-300))
         first, second = view.pairs
         true = (covariance / np.outer(sizes, sizes))[first, second]
-        spread = view.noise.correlation[first, second]
-        shown = np.abs(view.correlation[first, second] - true) <= 2 * spread
-        self._note("correlations", float(np.mean(np.where(np.isfinite(spread), shown, True))))
+        off = view.off.correlation[first, second]
+        shown = np.abs(view.correlation[first, second] - true) <= off
+        self._note("correlations", float(np.mean(np.where(np.isfinite(off), shown, True))))
         units = np.array([feature.unit for feature in schema.features[1:]])
-        if view.mean is not None and view.noise.mean is not None:
+        if view.mean is not None and view.off.mean is not None:
             away = np.abs(view.mean - _middles(schema) - units * mean)
-            self._note("means", float(np.mean(away <= 2 * view.noise.mean)))
+            self._note("means", float(np.mean(away <= view.off.mean)))
         clear = view.clear[first, second]
         seen = view.correlation[first, second]
         self._note("wrong_sign", bool((clear & (np.sign(seen) != np.sign(true))).any()))
