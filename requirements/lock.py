@@ -25,6 +25,7 @@ HERE = Path(__file__).parent
 EXTRAS = ("fast", "sign", "postgres", "web", "report", "sklearn")
 PYTHONS = ("3.11", "3.12", "3.13")
 """The oldest first: what it takes is what all take."""
+OLDEST = {"python_version": PYTHONS[0], "python_full_version": f"{PYTHONS[0]}.0"}
 PLATFORMS = tuple(f"manylinux{tag}_x86_64" for tag in ("_2_28", "_2_27", "_2_17", "2014"))
 HEADER = f"""\
 # Versions and hashes for {{what}}, made by requirements/lock.py: wheels for Linux on x86-64 (glibc 2.28 or later) and
@@ -62,7 +63,7 @@ def needed(wanted: Iterable[Requirement], known: dict[str, list[str]]) -> Iterat
             continue
         done.add((name, extra))
         for requirement in map(Requirement, known[name]):
-            if requirement.marker is None or requirement.marker.evaluate({"extra": extra}):
+            if requirement.marker is None or requirement.marker.evaluate({**OLDEST, "extra": extra}):
                 todo += [(requirement.name, other) for other in (*requirement.extras, "")]
     yield from {name for name, _ in done}
 

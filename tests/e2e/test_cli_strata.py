@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 import numpy as np
 import pytest
@@ -102,6 +103,10 @@ def test_one_file_one_payment_and_a_line_for_each_stratum(home, capsys):
     assert code == 0
     assert "3 strata by area; 4,000 rows in all, which is public" in out
     assert all(name in out for name in ("south", "west", "rest"))
+    total = next(line for line in out.splitlines() if line.startswith("(all strata)"))
+    assert total.split()[2] == "4,000", "what is public is printed without noise"
+    assert not re.search(r"±0\.0+\b", out), "a ± of nothing beside four decimals"
+    assert "number of rows of each stratum is private" in re.sub(r"\s+", " ", out)
     assert said(capsys, "verify", home / "r.json")[0] == 0
 
 

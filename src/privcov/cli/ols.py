@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from privcov.cli.output import json_option
+from privcov.cli.output import json_option, one_thread, small_pages
 from privcov.cli.strata import against_option, releases_in, stratum_option, tell, tell_differences
 
 if TYPE_CHECKING:
@@ -67,6 +67,8 @@ def command(
 
     Example: privcov ols people.release.json "income ~ age + educ"
     """
+    small_pages()
+    one_thread()  # matrices of a hundred columns gain nothing from more, and wait for each other on a busy machine
     from privcov.models.ols import ols
 
     if as_json and latex:

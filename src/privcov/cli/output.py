@@ -30,6 +30,14 @@ def one_thread() -> None:
         os.environ.setdefault(f"{library}_NUM_THREADS", "1")
 
 
+def small_pages() -> None:
+    """Let NumPy take pages of ordinary size, unless told otherwise: called before NumPy is first imported.
+
+    Huge ones are cleared whole each time: for arrays of some megabytes that live briefly, longer than the work on them.
+    """
+    os.environ.setdefault("NUMPY_MADVISE_HUGEPAGE", "0")
+
+
 def say(text: str) -> None:
     """A result on stdout: one line or several."""
     print(escaped(text), flush=True)

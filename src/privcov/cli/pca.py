@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
-from privcov.cli.output import json_option
+from privcov.cli.output import json_option, small_pages
 from privcov.cli.strata import releases_in, stratum_option, tell
 
 if TYPE_CHECKING:
@@ -24,6 +24,13 @@ _MOST = 6  # components side by side on a terminal
 @click.option("--original", is_flag=True, help="Original units instead of [-1, 1] columns.")
 @click.option("--correlation", is_flag=True, help="Correlations: every column counts with variance 1.")
 @click.option(
+    "--errors",
+    type=click.Choice(["equal", "conservative"]),
+    default="equal",
+    show_default=True,
+    help="How rows are taken to scatter: as with normal columns, or in any way the bounds allow, which is wider.",
+)
+@click.option(
     "--level", default=0.95, show_default=True, help="Confidence level of the intervals, from 0.5 to 0.999."
 )
 @stratum_option
@@ -34,6 +41,7 @@ def command(
     uncentred: bool,
     original: bool,
     correlation: bool,
+    errors: Literal["equal", "conservative"],
     level: float,
     stratum: str | None,
     as_json: bool,
@@ -47,10 +55,12 @@ def command(
 
     Example: privcov pca people.release.json --rank 2
     """
+    small_pages()
     from privcov.models.pca import pca
 
     def fit(release: Release) -> PCAFit:
-        return pca(release, rank=rank, centred=not uncentred, scaled=not original, correlation=correlation)
+        words = {"centred": not uncentred, "scaled": not original, "correlation": correlation}
+        return pca(release, rank=rank, errors=errors, **words)
 
     def words(release: Release) -> str:
         made = fit(release)
@@ -144,6 +154,7 @@ def _closing(fit: PCAFit, values: dict[str, Any]) -> list[str]:
     return [
         f"Noise edge {values['noise_edge']:.4g}: {above} raw eigenvalues are above it, so they are more than noise.",
         *_about(fit, values),
+        *filter(None, [values["not_counted"]]),
         promise,
     ]
 
@@ -155,13 +166,14 @@ def _about(fit: PCAFit, values: dict[str, Any]) -> list[str]:
     level = f"{100 * values['level']:g} %"
     if values["population_intervals"] is None:
         return [f"{level} intervals for this table, whoever else there is."]
-    from privcov.models.pca import TAILS
+    from privcov.models.pca import about_tails
 
     most = fit.rows_per_person
+    normal = ", as with normal columns" if fit.errors == "equal" else ""
     alike = "" if most == 1 else f" Sampling counts up to {most} rows of one person as one."
     return [
         f"{level} intervals, each by itself: for this very table without noise, and for the population of independent "
         f"{'rows' if most == 1 else 'persons'}",
-        f"it was sampled from, as with normal columns. ± is for the population.{alike}",
-        TAILS,
+        f"it was sampled from{normal}. ± is for the population.{alike}",
+        *about_tails(fit, fit.directions(values["level"])),
     ]

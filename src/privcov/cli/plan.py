@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import ExitStack
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 import click
 
@@ -56,6 +56,13 @@ if TYPE_CHECKING:
     help="A PUBLIC table to stand in for the one to be released.  [default: none]",
 )
 @click.option(
+    "--cut",
+    type=click.Choice(["told", "counted"]),
+    default="told",
+    show_default=True,
+    help="For the forecast of a private frame: counted has intervals count what it cuts off long rows, and the price.",
+)
+@click.option(
     "--by",
     metavar="NAMES",
     help="Columns whose levels make strata: which of them would drown?  [default: one matrix]",
@@ -91,6 +98,7 @@ def command(
     kind: str | None,
     mechanisms: tuple[str, ...],
     surrogate_path: str | None,
+    cut: Literal["told", "counted"],
     by: str | None,
     other: str | None,
     sizes: tuple[str, ...],
@@ -118,16 +126,16 @@ def command(
     whole = Schema.read(schema_path)
     schema = as_part(whole, kept, dropped)
     if by is not None or other is not None or sizes or total_share != "0":
-        if target or kind or releases or plot or surrogate_path or len(mechanisms) > 1:
+        if target or kind or releases or plot or surrogate_path or len(mechanisms) > 1 or cut != "told":
             raise click.UsageError(
-                "--by takes one mechanism, and no --target, --kind, --releases, --plot or --surrogate."
+                "--by takes one mechanism, and no --target, --kind, --releases, --plot, --surrogate or --cut counted."
             )
         _plan_strata(schema, rows, by, other, sizes, total_share, mechanisms, purpose, as_json, loss_words)
         return
     moments = _moments(whole, schema, schema_path, surrogate_path)
     if target is not None:
-        if releases is not None or plot is not None:
-            raise click.UsageError("--target cannot be combined with --releases or --plot.")
+        if releases is not None or plot is not None or cut != "told":
+            raise click.UsageError("--target cannot be combined with --releases, --plot or --cut counted.")
         _invert(schema, rows, target, kind, mechanisms, moments, as_json, loss_words)
         return
     if rows == "?" or kind is not None:
@@ -148,6 +156,7 @@ def command(
             purpose=purpose,
             mechanisms=list(mechanisms) or None,
             moments=moments,
+            cut=cut,
             progress=_progress(stack, "simulating"),
         )
     if plot is not None:

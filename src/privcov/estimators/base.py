@@ -69,6 +69,7 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
         max_rows_per_person: int = 1,
         largest_weight: float | None = None,
         frame: Literal["declared", "scales", "shape", "auto"] = "declared",
+        cut: Literal["told", "counted"] = "told",
         ledger: Any = None,
     ) -> None:
         self.schema = schema
@@ -82,6 +83,7 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
         self.max_rows_per_person = max_rows_per_person
         self.largest_weight = largest_weight
         self.frame = frame
+        self.cut = cut
         self.ledger = ledger
 
     def __sklearn_tags__(self) -> Any:
@@ -110,6 +112,7 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
             loss=loss,
             mechanism=self.mechanism,
             frame=self.frame,
+            cut=self.cut,
             ledger=self.ledger,
         )
         return self.release_

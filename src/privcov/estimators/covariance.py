@@ -47,6 +47,9 @@ class PrivateCovariance(PrivateEstimator):
         What rows are measured from and in: the middle and half the width of their bounds, or centres and scales that
         paid rounds fit to them. In such a private frame bounds may be far too wide, rows are shortened, and a
         missing cell counts as the centre found. See ``privcov.release``.
+    cut : {"told", "counted"}, default "told"
+        What becomes of the length that a private frame cuts off long rows: "counted" spends another twentieth of the
+        loss, and standard deviations that were clearly cut are put right. See ``privcov.release``.
     ledger : str, Path or Ledger, optional
         The budget that every ``fit`` pays from first, so that a search that fits again and again is stopped.
 

@@ -155,6 +155,9 @@ class PrivateLinearRegression(_PrivateRegressor):
         What rows are measured from and in: the middle and half the width of their bounds, or centres and scales that
         paid rounds fit to them. In such a private frame bounds may be far too wide, rows are shortened, and a
         missing cell counts as the centre found. See ``privcov.release``.
+    cut : {"told", "counted"}, default "told"
+        What becomes of the length that a private frame cuts off long rows: "counted" spends another twentieth of the
+        loss, and standard deviations that were clearly cut are put right. See ``privcov.release``.
     ledger : str, Path or Ledger, optional
         The budget that every ``fit`` pays from first, so that a search that fits again and again is stopped.
 
@@ -199,6 +202,7 @@ class PrivateLinearRegression(_PrivateRegressor):
         max_rows_per_person: int = 1,
         largest_weight: float | None = None,
         frame: Literal["declared", "scales", "shape", "auto"] = "declared",
+        cut: Literal["told", "counted"] = "told",
         ledger: Any = None,
     ) -> None:
         super().__init__(
@@ -213,6 +217,7 @@ class PrivateLinearRegression(_PrivateRegressor):
             max_rows_per_person=max_rows_per_person,
             largest_weight=largest_weight,
             frame=frame,
+            cut=cut,
             ledger=ledger,
         )
         self.target = target
@@ -322,6 +327,9 @@ class PrivateRidge(_PrivateRegressor):
         What rows are measured from and in: the middle and half the width of their bounds, or centres and scales that
         paid rounds fit to them. In such a private frame bounds may be far too wide, rows are shortened, and a
         missing cell counts as the centre found. See ``privcov.release``.
+    cut : {"told", "counted"}, default "told"
+        What becomes of the length that a private frame cuts off long rows: "counted" spends another twentieth of the
+        loss, and standard deviations that were clearly cut are put right. See ``privcov.release``.
     ledger : str, Path or Ledger, optional
         The budget that every ``fit`` pays from first, so that a search that fits again and again is stopped.
 
@@ -372,6 +380,7 @@ class PrivateRidge(_PrivateRegressor):
         max_rows_per_person: int = 1,
         largest_weight: float | None = None,
         frame: Literal["declared", "scales", "shape", "auto"] = "declared",
+        cut: Literal["told", "counted"] = "told",
         ledger: Any = None,
     ) -> None:
         super().__init__(
@@ -386,6 +395,7 @@ class PrivateRidge(_PrivateRegressor):
             max_rows_per_person=max_rows_per_person,
             largest_weight=largest_weight,
             frame=frame,
+            cut=cut,
             ledger=ledger,
         )
         self.penalty = penalty

@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property, partial
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,6 +37,8 @@ from privcov.table import open_table
 from privcov.table.blocks import Block
 
 _STEP = 8_192
+_PAIRED = 16
+"""The most bins of a column for which a byte holds those of two."""
 Sums = NDArray[np.int64]
 Paid = PureDP | ZCDP
 Name = Literal["scales", "radius", "means", "squares"]
@@ -89,9 +91,16 @@ class Look(ABC):
             return [int(value) for value in self._pure(randomness, int(scale))]
         return [int(value) for value in rounded_normals(randomness, count=self.cells, std=scale)]
 
-    @abstractmethod
     def sums(self, bounding: Bounding, block: Block, *, room: Floats | None = None) -> Sums:
         """What the rows of a block add up to; ``room`` is memory to work in."""
+        cells = bounding.plain_numbers(block, room=room)
+        if cells is not None:  # nothing is missing, and no row is emptied
+            return self._added(cells, None)
+        return self._added(self._numbers(bounding, block, room), _absent(bounding, block))
+
+    @abstractmethod
+    def _added(self, cells: Floats, absent: Absent | None) -> Sums:
+        """What numeric cells on the grid add up to, a column on each line; they may be written to."""
 
     def answered(self, loss: Paid, answers: tuple[int, ...]) -> Round:
         """What goes on the certificate."""
@@ -151,18 +160,33 @@ class Scales(_Counts):
     def cells(self) -> int:
         return self.bins * self.per_row
 
-    def sums(self, bounding: Bounding, block: Block, *, room: Floats | None = None) -> Sums:
+    @cached_property
+    def one(self) -> float:
+        """The integer that stands for half the width of a column's bounds."""
+        return float(2 ** int(Grid.of(self.schema).exponent))
+
+    def _added(self, cells: Floats, absent: Absent | None) -> Sums:
         # A cell q of [-2^k, 2^k] is in bin ⌊(q + 2^k)·bins/2^(k+1)⌋, where dividing by a power of two is exact.
-        bins, numeric = self._numbers(bounding, block, room), self._numeric
-        bins += bounding.one  # in place: these rows are needed for nothing else
-        bins *= self.bins / (2 * bounding.one)
+        cells += self.one
+        cells *= self.bins / (2 * self.one)
+        bins = cells.astype(np.uint8)
         np.minimum(bins, self.bins - 1, out=bins)
-        places = bins.astype(np.int64)
-        places += self.bins * np.arange(len(numeric))[:, None]
-        missing, emptied = _absent(bounding, block)
-        present = ~(missing | emptied)
-        counted = places.reshape(-1) if present.all() else places[present]
-        return np.bincount(counted, minlength=self.cells)
+        if absent is None and self.bins <= _PAIRED:
+            return self._paired(bins)
+        places = bins + self.bins * np.arange(len(bins))[:, None]
+        return np.bincount(
+            places.reshape(-1) if absent is None else places[absent.present], minlength=self.cells
+        )
+
+    def _paired(self, bins: NDArray[np.uint8]) -> Sums:
+        """The counts of bins, a column on each line: two columns at a time, which takes half as long."""
+        half, size = len(bins) // 2, self.bins
+        pairs = bins[:half] * np.uint8(size)
+        pairs += bins[half : 2 * half]
+        places = pairs + size**2 * np.arange(half)[:, None]
+        table = np.bincount(places.reshape(-1), minlength=half * size**2).reshape(half, size, size)
+        odd = [np.bincount(one, minlength=size) for one in bins[2 * half :]]
+        return np.concatenate([table.sum(axis=2).reshape(-1), table.sum(axis=1).reshape(-1), *odd])
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -183,9 +207,8 @@ class Radius(_Counts):
     def cells(self) -> int:
         return len(self.edges) + 1
 
-    def sums(self, bounding: Bounding, block: Block, *, room: Floats | None = None) -> Sums:
-        part = self._numbers(bounding, block, room)
-        squared = np.einsum("ij,ij->j", part, part)  # whole numbers below 2^53: exact in any order
+    def _added(self, cells: Floats, absent: Absent | None) -> Sums:
+        squared = np.einsum("ij,ij->j", cells, cells)  # whole numbers below 2^53: exact in any order
         return np.bincount(np.searchsorted(self.edges, squared, side="right"), minlength=self.cells)
 
 
@@ -233,16 +256,14 @@ class Means(Look):
     def _pure(self, randomness: Randomness, scale: int) -> Sequence[int]:
         return discrete_cube(randomness, scale=scale, dimension=self.cells)
 
-    def sums(self, bounding: Bounding, block: Block, *, room: Floats | None = None) -> Sums:
-        part = self._numbers(bounding, block, room)
-        missing, emptied = _absent(bounding, block)
-        if self.schema.file.constant or missing.any():
-            part = np.where(missing, self._filled[:, None], part)
-        part = self._counted(part)
-        if self.schema.file.constant or emptied.any():
-            part[:, emptied] = 0.0
+    def _added(self, cells: Floats, absent: Absent | None) -> Sums:
+        if absent is not None:
+            cells = np.where(absent.missing, self._filled[:, None], cells)
+        cells = self._counted(cells)
+        if absent is not None:
+            cells[:, absent.emptied] = 0.0
         # 8,192 whole numbers of at most 2^26: exact in any order.
-        return part.sum(axis=1).astype(np.int64)
+        return cells.sum(axis=1).astype(np.int64)
 
     def _counted(self, cells: Floats) -> Floats:
         """What cells add to the sums: whole numbers of at most ``one``, signs aside."""
@@ -278,21 +299,33 @@ class Squares(Means):
         return cells
 
 
-def _absent(bounding: Bounding, block: Block) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-    """Which numeric cells are missing and have no fill of their own, by column; and which rows are emptied."""
+class Absent(NamedTuple):
+    """What of a block is not there."""
+
+    missing: NDArray[np.bool_]
+    """Which numeric cells are missing and have no fill of their own, a column on each line."""
+    emptied: NDArray[np.bool_]
+    """Which rows are emptied."""
+
+    @property
+    def present(self) -> NDArray[np.bool_]:
+        """The numeric cells that are there, a column on each line."""
+        return ~(self.missing | self.emptied)
+
+
+def _absent(bounding: Bounding, block: Block) -> Absent:
     columns = bounding.schema.columns
     missing = [~np.isfinite(block[place]) for place in range(len(columns))]
     emptied = np.zeros(len(block[0]), dtype=np.bool_)
     for place in bounding.emptying:
         emptied |= missing[place]
     none = np.zeros_like(emptied)
-    return np.stack(
-        [
-            none if column.fill is not None else missing[place]
-            for place, column in enumerate(columns)
-            if isinstance(column, Numeric)
-        ]
-    ), emptied
+    own = [
+        none if column.fill is not None else missing[place]
+        for place, column in enumerate(columns)
+        if isinstance(column, Numeric)
+    ]
+    return Absent(np.stack(own), emptied)
 
 
 def ask(

@@ -15,6 +15,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from importlib.util import find_spec
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -85,6 +86,29 @@ def cores() -> int:
         return len(os.sched_getaffinity(0))
     except AttributeError:
         return os.cpu_count() or 1
+
+
+def free_memory() -> int:
+    """Bytes of memory that the machine, or the container of this process, could still hand out; 0 where nobody says."""
+    try:
+        machine = 1024 * _numbers("/proc/meminfo")["MemAvailable:"]
+    except (OSError, ValueError, LookupError):
+        return 0
+    try:
+        most = int(Path("/sys/fs/cgroup/memory.max").read_text("ascii"))
+        used = int(Path("/sys/fs/cgroup/memory.current").read_text("ascii"))
+        spare = _numbers("/sys/fs/cgroup/memory.stat")[
+            "inactive_file"
+        ]  # of files, and given up when asked for
+    except (OSError, ValueError, LookupError):  # no container, or one without a limit
+        return machine
+    return max(0, min(machine, most - used + spare))
+
+
+def _numbers(path: str) -> dict[str, int]:
+    """The second word of each line by the first."""
+    lines = [line.split() for line in Path(path).read_text("ascii").splitlines()]
+    return {words[0]: int(words[1]) for words in lines if len(words) > 1}
 
 
 CPU = Device(name="cpu")

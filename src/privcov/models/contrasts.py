@@ -20,6 +20,7 @@ from privcov.models.goodness import FTest, total_squares
 from privcov.models.inference import Bootstrap, Uncertainty, score_set
 from privcov.models.moments import Moments
 from privcov.models.profile import Height, lowest
+from privcov.models.summary import as_frame
 from privcov.releases.release import Release
 
 if TYPE_CHECKING:
@@ -458,8 +459,6 @@ class Contrasts:
         ParameterError
             pandas is not installed, the level is out of range (E239), or the law of the noise is not published (E238).
         """
-        from privcov.models.summary import as_frame
-
         _ = self._known
         frame = as_frame(self, level)  # type: ignore[arg-type]  # every fit is a ``Fit``
         words = {

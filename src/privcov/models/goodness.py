@@ -79,9 +79,10 @@ def r_squared_interval(uncertainty: Uncertainty, level: float) -> tuple[float, f
     """
     if uncertainty.drowned:
         return 0.0, 1.0
-    # Sampling that counts for more than 1 is a bound: an end has the mean excess that puts it further out.
+    # Sampling that counts for more than 1 is a bound: an end has the mean excess that puts it further out. So it is
+    # where noise is large for the design: it puts squares in, and hides what a regressor explains by as much or more.
     low, high = _Explained.of(uncertainty), _Explained.of(uncertainty, weight=min(uncertainty.weight, 1.0))
-    high = replace(low, absorbed=high.absorbed)
+    high = replace(low, absorbed=high.absorbed if uncertainty.wald_is_sound else 0.0)
     low_tail, high_tail = 0.5 - level / 2, 0.5 + level / 2
     least = max(high.seen, high.quantile(0.0, _ONE_DEVIATION))
     most = min(low.seen, low.quantile(1.0, 1 - _ONE_DEVIATION))

@@ -21,13 +21,14 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
-from scipy.linalg import cho_factor, cho_solve, qr, solve_triangular
+from scipy.linalg import LinAlgError, qr
+from scipy.linalg.lapack import dtrtrs
 from scipy.special import chdtrc, fdtrc, ndtri, stdtrit
 
 from privcov.errors import ParameterError
 from privcov.linalg.arrays import Floats
 from privcov.models.moments import Moments
-from privcov.models.profile import Height, Profile
+from privcov.models.profile import Height, Profile, factored, solved
 from privcov.noise.randomness import rehearsal
 
 _LADDER = (0.7, 1.0, 1.3, 2.0, 5.0, 25.0)  # steps outwards, in half-widths of the Wald interval
@@ -150,11 +151,9 @@ class Uncertainty:
         sigma = 0.0
         if noise is not None:
             noise = noise.entries
-            # The product of u uᵀ with the noise is one diagonal entry. Symmetric noise of this size has a
-            # spectral norm of about σ√(2k); the design must stand four times above it, so that M⁻¹ is stable
-            # under noise.
-            units = np.eye(k + 1)[:k]
-            sigma = max(float(np.sqrt(noise.inner(u[:, None] * u, u[:, None] * u))) for u in units)
+            # Symmetric noise of this size has a spectral norm of about σ√(2k); the design must stand four times
+            # above it, so that M⁻¹ is stable under noise.
+            sigma = float(np.sqrt(noise.squares(np.eye(k + 1)[:k]).max()))
         smallest = float(np.linalg.eigvalsh(self.moments.design)[0])
         return smallest > 0 and smallest >= 4 * sigma * np.sqrt(2 * k)
 
@@ -164,19 +163,14 @@ class Uncertainty:
         noise = self.moments.noise
         if noise is None:
             return tuple(n for n, p in zip(self.moments.names, self.swept.pivots, strict=True) if not p > 0)
-        found = []
-        for j, name in enumerate(self.moments.names):
-            left = np.zeros(self.moments.size + 1)
-            left[j] = 1.0
-            if j:
-                before = self.moments.design[:j, :j]
-                left[:j] = -np.linalg.solve(before, self.moments.design[:j, j])
-            # The pivot of column j is the quadratic form of ``left``: the column less its regression on those
-            # before it. So its noise is the same form of N, whose variance the law gives.
-            square = np.outer(left, left)
-            if not self.swept.pivots[j] > 2 * np.sqrt(noise.entries.inner(square, square)):
-                found.append(name)
-        return tuple(found)
+        design, left = self.moments.design, np.eye(self.moments.size, self.moments.size + 1)
+        for j in range(1, self.moments.size):
+            left[j, :j] = -np.linalg.solve(design[:j, :j], design[:j, j])
+        # The pivot of column j is the quadratic form of line j: the column less its regression on those before it.
+        # So its noise is the same form of N, whose variance the law gives.
+        limits = 2 * np.sqrt(noise.entries.squares(left))
+        pairs = zip(self.moments.names, self.swept.pivots, limits, strict=True)
+        return tuple(name for name, pivot, limit in pairs if not pivot > limit)
 
     @cached_property
     def positive_design(self) -> Floats:
@@ -201,14 +195,17 @@ class Uncertainty:
     def statistic(self, direction: Floats) -> Height:
         """Q = rᵀS⁻¹r for ζ, its gradient and its second derivatives; unchanged when ζ is multiplied."""
         matrix, k, noise = self.moments.matrix, self.moments.size, self.moments.noise
-        score = matrix[:k] @ direction
-        square, share = max(float(direction @ matrix @ direction), 0.0), self._share
+        across = matrix @ direction
+        score, square, share = across[:k], max(float(direction @ across), 0.0), self._share
         covariance = self.score_noise(direction) + square * share * self.positive_design
         # Both parts are positive semi-definite, so their sum is; a ridge of 1e-13 of the mean variance lifts it
         # above rounding, and 1e-300 above zero where there is no noise at all. So Cholesky never fails.
-        covariance[np.diag_indices(k)] += 1e-13 * np.trace(covariance) / k + 1e-300
-        factor = cho_factor(covariance, check_finite=False)
-        weights = cho_solve(factor, score, check_finite=False)
+        own = covariance.flat[:: k + 1]
+        covariance.flat[:: k + 1] = own + (1e-13 * own.sum() / k + 1e-300)
+        upper = factored(covariance)
+        if upper is None:
+            raise LinAlgError("the covariance of the score is not positive")
+        weights = solved(upper, score)
         # With w = S⁻¹r held, wᵀS(ζ)w is a quadratic form in ζ; ``form`` is its matrix, ``bent`` d(Sw)/dζ.
         form, bent = np.zeros_like(matrix), np.zeros((k, k + 1))
         if noise is not None:
@@ -219,11 +216,11 @@ class Uncertainty:
         if square > 0 and share > 0:
             pushed = self.positive_design @ weights * share
             form = form + float(weights @ pushed) * matrix
-            bent = bent + 2 * np.outer(pushed, matrix @ direction)
+            bent = bent + (2 * pushed)[:, None] * across
         # dQ = 2wᵀdr − wᵀdS w, and dw = S⁻¹(dr − dS w), so the second derivatives below are exact too.
         slope = 2 * (matrix[:, :k] @ weights - form @ direction)
         # S = UᵀU, so xᵀS⁻¹x is the square of U⁻ᵀx.
-        steep = solve_triangular(factor[0], matrix[:k] - bent, trans=1, lower=factor[1], check_finite=False)
+        steep = dtrtrs(upper, matrix[:k] - bent, trans=1)[0]
         curve = 2 * (steep.T @ steep - form)
         return float(score @ weights), slope, np.asarray(curve)
 

@@ -75,19 +75,27 @@ class EntryNoise:
 
     def times(self, vector: Floats) -> Floats:
         """Cov(N z) for a vector z in working units: diag(Σ_j v_ij z_j²) and v_ik z_i z_k off the diagonal."""
-        z = self.mixing.T @ vector
-        covariance = self._pairs * np.outer(z, z)
-        np.fill_diagonal(covariance, self.variances @ z**2)
+        z = self._unmixed(vector)
+        covariance = self._pairs * (z[:, None] * z)
+        covariance.flat[:: len(z) + 1] = self.variances @ z**2
+        found = self._mixed(covariance)
+        if self.units is None:
+            return found
         moved = self._moved(vector)
-        return self._mixed(covariance) + moved.T @ moved
+        return found + moved.T @ moved
 
     def bend(self, vector: Floats, weights: Floats) -> Floats:
         """The derivative of Cov(N z) w with respect to z, in working units."""
-        z, w = self.mixing.T @ vector, self.mixing.T @ weights
-        derivative = 2 * self.variances * np.outer(w, z) + self._apart * np.outer(z, w)
-        derivative[np.diag_indices(len(z))] += self._apart @ (z * w)
-        found, by_z, by_w = self._mixed(derivative), self._moved(vector), self._moved(weights)
-        return found + np.einsum("m,mij->ij", by_z @ weights, self._units(len(vector))) + by_z.T @ by_w
+        z, w = self._unmixed(vector), self._unmixed(weights)
+        both = w[:, None] * z
+        derivative = self._doubled * both
+        derivative += self._apart * both.T
+        derivative.flat[:: len(z) + 1] += self._apart @ (z * w)
+        found = self._mixed(derivative)
+        if self.units is None:
+            return found
+        by_z, by_w = self._moved(vector), self._moved(weights)
+        return found + np.einsum("m,mij->ij", by_z @ weights, self.units) + by_z.T @ by_w
 
     def squares(self, vectors: Floats) -> Floats:
         """Var(vᵀN v) for the rows v of ``vectors``, in working units."""
@@ -118,7 +126,8 @@ class EntryNoise:
 
     def excess(self, weights: Floats) -> float:
         """The excess kurtosis of ⟨K, N⟩ for a symmetric K in working units."""
-        return self.law.excess((self.mixing.T @ weights @ self.mixing) * (self.variances > 0))
+        mixed = weights if self._plain else self.mixing.T @ weights @ self.mixing
+        return self.law.excess(mixed * (self.variances > 0))
 
     def absorbed(self, inverse: Floats, a: Floats, b: Floats) -> float:
         """tr(G Cov(Na, Nb)): the noise in aᵀCb that a regression with inverse moments G takes for its own."""
@@ -135,6 +144,9 @@ class EntryNoise:
         """B z for each B, a line each."""
         return np.asarray(self._units(len(vector)) @ vector)
 
+    def _unmixed(self, vector: Floats) -> Floats:
+        return vector if self._plain else np.asarray(self.mixing.T @ vector)
+
     def _mixed(self, matrix: Floats) -> Floats:
         return matrix if self._plain else np.asarray(self.mixing @ matrix @ self.mixing.T)
 
@@ -142,6 +154,10 @@ class EntryNoise:
     def _plain(self) -> bool:
         """Whether nothing is mixed, which saves two products of matrices each time."""
         return bool(np.array_equal(self.mixing, np.eye(len(self.mixing))))
+
+    @cached_property
+    def _doubled(self) -> Floats:
+        return 2 * self.variances
 
     @cached_property
     def _apart(self) -> Floats:

@@ -32,13 +32,14 @@ from privcov.models.inference import (
 )
 from privcov.models.moments import Moments
 from privcov.models.perturbation import can_be_rehearsed
+from privcov.models.ridge import RidgeFit, ridge
+from privcov.models.summary import as_frame, as_latex, as_text, as_values
 from privcov.releases.release import Release
 from privcov.text.display import Shown
 
 if TYPE_CHECKING:
     import pandas
 
-    from privcov.models.ridge import RidgeFit
 
 Method = Literal["auto", "wald", "score", "bootstrap"]
 Errors = Literal["equal", "conservative"]
@@ -231,8 +232,6 @@ class Fit(Contrasts, Shown):
         matrix; its ``params`` and ``predict`` are those of a fit. Intervals and tests are not about it. None for a
         naive fit, without an intercept, without a slope, where levels are added up, and where the noise has no law.
         """
-        from privcov.models.ridge import ridge  # on use, as it shows itself with what a fit is shown with
-
         release, kept = self.release, self.formula.regressors(self.release.schema)
         parts = [one.places for one in kept if one.name in self.moments.names]
         single = bool(parts) and all(len(places) == 1 for places in parts)
@@ -497,8 +496,6 @@ class Fit(Contrasts, Shown):
         >>> print(pc.ols(release, "effect ~ dose").summary().splitlines()[0])
         Private least squares: effect ~ dose
         """
-        from privcov.models.summary import as_text
-
         return as_text(self, level)
 
     def to_dict(self, level: float = 0.95) -> dict[str, Any]:
@@ -529,8 +526,6 @@ class Fit(Contrasts, Shown):
         >>> [row["name"] for row in pc.ols(release, "effect ~ dose").to_dict()["coefficients"]]
         ['(Intercept)', 'dose']
         """
-        from privcov.models.summary import as_values
-
         return as_values(self, level)
 
     def to_latex(self, level: float = 0.95) -> str:
@@ -561,8 +556,6 @@ class Fit(Contrasts, Shown):
         >>> print(pc.ols(release, "effect ~ dose").to_latex().splitlines()[1])
         \toprule
         """
-        from privcov.models.summary import as_latex
-
         return as_latex(self, level)
 
     def to_pandas(self, level: float = 0.95) -> pandas.DataFrame:
@@ -593,8 +586,6 @@ class Fit(Contrasts, Shown):
         >>> list(pc.ols(release, "effect ~ dose").to_pandas().index)
         ['(Intercept)', 'dose']
         """
-        from privcov.models.summary import as_frame
-
         return as_frame(self, level)
 
     def __repr__(self) -> str:

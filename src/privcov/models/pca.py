@@ -11,7 +11,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import scipy.linalg
@@ -21,10 +21,11 @@ from privcov.linalg.arrays import Floats
 from privcov.linalg.devices import eigh, eigvalsh
 from privcov.models import perturbation, selection
 from privcov.models.partial import Apart, siblings
-from privcov.models.spectrum import MOST, Rehearsals, to_correlation
+from privcov.models.spectrum import MOST, Reach, Rehearsals, blocks, to_correlation
 from privcov.models.summary import REHEARSAL
 from privcov.noise.laws import NoiseLaw
 from privcov.releases.release import Release
+from privcov.releases.rounds import uncounted
 from privcov.text.display import Shown
 
 EDGE_LEVEL = 0.95  # pure noise passes for a component in at most one release in twenty
@@ -40,6 +41,7 @@ def pca(
     centred: bool = True,
     scaled: bool = True,
     correlation: bool = False,
+    errors: Literal["equal", "conservative"] = "equal",
     repair: str = "auto",
 ) -> PCAFit:
     """Find the principal components of the columns of a release.
@@ -61,6 +63,9 @@ def pca(
     correlation : bool, default False
         Whether to decompose the correlations: every column counts with variance 1, whatever its bounds. A column whose
         variance does not stand clear of the noise has no such scale, and is in ``left_out``.
+    errors : {"equal", "conservative"}, default "equal"
+        How rows are taken to scatter: as with normal columns, or in any way that the bounds allow. "conservative"
+        intervals for the population hold for tails of any weight, and are wider: ``Direction.widening`` says how much.
     repair : str, default "auto"
         The repair that the covariance is taken from: a name of ``privcov.repair.METHODS``.
 
@@ -72,8 +77,8 @@ def pca(
     Raises
     ------
     ParameterError
-        The rank is out of range (E253), no column has variance (E254), the release has no intercept (E255), or
-        correlations are asked for about zero or in original units (E298).
+        The rank is out of range (E253), no column has variance (E254), the release has no intercept (E255),
+        correlations are asked for about zero or in original units (E298), or errors are of another kind (E287).
 
     Examples
     --------
@@ -105,8 +110,10 @@ def pca(
         )
     if rank is None and release.certificate.law is not None:
         perturbation.known_law(release, "the choice of a rank")
+    if errors not in ("equal", "conservative"):
+        raise ParameterError("E287", f'errors must be "equal" or "conservative", got {errors!r}.')
     words = {"centred": centred, "scaled": scaled, "correlation": correlation}
-    fit = PCAFit(release=release, asked=rank, repair=repair, **words)
+    fit = PCAFit(release=release, asked=rank, repair=repair, errors=errors, **words)
     if not fit.columns or not (np.diag(fit.covariance) > selection.NO_VARIANCE * fit._widths**2).any():
         raise ParameterError(
             "E254", "the release shows no variance in any column.", "Ask for a less noisy release."
@@ -133,6 +140,9 @@ class Direction(NamedTuple):
         all that is known of it.
     ends : ndarray of shape (d, 2) or None
         The intervals of ``loadings``.
+    widening : float or None
+        By what rows of any law within the bounds may multiply the sampling error of ``variance``, at least 1. With
+        ``errors="conservative"`` the population's interval counts that much.
 
     Examples
     --------
@@ -147,6 +157,7 @@ class Direction(NamedTuple):
     population: tuple[float, float] | None
     loadings: Floats
     ends: Floats | None
+    widening: float | None = None
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -169,6 +180,8 @@ class PCAFit(Shown):
         Whether correlations were decomposed.
     repair : str
         The repair that the covariance was taken from.
+    errors : {"equal", "conservative"}
+        How rows are taken to scatter: as with normal columns, or in any way that the bounds allow.
 
     Examples
     --------
@@ -202,18 +215,20 @@ class PCAFit(Shown):
     scaled: bool
     correlation: bool
     repair: str
+    errors: Literal["equal", "conservative"] = "equal"
 
     @property
     def columns(self) -> tuple[str, ...]:
         """The names of the columns that were decomposed."""
-        return tuple(self.release.columns[place] for place in self._places)
+        names = self.release.columns
+        return tuple(names[place] for place in self._places)
 
     @property
     def left_out(self) -> tuple[str, ...]:
         """The names of columns whose variance is not known well enough to scale by it."""
-        here = set(self._places)
+        here, names = set(self._places), self.release.columns
         places = selection.explaining(self.release.schema)
-        return tuple(self.release.columns[place] for place in places if place not in here)
+        return tuple(names[place] for place in places if place not in here)
 
     @property
     def rehearsal(self) -> bool:
@@ -323,7 +338,8 @@ class PCAFit(Shown):
         """Return an interval for the variance of each kept component in the population the rows were sampled from.
 
         Noise and sampling are in it, sampling as of independent persons with normal columns: heavy tails widen the
-        truth. Rows of one person may depend on each other, which counts by the most it can do.
+        truth, by no more than ``errors="conservative"`` counts. Rows of one person may depend on each other, which
+        counts by the most it can do.
 
         Parameters
         ----------
@@ -404,7 +420,8 @@ class PCAFit(Shown):
         both = [self._rehearsals(level, sampled=sampled) for sampled in (False, True)]
         groups = both[1].groups
         table, population = (one.sums(groups, level) for one in both)
-        single, made = both[1].loadings(vectors, level), []
+        single, made = both[1].loadings(vectors[: self.rank], level), []
+        wider = both[1].widening(groups)
         for place, group in enumerate(groups):
             if group.start >= self.rank:
                 break
@@ -414,7 +431,8 @@ class PCAFit(Shown):
             ends = single[group.start] if alone else both[1].lengths(group, loadings, level)
             name = f"PC{group.start + 1}" + ("" if alone else f" to PC{group.stop}")
             sums = float(values[here].sum()), pair(table, place), pair(population, place)
-            made.append(Direction(name, group, *sums, loadings, ends))
+            times = None if wider is None else float(wider[place])
+            made.append(Direction(name, group, *sums, loadings, ends, times))
         return tuple(made)
 
     def transform(self, rows: Any) -> Floats:
@@ -524,6 +542,7 @@ class PCAFit(Shown):
             "explained_share": self.explained_share.tolist(),
             "total_variance": self.total_variance,
             "rows_per_person": self.rows_per_person,
+            "errors": self.errors,
             "level": level,
             "intervals": finite(ends),
             "population_intervals": finite(self.population_intervals(level) if self._is_rehearsed else None),
@@ -540,12 +559,14 @@ class PCAFit(Shown):
                     "population_interval": finite(one.population),
                     "loadings" if len(one.components) == 1 else "lengths": one.loadings.tolist(),
                     "ends": finite(one.ends),
+                    "widening": one.widening,
                 }
                 for one in directions
             ],
             "mean": self.mean.tolist(),
             "mechanism": self.release.certificate.mechanism,
             "guarantee": str(self.release.certificate.loss),
+            "not_counted": uncounted(self.release),
         }
 
     def __repr__(self) -> str:
@@ -631,8 +652,9 @@ class PCAFit(Shown):
             carry[:, 0] = -self._widths * raw[0, 1:] / max(1.0, float(raw[0, 0]))
             if self.correlation:
                 carry /= np.sqrt(np.diag(self._raw_covariance))[:, None]
-        made = np.zeros((count, len(self.columns) + 1, len(self.columns) + 1))
-        made[:, 1:, 1:] = carry @ draws @ carry.T
+        made = np.zeros((count, len(carry) + 1, len(carry) + 1))
+        for some in blocks(made):
+            made[some, 1:, 1:] = carry @ draws[some] @ carry.T
         if self._intercept:
             made[:, 0, 0] = draws[:, 0, 0]
             made[:, 0, 1:] = draws[:, 0] @ carry.T
@@ -669,8 +691,29 @@ class PCAFit(Shown):
                 correlation=self.correlation,
                 sampled=sampled,
                 levels=self._levels if sampled else (),
+                reach=self._reach if sampled and self.centred else None,
+                conservative=sampled and self.errors == "conservative",
             )
         return kept[count, sampled]
+
+    @property
+    def _reach(self) -> Reach:
+        """How far the bounds let a row be from the mean, in the units of the PCA."""
+        schema, raw = self.release.schema, perturbation.public_raw(self.release, self._here)
+        there = [schema.features[place] for place in self._places]
+        # A weighted row counts at most as one of the largest weight, in whose units the count is.
+        most = np.array([one.reach if one.kind == "numeric" else 0.5 for one in there])
+        middle = np.array([0.0 if one.kind == "numeric" else 0.5 for one in there])
+        means = np.clip(raw[0, 1:] / max(1.0, float(raw[0, 0])), middle - most, middle + most)
+        columns = most + np.abs(means - middle)
+        length = math.hypot(*columns)
+        if self.release.calibration is None:
+            length = min(length, schema.longest_row + math.hypot(*means))
+        if self.scaled and not self.correlation:
+            return Reach(columns, length, self._raw_count / self.rows_per_person)
+        deviations = np.sqrt(np.diag(self._raw_covariance)) if self.correlation else 1.0
+        columns = columns * self._widths / deviations
+        return Reach(columns, math.hypot(*columns), self._raw_count / self.rows_per_person)
 
     @cached_property
     def _levels(self) -> tuple[tuple[Floats, Floats], ...]:
@@ -754,6 +797,22 @@ class PCAFit(Shown):
         if not self.release.schema.intercept:
             return float(self.release.rows or 0)
         return float(perturbation.public_raw(self.release, [0])[0, 0])
+
+
+def about_tails(fit: PCAFit, directions: Sequence[Direction]) -> list[str]:
+    """What is said of rows with heavy tails, in sentences: nothing where no interval is for the population."""
+    wider = [one.widening for one in directions if one.population is not None and one.widening is not None]
+    if not wider:
+        return []
+    least, most = f"{min(wider):.3g}", f"{max(wider):.3g}"
+    times = f"{most} times" if least == most else f"{least} to {most} times"
+    if fit.errors == "conservative":
+        words = "They hold for tails of any weight within the bounds"
+        return [f"{words}: sampling errors of variances count {times} those of normal columns."]
+    return [
+        TAILS,
+        f'For any tails sampling errors of variances would be {times} as large (errors "conservative").',
+    ]
 
 
 def _draws(law: NoiseLaw, level: float) -> int:

@@ -76,7 +76,8 @@ def rehearsed_noise(release: Release, places: Sequence[int], *, law: NoiseLaw, c
     for i, j in release.structure.fixed:
         noisy[i, j] = noisy[j, i] = 0.0
     unit = _unit_draws(dataclasses.replace(law, scale=1.0), count)
-    drawn = np.asarray(unit[:, there][:, :, there] * noisy[np.ix_(there, there)])
+    drawn = np.asarray(unit[:, np.array(there)[:, None], there])
+    drawn *= noisy[np.ix_(there, there)]
     plain = mixing.shape[0] == mixing.shape[1] and np.array_equal(mixing, np.eye(len(mixing)))
     return drawn if plain else np.asarray(mixing @ drawn @ mixing.T)
 

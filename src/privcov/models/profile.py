@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import LinAlgError, cho_factor, cho_solve
+from scipy.linalg.lapack import dpotrf, dpotrs
 
 from privcov.linalg.arrays import Floats
 
@@ -25,6 +25,7 @@ Height = tuple[float, Floats, Floats]
 """A value, its gradient and its second derivatives."""
 _MOST_STEPS = 40
 _SHALLOW = 40.0  # ten times what is usually rejected: where Q tends to less it may have several valleys
+_PLAIN = 0.05  # no test of any use rejects what is accepted like this, so that no second valley is looked for
 _LAST_GAIN = 1e-7  # of a Newton step: what is left after it is of the order of its power 3/2, so below 1e-10
 
 
@@ -45,13 +46,15 @@ def lowest(
     place = start
     height, slope, curve = value(place)
     for left in range(_MOST_STEPS, 0, -1):
+        if limit is not None and height <= limit:
+            break
         step, upright = _newton(slope, curve)
         # Nuisance is in standard errors, so a step longer than 4 is not to be trusted, or than half the way from the
         # middle: far away the statistic changes with the direction alone.
         size, most = float(np.linalg.norm(step)), max(4.0, float(np.linalg.norm(place)) / 2)
         step *= min(1.0, most / max(size, 1e-12))
         gain = -float(slope @ step)
-        if not gain > 1e-9 * (1 + height) or (limit is not None and height <= limit):
+        if not gain > 1e-9 * (1 + height):
             break
         if left * gain < height - known:
             break
@@ -80,12 +83,26 @@ def _newton(slope: Floats, curve: Floats) -> tuple[Floats, bool]:
     Where it is not, the absolute curvature is taken, so that a step descends on a saddle too; flat directions get a
     small curvature instead of none.
     """
-    try:
-        return -cho_solve(cho_factor(curve, check_finite=False), slope, check_finite=False), True
-    except LinAlgError:
-        curves, axes = np.linalg.eigh(curve)
-        curves = np.maximum(np.abs(curves), 1e-6 * max(float(np.abs(curves).max()), 1e-12))
-        return -axes @ ((axes.T @ slope) / curves), False
+    upper = factored(curve)
+    if upper is not None:
+        return -solved(upper, slope), True
+    curves, axes = np.linalg.eigh(curve)
+    curves = np.maximum(np.abs(curves), 1e-6 * max(float(np.abs(curves).max()), 1e-12))
+    return -axes @ ((axes.T @ slope) / curves), False
+
+
+def factored(matrix: Floats) -> Floats | None:
+    """The upper Cholesky factor of a symmetric matrix, None where it is not positive; below the diagonal is anything.
+
+    LAPACK itself: what is around it in SciPy takes as long as the factor of thirty columns.
+    """
+    upper, failed = dpotrf(matrix.T, clean=False)
+    return None if failed else np.asarray(upper)
+
+
+def solved(upper: Floats, right: Floats) -> Floats:
+    """The solution of a system whose matrix has this upper Cholesky factor."""
+    return np.asarray(dpotrs(upper, right)[0])
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -139,7 +156,7 @@ class Profile:
             found = lowest(value, (start - middle)[self._rest] / self._errors, limit=limit, known=height)
             if found[0] < height:
                 height, eta = found
-            if limit is not None and height <= limit:
+            if height <= (_PLAIN if limit is None else limit):
                 break
         return height, place(eta)
 
@@ -193,6 +210,14 @@ class Profile:
         return np.delete(np.arange(len(self.functional)), self._pivot)
 
     @cached_property
+    def _inner(self) -> tuple[NDArray[np.intp], ...]:
+        return np.ix_(self._rest, self._rest)
+
+    @cached_property
+    def _scales(self) -> Floats:
+        return np.outer(self._errors, self._errors)
+
+    @cached_property
     def _ratios(self) -> Floats:
         return np.asarray(self.functional[self._rest] / self.functional[self._pivot])
 
@@ -204,9 +229,9 @@ class Profile:
         return np.asarray((slope[self._rest] - slope[self._pivot] * self._ratios) * self._errors)
 
     def _bend(self, curve: Floats) -> Floats:
-        inner = curve[np.ix_(self._rest, self._rest)]
+        inner = curve[self._inner]
         if self._ratios.any():
             own = curve[self._pivot, self._pivot]
             bent = np.outer(curve[self._rest, self._pivot] - own / 2 * self._ratios, self._ratios)
             inner = inner - bent - bent.T
-        return np.asarray(inner * np.outer(self._errors, self._errors))
+        return np.asarray(inner * self._scales)

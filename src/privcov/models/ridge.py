@@ -20,8 +20,10 @@ from privcov.errors import ParameterError
 from privcov.linalg.arrays import Floats
 from privcov.models import perturbation, selection
 from privcov.models.ridge_problem import NOTHING, Choice, Problem, choose
+from privcov.models.ridge_summary import as_text
 from privcov.models.summary import REHEARSAL
 from privcov.releases.release import Release
+from privcov.releases.rounds import uncounted
 from privcov.schema.names import INTERCEPT
 from privcov.text.display import Shown
 
@@ -333,8 +335,6 @@ class RidgeFit(Shown):
         ParameterError
             The level is out of range (E258).
         """
-        from privcov.models.ridge_summary import as_text
-
         return as_text(self, level)
 
     def to_dict(self, level: float = 0.95) -> dict[str, Any]:
@@ -375,6 +375,7 @@ class RidgeFit(Shown):
             "expected_error": self.expected_error,
             "mechanism": release.certificate.mechanism,
             "guarantee": str(release.certificate.loss),
+            "not_counted": uncounted(release),
         }
 
     def __repr__(self) -> str:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from privcov.models.ridge import RidgeFit
 from privcov.schema.names import INTERCEPT
 from privcov.text.aligning import cut, line, widths
+
+if TYPE_CHECKING:
+    from privcov.models.ridge import RidgeFit
 
 
 def as_text(fit: RidgeFit, level: float = 0.95) -> str:
@@ -33,7 +35,7 @@ def as_text(fit: RidgeFit, level: float = 0.95) -> str:
         lines.append(
             f"Expected error for a new row: {_short(values['expected_error'])} (root mean square).{alike}"
         )
-    lines += [_bound(fit, values), ""]
+    lines += [_bound(fit, values), *filter(None, [values["not_counted"]]), ""]
     lines.append(f"Promise: {values['guarantee']}, by {values['mechanism']}. This costs no further privacy.")
     return "\n".join(lines)
 

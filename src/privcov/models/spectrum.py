@@ -15,6 +15,7 @@ released, and an interval holds all three answers.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
@@ -33,6 +34,10 @@ TOLD_APART = 0.95
 _SEED = 20240611
 _TRIED = 96  # rehearsals that a step towards the world is taken from
 _STEPS = 3
+_SETTLED = 30
+_AT_ONCE = (
+    250_000  # numbers of rehearsed matrices that are worked on together: what the processor keeps at hand
+)
 
 
 class Drawn(NamedTuple):
@@ -44,6 +49,21 @@ class Drawn(NamedTuple):
     turned: Floats
 
 
+class Reach(NamedTuple):
+    """How far a row can be from the mean, in the units of a matrix: along each column, and in length.
+
+    ``persons`` is the least that independent ones count for. Proof: docs/proofs/ridge-and-pca.md.
+    """
+
+    columns: Floats
+    length: float
+    persons: float
+
+    def along(self, basis: Floats) -> Floats:
+        """The square of the most that a row can have along each direction (in columns)."""
+        return np.minimum((self.columns @ np.abs(basis)) ** 2, self.length**2)
+
+
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Rehearsals:
     """Releases around one matrix.
@@ -52,6 +72,7 @@ class Rehearsals:
     ``sampled`` says whether rows are drawn anew each time: as many independent ones as there are ``persons``.
     ``levels`` has an entry for each categorical column: what a
     person of each level has in the columns of ``matrix``, and the share of such persons.
+    ``reach`` is what bounds allow of a row; where ``conservative``, sampling counts for the most that it allows.
     """
 
     matrix: Floats
@@ -62,6 +83,8 @@ class Rehearsals:
     correlation: bool
     sampled: bool
     levels: tuple[tuple[Floats, Floats], ...] = ()
+    reach: Reach | None = None
+    conservative: bool = False
 
     @cached_property
     def raw(self) -> tuple[Floats, Floats]:
@@ -86,11 +109,11 @@ class Rehearsals:
     @cached_property
     def groups(self) -> tuple[range, ...]:
         """Components that cannot be told apart, as runs of neighbours."""
-        values, spread = self.raw[0], self._spread
-        own, beside = np.diagonal(spread, axis1=1, axis2=2), np.diagonal(spread, offset=1, axis1=1, axis2=2)
-        gaps = np.hypot(own[:, :-1] - own[:, 1:], 2 * beside)
+        values = self.raw[0]
         apart = (
-            -np.diff(values) > np.quantile(gaps, TOLD_APART, axis=0) if len(values) > 1 else np.zeros(0, bool)
+            -np.diff(values) > np.quantile(self._gaps, TOLD_APART, axis=0) * self._wider_gaps
+            if len(values) > 1
+            else np.zeros(0, bool)
         )
         ends = [0, *(np.flatnonzero(apart) + 1).tolist(), len(values)]
         return tuple(range(low, high) for low, high in pairwise(ends))
@@ -117,8 +140,17 @@ class Rehearsals:
         here, there = (vectors[..., : len(components)] for vectors in (drawn.vectors, drawn.turned))
         here = here * np.where(np.einsum("ji,ij->j", components, here) < 0, -1.0, 1.0)
         signs = np.where(np.einsum("nij,ij->nj", there, here) < 0, -1.0, 1.0)
-        missed = np.quantile(there * signs[:, None, :] - here, _tails(level), axis=0)
-        return np.clip(np.stack([components - missed[1].T, components - missed[0].T], axis=-1), -1.0, 1.0)
+        missed = [
+            np.quantile(there[..., j] * signs[:, j : j + 1] - here[:, j], _tails(level), axis=0)
+            for j in range(len(components))
+        ]
+        low, high = np.stack(missed, axis=1) if missed else np.zeros((2, *components.shape))
+        if self.conservative:
+            wider = np.array(
+                [self._wider_loadings(j, there[..., j] * signs[:, j : j + 1]) for j in range(len(low))]
+            )
+            low, high = low * wider, high * wider
+        return np.clip(np.stack([components - high, components - low], axis=-1), -1.0, 1.0)
 
     def lengths(self, group: range, lengths: Floats, level: float) -> Floats:
         """The ends (last axis) of how much of each column's axis is in the span of a group."""
@@ -126,7 +158,21 @@ class Rehearsals:
         here = np.linalg.norm(drawn.vectors[:, places], axis=1)
         there = np.linalg.norm(drawn.turned[:, :, places], axis=2)
         low, high = np.quantile(there - here, _tails(level), axis=0)
+        if self.conservative and self.reach is not None:
+            # (P e)² moves by 2 Σ s w with E w² as with normal rows: at most reach² in place of the least variance.
+            most = min(float(self.reach.along(drawn.vectors[:, places]).sum()), self.reach.length**2)
+            least = float(drawn.values[places].min())
+            wider = math.sqrt(max(1.0, most / least)) if least > 0 and not self.correlation else np.inf
+            low, high = np.minimum(low, -1e-12) * wider, np.maximum(high, 1e-12) * wider
         return np.clip(np.stack([lengths - high, lengths - low], axis=-1), 0.0, 1.0)
+
+    def widening(self, groups: tuple[range, ...] | list[range]) -> Floats | None:
+        """By what rows of any law within the bounds may multiply the sampling error of each sum, at least 1."""
+        if self.reach is None or self.drowned:
+            return None
+        seen = np.add.reduceat(np.maximum(self.raw[0], 0.0), [group.start for group in groups])
+        plain = self._sampling_alone(self.world, groups)
+        return np.maximum(1.0, self._most(groups, seen) / np.maximum(plain, 1e-300))
 
     def _ends(self, drawn: Drawn, groups: tuple[range, ...] | list[range], level: float) -> Floats:
         """Ends of sums over groups.
@@ -149,7 +195,80 @@ class Rehearsals:
         )
         low, high = np.quantile(np.arcsinh(released / bend) - np.arcsinh(true / bend), _tails(level), axis=0)
         ends = [bend * np.sinh(np.arcsinh(seen / bend) - missed) for missed in (high, low)]
+        if self.conservative:
+            low, middle, high = np.quantile(
+                released - true, [_tails(level)[0], 0.5, _tails(level)[1]], axis=0
+            )
+            whole, plain = released.std(axis=0), self._sampling_alone(drawn, groups)
+            noise = np.sqrt(np.maximum(whole**2 - plain**2, 0.0))
+
+            def wider(sums: Floats) -> Floats:
+                most = np.maximum(self._most(groups, sums), plain)
+                return np.asarray(np.hypot(noise, most) / np.maximum(whole, 1e-300))
+
+            least, most = seen - middle - (high - middle) * wider(seen), ends[1]
+            for _ in range(_SETTLED):  # sampling scatters a larger variance more: asked at the end itself
+                most = np.maximum(most, seen - middle + (middle - low) * wider(most))
+            ends = [np.minimum(ends[0], least), most]
         return np.maximum(np.stack(ends, axis=1), 0.0)
+
+    def _sampling_alone(self, drawn: Drawn, groups: tuple[range, ...] | list[range]) -> Floats:
+        """Standard deviations of what sampling of normal rows adds to the sums of groups."""
+        released = np.add.reduceat(drawn.released, [group.start for group in groups], axis=-1)
+        return np.sqrt(np.maximum(released.var(axis=0) - self._noise_alone(groups) ** 2, 0.0))
+
+    def _most(self, groups: tuple[range, ...] | list[range], sums: Floats) -> Floats:
+        """The largest standard deviation that sampling can give sums of groups, where these are the true ones.
+
+        Squared scores s² add up to at most reach², so that E(Σs²)² ≤ reach² E Σs². On the scale of correlations λx² of
+        the columns is taken off each, which adds E(Σλx²)² at most.
+        """
+        assert self.reach is not None, "asked of a population alone"
+        first, (values, basis) = [group.start for group in groups], self.world[:2]
+        most = np.minimum(np.add.reduceat(self.reach.along(basis), first), self.reach.length**2)
+        if self.correlation:
+            columns = values * (self.reach.columns**2 @ basis**2)
+            share = np.add.reduceat(columns, first) / np.maximum(np.add.reduceat(values, first), 1e-300)
+            squares = sums * most + sums**2 * share
+        else:
+            squares = sums * np.maximum(most - sums, 0.0)
+        return np.asarray(np.sqrt(squares / max(1.0, self.reach.persons)))
+
+    @property
+    def _wider_gaps(self) -> Floats:
+        """By what gaps between equal neighbours are multiplied: E(s² + t²)² ≤ 2λ reach², 8λ² with normal rows."""
+        values, count = self.raw[0], len(self.matrix) - 1
+        if not self.conservative or self.reach is None:
+            return np.ones(count)
+        own = self.reach.along(self.raw[1])
+        pairs = np.minimum(own[:-1] + own[1:], self.reach.length**2)
+        equal = np.maximum((values[:-1] + values[1:]) / 2, 1e-300)
+        if self.correlation:
+            pairs = 2 * (pairs + equal * float((self.reach.columns**2).max()))
+        return np.sqrt(np.maximum(1.0, pairs / (4 * equal)))
+
+    def _wider_loadings(self, place: int, turned: Floats) -> Floats:
+        """By what the errors of the loadings of one component are multiplied.
+
+        To first order a loading moves by the mean of s·w, w a combination of the other scores: E s²w² ≤ reach² E w².
+        On the scale of correlations, also by the mean of a combination of x² of the columns, each of at most its reach.
+        """
+        assert self.reach is not None, "asked of a population alone"
+        values, basis = self.world[:2]
+        away = values[place] - values
+        inverse = np.divide(1.0, away, out=np.zeros_like(away), where=np.abs(away) > 1e-12 * values[0])
+        squares = float(self.reach.along(basis[:, [place]])[0]) * ((basis * inverse) ** 2 @ values)
+        most = np.sqrt(squares)
+        if self.correlation:
+            pulls = (basis * inverse * (values + values[place]) / 2) @ basis.T * basis[:, place]
+            most = most + np.abs(pulls) @ self.reach.columns
+        noise = (self._along[:_TRIED, 1 + place, 1:] * inverse @ basis.T).std(axis=0) / self._divisor(
+            self.count
+        )
+        whole = turned.std(axis=0)
+        plain = np.sqrt(np.maximum(whole**2 - noise**2, 0.0))
+        most = np.maximum(most / math.sqrt(max(1.0, self.reach.persons)), plain)
+        return np.asarray(np.hypot(np.minimum(noise, whole), most) / np.maximum(whole, 1e-300))
 
     def _noise_alone(self, groups: tuple[range, ...] | list[range]) -> Floats:
         """Standard deviations of what noise adds to the sums of groups, to first order."""
@@ -168,22 +287,31 @@ class Rehearsals:
         draws = max(100, len(self.noise) // 2)
         return [self._drawn(values, draws, turned=False) for values in (equal, spread)]
 
-    @cached_property
-    def _spread(self) -> Floats:
-        """Rehearsed matrices less the world's own, in its directions."""
+    @property
+    def _gaps(self) -> Floats:
+        """What noise and sampling put between neighbours that are equal in the world: two by two, a line a draw."""
         truth, basis, released = self._released(np.maximum(self.raw[0], 0.0), len(self.noise))
-        return np.asarray((basis.T @ released @ basis if self.correlation else released) - np.diag(truth))
+        found = []
+        for some in released:
+            spread = (basis.T @ some @ basis if self.correlation else some) - np.diag(truth)
+            own = np.diagonal(spread, axis1=1, axis2=2)
+            beside = np.diagonal(spread, offset=1, axis1=1, axis2=2)
+            found.append(np.hypot(own[:, :-1] - own[:, 1:], 2 * beside))
+        return np.concatenate(found)
 
     def _drawn(self, values: Floats, draws: int, *, turned: bool) -> Drawn:
         truth, basis, released = self._released(values, draws)
         if not turned:
-            return Drawn(truth, basis, np.asarray(eigvalsh(released)[:, ::-1]), np.zeros(0))
-        found, vectors = np.linalg.eigh(released)
-        vectors = vectors[:, :, ::-1]
-        return Drawn(truth, basis, found[:, ::-1], vectors if self.correlation else basis @ vectors)
+            found = np.concatenate([eigvalsh(some) for some in released])
+            return Drawn(truth, basis, np.asarray(found[:, ::-1]), np.zeros(0))
+        found, vectors = np.empty((draws, len(truth))), np.empty((draws, len(truth), len(truth)))
+        for place, some in zip(blocks(vectors), released, strict=True):
+            found[place], directions = np.linalg.eigh(some)
+            vectors[place] = directions if self.correlation else basis @ directions
+        return Drawn(truth, basis, found[:, ::-1], vectors[:, :, ::-1])
 
-    def _released(self, values: Floats, draws: int) -> tuple[Floats, Floats, Floats]:
-        """Spectrum and directions of the world with these values, and matrices rehearsed from it.
+    def _released(self, values: Floats, draws: int) -> tuple[Floats, Floats, Iterator[Floats]]:
+        """Spectrum and directions of the world with these values, and matrices rehearsed from it, some at a time.
 
         They are in these directions; correlations are in the columns, which alone can be scaled.
         """
@@ -191,18 +319,23 @@ class Rehearsals:
         if self.correlation:
             found, vectors = np.linalg.eigh(to_correlation((basis * values) @ basis.T))
             values, basis = np.maximum(found[::-1], 0.0), vectors[:, ::-1]
-            noise = _turned(self.noise, basis)
-        noise = noise[:draws]
-        sums, counts = noise[:, 1:, 1:].copy(), self.count + noise[:, 0, 0]
-        np.einsum("nii->ni", sums)[...] += self._divisor(self.count) * values
-        if self.sampled:
-            root = np.sqrt(values * self._tails_of(values, basis))
-            sums += self._divisor(self.count) * self._rows[:draws] * np.outer(root, root)
-        if self.centred:
-            means = noise[:, 0, 1:]
-            sums -= means[:, :, None] * (means / counts[:, None])[:, None, :]
-        sums /= np.maximum(counts - self.centred, 1.0)[:, None, None]
-        return values, basis, to_correlation(basis @ sums @ basis.T) if self.correlation else sums
+            noise = _turned(self.noise[:draws], basis)
+        own = self._divisor(self.count) * values
+        root = np.sqrt(values * self._tails_of(values, basis)) if self.sampled else np.zeros(0)
+        scatter = self._divisor(self.count) * np.outer(root, root)
+
+        def rehearsed(some: slice) -> Floats:
+            sums, counts = noise[some, 1:, 1:].copy(), self.count + noise[some, 0, 0]
+            np.einsum("nii->ni", sums)[...] += own
+            if self.sampled:
+                sums += self._rows[some] * scatter
+            if self.centred:
+                means = noise[some, 0, 1:]
+                sums -= means[:, :, None] * (means / counts[:, None])[:, None, :]
+            sums /= np.maximum(counts - self.centred, 1.0)[:, None, None]
+            return to_correlation(basis @ sums @ basis.T) if self.correlation else sums
+
+        return values, basis, map(rehearsed, blocks(noise[:draws, 1:, 1:]))
 
     @cached_property
     def _along(self) -> Floats:
@@ -232,13 +365,18 @@ class Rehearsals:
         if freedom < size:
             few = source.normals(draws, size, max(1, math.floor(freedom)))
             return np.asarray(few @ few.transpose(0, 2, 1) / few.shape[-1] - np.eye(size))
-        root = np.tril(source.normals(draws, size, size), -1)
+        root = source.normals(draws, size, size)
         left = freedom - np.arange(size)
         cubes = (
             1 - 2 / (9 * left) + source.normals(draws, size) * np.sqrt(2 / (9 * left))
         )  # Wilson and Hilferty
-        root[:, np.arange(size), np.arange(size)] = np.sqrt(left * np.maximum(cubes, 0.0) ** 3)
-        return np.asarray(root @ root.transpose(0, 2, 1) / freedom - np.eye(size))
+        lengths = np.sqrt(left * np.maximum(cubes, 0.0) ** 3)
+        for some in blocks(root):
+            lower = np.tril(root[some], -1)
+            np.einsum("nii->ni", lower)[...] = lengths[some]
+            np.matmul(lower, lower.transpose(0, 2, 1) / freedom, out=root[some])
+            np.einsum("nii->ni", root[some])[...] -= 1
+        return root
 
 
 def descending(values: Floats) -> Floats:
@@ -256,10 +394,21 @@ def descending(values: Floats) -> Floats:
     return np.concatenate([np.full(size, mean) for mean, size in pools])
 
 
+def blocks(matrices: Floats) -> Iterator[slice]:
+    """Runs of matrices on the first axis that are worked on together, so that what is made of them stays small.
+
+    >>> list(blocks(np.zeros((5, 300, 300))))
+    [slice(0, 2, None), slice(2, 4, None), slice(4, 5, None)]
+    """
+    step = max(1, _AT_ONCE // math.prod(matrices.shape[1:]))
+    return (slice(start, min(start + step, len(matrices))) for start in range(0, len(matrices), step))
+
+
 def _turned(noise: Floats, basis: Floats) -> Floats:
     """Noise on the count and the columns, along other directions than those of the columns."""
     made = np.empty((len(noise), basis.shape[1] + 1, basis.shape[1] + 1))
-    made[:, 1:, 1:] = basis.T @ noise[:, 1:, 1:] @ basis
+    for some in blocks(made):
+        made[some, 1:, 1:] = basis.T @ noise[some, 1:, 1:] @ basis
     made[:, 0, 1:] = made[:, 1:, 0] = noise[:, 0, 1:] @ basis
     made[:, 0, 0] = noise[:, 0, 0]
     return made

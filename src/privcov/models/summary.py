@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,12 +12,12 @@ import numpy as np
 from privcov.errors import ParameterError
 from privcov.models.assumptions import assumptions, of_rows, target
 from privcov.models.inference import Pieces
-from privcov.models.ols import Fit
 from privcov.text.aligning import cut, line, widths
 
 if TYPE_CHECKING:
     import pandas
 
+    from privcov.models.ols import Fit
     from privcov.models.ridge import RidgeFit
 
 _METHODS = {
@@ -54,11 +55,11 @@ def headings(values: dict[str, Any]) -> dict[str, str]:
 
 def as_text(fit: Fit, level: float = 0.95) -> str:
     """The whole summary, labels first."""
-    rows = _rows(fit, level)
+    rows, estimate = _rows(fit, level), partial(rounded, digits=known_digits(fit))
     lines = [*_labels(fit), f"Private least squares: {fit.formula}", ""]
     if fit.method == "none":
         lines += [
-            _aligned(["", "Estimate"], [[cut(row["name"]), _short(row["estimate"])] for row in rows]),
+            _aligned(["", "Estimate"], [[cut(row["name"]), estimate(row["estimate"])] for row in rows]),
             "",
         ]
         lines += [_refusal(fit)]
@@ -74,13 +75,13 @@ def as_text(fit: Fit, level: float = 0.95) -> str:
         cells = [
             [
                 cut(row["name"]),
-                _short(row["estimate"]),
-                _short(row["std_error"]),
+                estimate(row["estimate"]),
+                estimate(row["std_error"]),
                 f"{row['t_value']:.2f}",
                 _probability(row["p_value"]),
                 row["code"],
                 *(_spans(row[pieces]) for pieces in intervals),
-                *(_short(row[f"{part}_std_error"]) for part in parts),
+                *(estimate(row[f"{part}_std_error"]) for part in parts),
                 *(_short(row["widening"]) for _ in widened),
                 *(_short(row[word]) for word in drawn),
             ]
@@ -108,6 +109,7 @@ def as_values(fit: Fit, level: float = 0.95) -> dict[str, Any]:
         "about": fit.about,
         "rows_per_person": fit.moments.per_person,
         "merged": list(fit.merged),
+        "digits": known_digits(fit),
         "coefficients": [{word: _plain(value) for word, value in row.items()} for row in _rows(fit, level)],
         "guarantee": str(fit.release.certificate.loss),
         "mechanism": fit.release.certificate.mechanism,
@@ -153,12 +155,12 @@ def as_latex(fit: Fit, level: float = 0.95) -> str:
             "privacy share",
             *(["shrunk"] if shrunk else []),
         ]
-    body, titles = [], fit.release.schema.titles
+    body, titles, estimate = [], fit.release.schema.titles, partial(rounded, digits=known_digits(fit))
     for row in _rows(fit, level):
-        cells = [latex_text(titles.get(row["name"], row["name"])), _short(row["estimate"])]
+        cells = [latex_text(titles.get(row["name"], row["name"])), estimate(row["estimate"])]
         if not refused:
             cells += [
-                _short(row["std_error"]),
+                estimate(row["std_error"]),
                 f"{row['t_value']:.2f}",
                 latex_text(_probability(row["p_value"])),
             ]
@@ -192,6 +194,35 @@ def as_frame(fit: Fit, level: float = 0.95) -> pandas.DataFrame:
     return frame
 
 
+def known_digits(fit: Fit) -> int | None:
+    """How many digits of an estimate tables print: one of a drowned fit, two where nobody knows the noise, else all."""
+    if fit.method == "none":
+        return 2
+    return 1 if fit.method != "naive" and fit.uncertainty.drowned else None
+
+
+def significant(value: float, digits: int) -> float:
+    """The nearest number of so many significant digits.
+
+    >>> significant(-17.442, 1), significant(0.7275, 2)
+    (-20.0, 0.73)
+    """
+    return float(f"{value:.{digits - 1}e}")
+
+
+def rounded(value: float, digits: int | None) -> str:
+    """A number of a table, cut to so many significant digits where not all mean something.
+
+    >>> rounded(-17.442, None), rounded(-17.442, 1), rounded(0.7275, 2), rounded(202.06, 1)
+    ('-17.442', '-20', '0.73', '200')
+    """
+    if digits is None or not math.isfinite(value) or value == 0:
+        return _short(value)
+    near = significant(value, digits)
+    last = digits - 1 - math.floor(math.log10(abs(near)))
+    return f"{near:.{max(0, last)}f}" if 1e-4 <= abs(near) < 1e7 else f"{near:.{digits - 1}e}"
+
+
 def _headings(fit: Fit, level: float) -> dict[str, str]:
     return headings({"level": level, "about": fit.about, "method": fit.method})
 
@@ -204,6 +235,7 @@ def _rows(fit: Fit, level: float) -> list[dict[str, Any]]:
     tables, widening = fit.table.conf_set(level), fit.widening
     shrunk = _shrunk(fit)
     drawn = {} if shrunk is None else shrunk.params
+    sampling = math.nan if math.isnan(fit.residual_std_error) else 1.0  # no share of it where noise hides all
     return [
         {
             "name": name,
@@ -219,7 +251,7 @@ def _rows(fit: Fit, level: float) -> list[dict[str, Any]]:
             "table_upper": tables[name][-1][1],
             "table_set": tables[name],
             "privacy_share": shares[name],
-            "sampling_std_error": errors[name] * math.sqrt(1 - min(shares[name], 1.0)),
+            "sampling_std_error": sampling * errors[name] * math.sqrt(1 - min(shares[name], 1.0)),
             "privacy_std_error": errors[name] * math.sqrt(shares[name]),
             "widening": widening[name],
             **({"shrunk": drawn[name]} if drawn else {}),
@@ -259,7 +291,7 @@ def _split(fit: Fit) -> list[str]:
     if drowned := fit.uncertainty.drowned:
         lines.append(
             f"THE NOISE IS TOO LARGE FOR THIS MODEL: {', '.join(drowned)} may be a combination of other columns. "
-            "Estimates and standard errors mean little."
+            "Estimates and standard errors mean little, so one digit of each is printed."
         )
     if shrunk := _shrunk(fit):
         lines.append(_to_predict(shrunk))
@@ -357,7 +389,7 @@ def merged(fit: Fit) -> list[str]:
 def _refusal(fit: Fit) -> str:
     return (
         f"No standard errors, intervals or tests: the noise of {fit.release.certificate.mechanism} has no known "
-        "distribution. Ask for a release by symmetric-wishart or gaussian."
+        "distribution, so two digits of each estimate are printed. Ask for a release by symmetric-wishart or gaussian."
     )
 
 

@@ -15,7 +15,7 @@ from typing import Any
 
 from privcov.errors import ParameterError
 from privcov.mechanisms import MECHANISMS, find
-from privcov.mechanisms.base import Mechanism
+from privcov.mechanisms.base import DataDrivenMechanism, Mechanism
 from privcov.noise.laws import NoiseLaw
 from privcov.planning.purpose import Purpose
 from privcov.privacy import ApproxDP, Loss, PureDP
@@ -50,14 +50,20 @@ class Refusal:
     reason: str
 
 
-def candidate(name: str, *, loss: Loss, grid: Grid, **options: Any) -> Candidate:
-    """One mechanism by name under this loss or a stronger one; refused for the reasons a release would give."""
+def candidate(name: str, *, loss: Loss, grid: Grid, rehearsed: bool = True, **options: Any) -> Candidate:
+    """One mechanism by name under this loss or a stronger one; refused for the reasons a release would give.
+
+    Unless ``rehearsed`` is asked for, one whose error must be simulated is refused for that, before it looks for more.
+    """
     kind = MECHANISMS.get(name)
     if kind is not None and isinstance(loss, ApproxDP) and kind.kinds == ("pure",):
         loss = PureDP(epsilon=loss.epsilon, neighbours=loss.neighbours)
     found = find(name, loss=loss, **options)
     found.check_width(grid.dimension)
     found.check_strata(grid)
+    if not rehearsed and isinstance(found, DataDrivenMechanism):
+        reason = f"its error has to be simulated; beyond {MOST_REHEARSED} columns that is done only if you name it."
+        raise ParameterError("E209", reason)
     try:
         _rehearse(found, loss, grid)
     except ParameterError:
@@ -73,15 +79,10 @@ def candidates(*, loss: Loss, grid: Grid) -> tuple[list[Candidate], list[Refusal
     able, refused = [], []
     for name in MECHANISMS:
         try:
-            one = candidate(name, loss=loss, grid=grid)
+            few = grid.dimension <= MOST_REHEARSED
+            able.append(candidate(name, loss=loss, grid=grid, rehearsed=few))
         except ParameterError as error:
             refused.append(Refusal(name=name, reason=error.sentence))
-            continue
-        if grid.dimension > MOST_REHEARSED and one.mechanism.law(loss=one.loss, grid=grid) is None:
-            reason = f"its error has to be simulated; beyond {MOST_REHEARSED} columns that is done only if you name it."
-            refused.append(Refusal(name=name, reason=reason))
-            continue
-        able.append(one)
     return able, refused
 
 

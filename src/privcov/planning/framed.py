@@ -51,6 +51,8 @@ class Framed:
         What adds the noise in the private frame.
     share : float
         Of the loss, what the frame takes if one look at the columns is enough.
+    counted : bool
+        Whether intervals would count what is cut off rows, which is part of the price.
     """
 
     private: float
@@ -58,23 +60,41 @@ class Framed:
     narrow: float
     mechanism: str
     share: float
+    counted: bool = False
 
     def __str__(self) -> str:
+        counting = " --cut counted" * self.counted
         return (
-            f"With --frame auto, which fits a private frame first for {100 * self.share:.2g} % of the loss or a little "
-            f"more, a correlation would be off by about ±{self.private:.2g} (more where rows are few and bounds far "
-            f"too wide); as declared by ±{self.even:.2g} where columns fill their bounds, and by ±{self.narrow:.2g} "
-            "where they fill a fifth of them."
+            f"With --frame auto{counting}, which fits a private frame first for {100 * self.share:.2g} % of the loss "
+            f"or a little more, a correlation would be off by about ±{self.private:.2g} (more where rows are few and "
+            f"bounds far too wide); as declared by ±{self.even:.2g} where columns fill their bounds, and by "
+            f"±{self.narrow:.2g} where they fill a fifth of them."
+            + " Intervals of regressions then count what is cut off long rows, and are wider for it."
+            * self.counted
         )
 
 
 def framed(plan: Plan) -> Framed | None:
     """What a frame would do for a plan; None where "auto" would take none."""
-    return in_frame(plan.schema, law=plan.choice.law, rows=plan.rows, loss=plan.loss, purpose=plan.purpose)
+    return in_frame(
+        plan.schema,
+        law=plan.choice.law,
+        rows=plan.rows,
+        loss=plan.loss,
+        purpose=plan.purpose,
+        cut=plan.cut,
+    )
 
 
 def in_frame(
-    schema: Schema, *, law: NoiseLaw | None, rows: int, loss: Loss, purpose: str | Purpose, word: str = "auto"
+    schema: Schema,
+    *,
+    law: NoiseLaw | None,
+    rows: int,
+    loss: Loss,
+    purpose: str | Purpose,
+    word: str = "auto",
+    cut: str = "told",
 ) -> Framed | None:
     """What the frame of "auto" would do, or of another word; None where that is the declared one, or refused.
 
@@ -82,7 +102,8 @@ def in_frame(
     """
     if law is None or not has_forecast(schema):
         return None
-    terms = _terms("auto" if word == "auto" else "scales", schema, rows=rows, loss=loss, purpose=purpose)
+    word = "auto" if word == "auto" else "scales"
+    terms = _terms(word, schema, rows=rows, loss=loss, purpose=purpose, cut=cut)
     if terms is None:
         return None
     norms = Norms(
@@ -100,10 +121,13 @@ def in_frame(
         narrow=even / FILLED**2,
         mechanism=terms.mechanism.name,
         share=float(sum(terms.shares.values()) - (terms.detail.most - 1) * terms.detail.share),
+        counted=bool(terms.detail.squares),
     )
 
 
-def _terms(word: str, schema: Schema, *, rows: int, loss: Loss, purpose: str | Purpose) -> Terms | None:
+def _terms(
+    word: str, schema: Schema, *, rows: int, loss: Loss, purpose: str | Purpose, cut: str
+) -> Terms | None:
     """The frame in front of the mechanism that ``auto`` takes; None where that is the declared one, or refused."""
     public = loss.neighbours.count_is_public(schema.max_rows_per_person)
     try:
@@ -114,6 +138,7 @@ def _terms(word: str, schema: Schema, *, rows: int, loss: Loss, purpose: str | P
             schema=schema,
             rows=rows if public else None,
             purpose=Purpose.parse(purpose),
+            cut=cut,
         )
     except ParameterError:
         return None

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
+from privcov.frame.terms import check_cut
 from privcov.linalg.arrays import Floats
 from privcov.planning.candidates import Candidate, Refusal, candidate, candidates, choose
 from privcov.planning.forecast import Forecast, Spread, Step, check_rows, count_is_public, forecast, steps
@@ -76,6 +77,8 @@ class Plan:
         The public range of the norm of the true matrix, per row, in scaled units.
     moments : PublicMoments or None
         What the verdicts are for, where someone declared it public; else they are for a range of tables.
+    cut : {"told", "counted"}
+        What would become of the length that a private frame cuts off long rows: see ``release``.
 
     Examples
     --------
@@ -98,6 +101,7 @@ class Plan:
     choice: Forecast
     signal: SignalRange
     moments: PublicMoments | None = None
+    cut: Literal["told", "counted"] = "told"
 
     @property
     def reason(self) -> str:
@@ -244,6 +248,7 @@ def plan(
     purpose: str = "covariance",
     mechanisms: Sequence[str] | None = None,
     moments: PublicMoments | None = None,
+    cut: Literal["told", "counted"] = "told",
     progress: Any = None,
 ) -> Plan:
     """Compare the error of every mechanism that can keep a promise, before anything is spent.
@@ -265,6 +270,9 @@ def plan(
     moments : PublicMoments, optional
         Stands in for the table where an error depends on it: see ``surrogate``. Without them such errors are
         those of the worst table.
+    cut : {"told", "counted"}, default "told"
+        For the forecast of a private frame: whether intervals are to count what it cuts off long rows, which costs a
+        twentieth of the loss. See ``release``.
     progress : callable, optional
         Called as ``progress(total)`` with the number of simulations; what it returns is called after each.
 
@@ -288,6 +296,7 @@ def plan(
     ('symmetric-wishart', 'marginal')
     """
     check_rows(rows)
+    check_cut(cut, "auto")
     grid, wanted = Grid.of(schema), Purpose.parse(purpose)
     chosen = choose(loss=loss, grid=grid, purpose=wanted)
     able: list[Candidate]
@@ -306,7 +315,8 @@ def plan(
         one: forecast(one.mechanism, loss=one.loss, grid=grid, rows=rows, spectrum=spectrum, step=step)
         for one in able
     }
-    return plan_of(schema, made, taken, refused, rows=rows, loss=loss, purpose=wanted, moments=moments)
+    made_of: Any = {"rows": rows, "loss": loss, "purpose": wanted, "moments": moments, "cut": cut}
+    return plan_of(schema, made, taken, refused, **made_of)
 
 
 def plan_of(
@@ -319,6 +329,7 @@ def plan_of(
     loss: Loss,
     purpose: str | Purpose,
     moments: PublicMoments | None = None,
+    cut: Literal["told", "counted"] = "told",
 ) -> Plan:
     """A plan of forecasts and the key of the choice: the best first, with the public range of the matrix."""
     return Plan(
@@ -331,6 +342,7 @@ def plan_of(
         choice=forecasts[choice],
         signal=SignalRange.of(schema),
         moments=moments,
+        cut=cut,
     )
 
 

@@ -136,7 +136,9 @@ class Target:
                 f"the noise of {forecast.mechanism.name} has no known distribution, so it has no standard errors.",
                 "Plan with symmetric-wishart or gaussian.",
             )
-        from privcov.models.ols import ols  # on use: most plans have no such target
+        from privcov.models.ols import (
+            ols,
+        )  # on use: it loads SciPy, and a plan that is known loads none of it
 
         pretend = moments.pretend(rows=forecast.rows, loss=forecast.loss, law=forecast.law)
         return float(ols(pretend, self.formula, method="wald").bse[self.term])

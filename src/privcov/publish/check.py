@@ -37,7 +37,7 @@ from privcov.schema.derived import of_other_bounds
 from privcov.schema.grid import Grid
 from privcov.schema.names import quoted
 from privcov.schema.strata import Strata
-from privcov.summing.engines import Engine, engine_for
+from privcov.summing.engines import Engine, engine_for, keeping
 from privcov.summing.sum import Split
 from privcov.table import Table, open_table
 
@@ -97,14 +97,18 @@ class Ready:
         draw = partial(fitted.mechanism.draw, randomness=randomness)
         return tuple(draw(loss=loss, grid=grid) for loss, grid in orders)
 
-    def fit(self, data: Any, *, randomness: Randomness) -> Fitted:
+    def reading(self) -> Engine:
+        """What reads the rows: it may keep them in between where they are read more than once, in whole rows."""
+        return self.engine if self.choice is None or self.split is not None else keeping(self.engine)
+
+    def fit(self, data: Any, *, randomness: Randomness, engine: Engine) -> Fitted:
         """What the release is made under: as declared, or as rounds choose that read the table and are paid for."""
         if self.choice is None:
             return Fitted(schema=self.schema, mechanism=self.decided.mechanism, rest=self.losses[1])
         facts: Any = {
             "mechanism": self.decided.mechanism,
             "randomness": randomness,
-            "engine": self.engine,
+            "engine": engine,
         }
         if self.split is None:
             return self.choice.fit(data, schema=self.schema, **facts)

@@ -200,14 +200,14 @@ def release(
     runner, loss = ready.engine, ready.decided.loss
     source = kernel() if randomness is None else randomness
 
-    def draw() -> tuple[tuple[Draw, ...], Fitted]:
-        fitted = ready.fit(data, randomness=source)
+    def drawn(engine: Engine) -> tuple[tuple[Draw, ...], Fitted]:
+        fitted = ready.fit(data, randomness=source, engine=engine)
         return ready.draw(fitted, randomness=source), fitted
 
     def read(
-        bill: Bill, noise: tuple[Draw, ...], fitted: Fitted
+        bill: Bill, noise: tuple[Draw, ...], fitted: Fitted, engine: Engine
     ) -> tuple[Fitted, int | None, list[tuple[Upper, Sketch | None]]]:
-        grams = _sums(ready.opened(data, fitted), fitted, ready, progress)
+        grams = _sums(ready.opened(data, fitted), fitted, ready, engine, progress)
         bill.saw(lambda key: fingerprint(grams, key, fitted.schema.published().to_toml()))
         rows = _public_rows(sum(gram.rows for gram in grams), loss, schema)
         with using(runner.device):
@@ -247,23 +247,28 @@ def release(
         ((upper, sketch),) = answers
         return Release(upper=kept(upper, grid=grid, rows=rows, law=law), sketch=sketch, **facts)
 
-    def carry_out(bill: Bill, noise: tuple[Draw, ...], fitted: Fitted) -> Release | StratifiedRelease:
-        return certify(read(bill, noise, fitted), bill.created)
+    def carry_out(bill: Bill, *known: Any) -> Release | StratifiedRelease:
+        # Rounds read rows, which may be kept: so what is fitted to rows is fitted where nothing gets out.
+        engine = ready.reading()
+        noise, fitted = known or drawn(engine)
+        return certify(read(bill, noise, fitted, engine), bill.created)
 
     return guarded(
         ready.order,
         ledger=ledger,
         randomness=source,
-        draw=draw,
+        draw=lambda: drawn(runner) if ready.choice is None else (),
         read=carry_out,
         document=lambda made: made.to_dict(),
         deliver=deliver,
     )
 
 
-def _sums(table: Table, fitted: Fitted, ready: Ready, progress: Progress | None) -> tuple[Gram, ...]:
+def _sums(
+    table: Table, fitted: Fitted, ready: Ready, engine: Engine, progress: Progress | None
+) -> tuple[Gram, ...]:
     """The exact sum of the rows, or one for each stratum, and perhaps a last one of rows that are in none."""
-    facts: Any = {"engine": ready.engine, "progress": progress}
+    facts: Any = {"engine": engine, "progress": progress}
     if ready.split is None:
         return (sum_rows(table, fitted.schema, ready.grid(fitted), **facts),)
     return sum_strata(table, fitted.schema, ready.grid(fitted), split=ready.split, **facts)

@@ -86,6 +86,20 @@ def framed_means(release: Release) -> Means | None:
     return release._means if any(one.name == "means" for one in release.certificate.rounds) else None
 
 
+def uncounted(release: Release) -> str | None:
+    """That what is told here does not count what a private frame cut off rows, and about how much that is; or None.
+
+    For ridge regressions, components and correlations, of any private frame: intervals of regressions alone count it,
+    where the release was made with ``cut="counted"``. None in the declared frame.
+    """
+    if not release.certificate.rounds:
+        return None
+    return (
+        "What the private frame cut off long rows is not counted here: it may have moved correlations by about "
+        f"{Norms.of(release).bias:.1g}, which is a model and no proof."
+    )
+
+
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Norms:
     """How long rows were before they were shortened, in root mean square deviations of the frame's columns.

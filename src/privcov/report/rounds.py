@@ -48,7 +48,7 @@ def shortened(release: Release) -> str:
     return (
         f"{said}; standard deviations that were clearly cut are those of all rows, as rounds found them, and intervals "
         f"of regressions count the doubt about them and allow for {found.bias:.1g} on a correlation for what was cut: "
-        "that part is a model, no proof."
+        "that part is a model, no proof. R², correlations, ridge regressions and components do not count it."
     )
 
 

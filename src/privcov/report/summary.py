@@ -9,15 +9,14 @@ from typing import Any
 
 import numpy as np
 
-from privcov.linalg.arrays import Floats
 from privcov.releases.release import Release
-from privcov.releases.rounds import framed_means
 from privcov.releases.strata import StratifiedRelease
 from privcov.releases.triangle import Triangle
 from privcov.report.doubts import can_doubt, doubts
+from privcov.report.drawing.numbers import plus_minus
 from privcov.report.standing import Standing, standing
 from privcov.report.tables import MOST, matrix, number, table
-from privcov.report.view import View
+from privcov.report.view import View, mean_noise
 from privcov.report.words import misread, promise
 from privcov.text.aligning import cut, line, widths
 
@@ -81,12 +80,24 @@ def strata_lines(
     for name, release in (*islice(strata.items(), most), ("(all strata)", total)):
         judged = standing(release)
         values = _short_means(release, repair=repair, scaled=scaled) if release.schema.intercept else []
-        count = f"{release.count(repair=repair):,.0f}" if release.schema.intercept else "private"
-        if release.schema.intercept and release.counted_rows is None and release.law is not None:
-            count += f" ± {1.96 * math.sqrt(release.law.entry_variances[0, 0]):,.0f}"
+        count = (
+            _counted(release, repair=repair)
+            if release is not total or strata.rows is None
+            else f"{strata.rows:,}"
+        )
         rows.append([cut(name), count, "" if judged is None else judged.verdict, *values])
     heads = ["stratum", "rows, noisy", "verdict", *(cut(f"mean {name}") for name in names)]
     return heads[: len(rows[0])], rows
+
+
+def _counted(release: Release, *, repair: str) -> str:
+    """The count of a stratum, with what noise may add to it; a word where no column counts rows."""
+    if not release.schema.intercept:
+        return "private"
+    count = f"{release.count(repair=repair):,.0f}"
+    if release.counted_rows is not None or release.law is None:
+        return count
+    return f"{count} ± {1.96 * math.sqrt(release.law.entry_variances[0, 0]):,.0f}"
 
 
 _MOST_MEANS = 4
@@ -106,7 +117,7 @@ def _short_means(release: Release, *, repair: str, scaled: bool) -> list[str]:
         for feature in release.schema.features[1:]
     ]
     return [
-        f"{number(mean, 4)} ±{number(off, 2)}" if off < half else "–"
+        " ".join(_beside_noise(mean, off)) if off < half else "–"
         for mean, off, half in zip(means[:_MOST_MEANS], noise, halves, strict=False)
     ]
 
@@ -214,33 +225,21 @@ def _means(release: Release, *, repair: str, scaled: bool) -> str:
         ]
         return table(["column", "mean", "std. dev."], rows)
     rows = [
-        [cut(name), number(mean, 4), f"±{number(off, 2)}", number(std, 4)]
+        [cut(name), *_beside_noise(mean, off), number(std, 4)]
         for name, mean, off, std in zip(release.columns[1:], means, noise, spread, strict=True)
     ]
     told = "±: the noise moves a mean by no more than this in 95 of 100 releases of this table."
     return "\n\n".join([table(["column", "mean", "noise", "std. dev."], rows), told])
 
 
-def mean_noise(release: Release, *, scaled: bool = False) -> Floats | None:
-    """How far noise moves each mean in 95 of 100 releases, at most; None where its law is not known.
+def _beside_noise(value: float, noise: float) -> tuple[str, str]:
+    """A number and its ±, to the decimals at which the noise has two digits.
 
-    A mean is a sum over a count. Where the count is noisy too, its noise moves the mean in proportion to the mean, in
-    scaled units. In a private frame it is the error of the combined means, which allows for what shortening takes.
+    >>> _beside_noise(0.31583, 0.00312), _beside_noise(-49.2284, 0.29)
+    (('0.3158', '±0.0031'), ('-49.23', '±0.29'))
     """
-    law = release.law
-    if law is None or not release.schema.intercept:
-        return None
-    units = np.array([feature.unit for feature in release.schema.features[1:]])
-    if (framed := framed_means(release)) is not None:
-        return np.asarray(law.reach(0.025) * framed.stds / (units if scaled else 1.0))
-    public = any(i == j == 0 for i, j in release.structure.fixed.tolist())
-    count, means = max(release.count(repair="none"), 1.0), release.mean(scaled=True, repair="none")
-    variance, corner = law.sums_variances, float(law.entry_variances[0, 0])
-    _, there, mixing = law.behind(range(1, law.dimension))
-    # A level that is told from the others and the count has a share of the count's noise in its sum already.
-    owed = mixing[:, 0] if there[0] == 0 else np.zeros(len(means))
-    variance = variance + corner * ((0.0 if public else (owed - means) ** 2) - owed**2)
-    return np.asarray(law.reach(0.025) * np.sqrt(variance) / count * (1.0 if scaled else units))
+    near, off = plus_minus(value, noise)
+    return near.replace("−", "-"), f"±{off}"
 
 
 def _needs_scaled(release: Release) -> bool:

@@ -55,9 +55,10 @@ def _cell(value: float, digits: int, unsure: np.bool_) -> str:
 def number(value: float, digits: int = 2) -> str:
     """A number of about ``digits`` decimals, short at every size; undefined is a dash.
 
-    >>> number(0.123), number(123456.7), number(float("nan"))
-    ('0.12', '1.235e+05', '–')
+    >>> number(0.123), number(123456.7), number(float("nan")), number(-0.001)
+    ('0.12', '1.235e+05', '–', '0.00')
     """
     if np.isnan(value):
         return "–"
-    return f"{value:.{digits}f}" if abs(value) < 10_000 else f"{value:.4g}"
+    near = round(float(value), digits) + 0.0  # no zero has a sign
+    return f"{near:.{digits}f}" if abs(value) < 10_000 else f"{value:.4g}"

@@ -25,6 +25,7 @@ from privcov.linalg.triangle import diagonal_places
 from privcov.models.moments import EntryNoise
 from privcov.noise.laws import Congruent, NoiseLaw
 from privcov.releases.release import Release
+from privcov.releases.rounds import framed_means
 from privcov.releases.triangle import Triangle
 from privcov.schema import Feature
 from privcov.schema.grid import Grid
@@ -44,6 +45,8 @@ class View:
     count: float | None
     """None where there is neither an intercept nor a public count: then products are sums, not means."""
     noise: NoiseSizes | None
+    off: NoiseSizes | None
+    """How far noise moves each number in 95 of 100 releases, at most: what ± means beside it."""
     scores: Floats | None
     """Covariances before repair in standard deviations of their noise; None where its size is not known."""
     reach: float
@@ -68,7 +71,7 @@ class View:
             places = np.empty((0, 2), dtype=np.intp)
         shown = features[: len(moment)]
         law = release.law
-        noise = scores = None
+        noise = off = scores = None
         reach = np.inf
         if law is not None and count is not None:
             noise = noise_sizes(moment, law=law, features=shown, count=count, known=places)
@@ -80,12 +83,14 @@ class View:
             known_sizes = np.where(np.outer(varies, varies), noise.correlation, np.nan)
             np.fill_diagonal(known_sizes, 0.0)
             noise = replace(noise, correlation=known_sizes)
+            off = noise.within(law, mean=None if wide else mean_noise(release))
             reach = law.reach(ODDS / 2 / max(1, len(scores) * (len(scores) - 1) // 2))
         return cls(
             features=shown,
             moment=moment,
             count=count,
             noise=noise,
+            off=off,
             scores=scores,
             reach=reach,
             raw=wide,
@@ -202,6 +207,15 @@ class NoiseSizes:
     correlation: Floats
     """NaN where a column has no variance, or one within two standard deviations of its noise; without an intercept, of
     correlations about zero."""
+
+    def within(self, law: NoiseLaw, *, mean: Floats | None) -> NoiseSizes:
+        """What numbers stay within in 95 of 100 releases; of means this is ``mean``, where it is known."""
+        usual = law.reach(0.025)
+        return NoiseSizes(
+            mean=usual * self.mean if mean is None and self.mean is not None else mean,
+            covariance=usual * self.covariance,
+            correlation=usual * self.correlation,
+        )
 
 
 def noise_sizes(
@@ -382,3 +396,25 @@ class _Mixed:
         variance = np.maximum(variance, 0.0)
         np.fill_diagonal(variance, 0.0)
         return variance
+
+
+def mean_noise(release: Release, *, scaled: bool = False) -> Floats | None:
+    """How far noise moves each mean in 95 of 100 releases, at most; None where its law is not known.
+
+    A mean is a sum over a count. Where the count is noisy too, its noise moves the mean in proportion to the mean, in
+    scaled units. In a private frame it is the error of the combined means, which allows for what shortening takes.
+    """
+    law = release.law
+    if law is None or not release.schema.intercept:
+        return None
+    units = np.array([feature.unit for feature in release.schema.features[1:]])
+    if (framed := framed_means(release)) is not None:
+        return np.asarray(law.reach(0.025) * framed.stds / (units if scaled else 1.0))
+    public = any(i == j == 0 for i, j in release.structure.fixed.tolist())
+    count, means = max(release.count(repair="none"), 1.0), release.mean(scaled=True, repair="none")
+    variance, corner = law.sums_variances, float(law.entry_variances[0, 0])
+    _, there, mixing = law.behind(range(1, law.dimension))
+    # A level that is told from the others and the count has a share of the count's noise in its sum already.
+    owed = mixing[:, 0] if there[0] == 0 else np.zeros(len(means))
+    variance = variance + corner * ((0.0 if public else (owed - means) ** 2) - owed**2)
+    return np.asarray(law.reach(0.025) * np.sqrt(variance) / count * (1.0 if scaled else units))

@@ -61,10 +61,11 @@ def particulars(release: Release) -> list[str]:
     """What the promise rests on: rows, persons, rounds, mechanism, proof, arithmetic, noise, bounds, timing."""
     certificate = release.certificate
     what = "persons" if release.schema.enforced else "rows"
+    part = " of each stratum" if "strata" in certificate.options else ""
     rows = (
         f"The number of {what}, {release.rows:,}, is public."
         if release.rows is not None
-        else "The number of rows is private; the release holds a noisy count of them."
+        else f"The number of rows{part} is private; the release holds a noisy count of them."
     )
     exact = {
         "exact": "The noise is exact: whole numbers from the operating system's random source, with no "

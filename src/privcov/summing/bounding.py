@@ -139,6 +139,37 @@ class Bounding:
                 by_feature[:, ~(squared <= self.grid.squared_norm_bound)] = 0.0
         return by_feature.T
 
+    def plain_numbers(self, block: Block, *, room: Floats | None = None) -> Floats | None:
+        """The numeric cells of ``rows`` alone, a column on each line, where nothing but their own map bears on them.
+
+        None for a block with a missing number, and where the schema has a shape, weights, constant timing, or levels
+        that empty a row: then ``rows`` has them.
+        """
+        if not self._are_plain:
+            return None
+        shape = sum(len(numbers.places) for numbers in self.numbers), len(block[0])
+        every = np.empty(shape) if room is None else room[: shape[0] * shape[1]].reshape(shape)
+        done = 0
+        with np.errstate(all="ignore"):
+            for numbers in self.numbers:
+                cells = every[done : done + len(numbers.places)]
+                done += len(numbers.places)
+                self._subtracted(numbers, block, cells)
+                np.divide(cells, numbers.steps, out=cells)
+                ends = cells.min(axis=1, initial=0.0), cells.max(axis=1, initial=0.0)
+                if not np.isfinite(ends).all():  # one is missing, or beyond what floats hold
+                    return None
+                if (ends[0] < numbers.least[:, 0]).any() or (ends[1] > numbers.most[:, 0]).any():
+                    np.clip(cells, numbers.least, numbers.most, out=cells)
+            return np.rint(every, out=every)
+
+    @cached_property
+    def _are_plain(self) -> bool:
+        """Whether a numeric cell depends on no other, but for missing ones: public."""
+        numeric = {place for numbers in self.numbers for place in numbers.places}
+        plain = self.turn is None and self.weighing is None and self.clip is None
+        return plain and not self.schema.file.constant and self.emptying <= numeric
+
     @cached_property
     def turn(self) -> Turn | None:
         """The linear map of the numeric columns, where a frame has one."""
@@ -187,12 +218,7 @@ class Bounding:
         absent, always = [], self.schema.file.constant
         for numbers in self.numbers:
             scaled = by_feature[numbers.features]
-            # Few calls for many columns: threads wait for each other between calls, not within them.
-            if isinstance(block, np.ndarray):
-                np.subtract(block[numbers.run], numbers.middles, out=scaled)
-            else:
-                np.concatenate([block[place] for place in numbers.places], out=scaled.reshape(-1))
-                np.subtract(scaled, numbers.middles, out=scaled)
+            self._subtracted(numbers, block, scaled)
             suspicious = always or not math.isfinite(np.einsum("ij,ij->", scaled, scaled))
             np.divide(scaled, numbers.steps, out=scaled)
             np.clip(scaled, numbers.least, numbers.most, out=scaled)
@@ -204,6 +230,16 @@ class Bounding:
                     if place in self.emptying:
                         absent.append(missing)
         return absent
+
+    @staticmethod
+    def _subtracted(numbers: Numbers, block: Block, out: Floats) -> None:
+        """Distances from what scaled zero is."""
+        # Few calls for many columns: threads wait for each other between calls, not within them.
+        if isinstance(block, np.ndarray):
+            np.subtract(block[numbers.run], numbers.middles, out=out)
+        else:
+            np.concatenate([block[place] for place in numbers.places], out=out.reshape(-1))
+            np.subtract(out, numbers.middles, out=out)
 
     def _place_levels(self, block: Block, by_feature: Floats) -> list[NDArray[np.bool_]]:
         """Put the intercept and the levels on the grid; returns the rows to empty, by column."""

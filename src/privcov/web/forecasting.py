@@ -37,6 +37,7 @@ class Asked:
     """The schema without the focus, which a private frame sets out from."""
     purpose: str = "covariance"
     frame: str = "declared"
+    cut: str = "told"
     moments: PublicMoments | None = None
     """What was guessed: errors that depend on the table, and verdicts, are for these."""
 
@@ -91,6 +92,7 @@ def told(asked: Asked, target: Target, known: Partial) -> dict[str, Any]:
         loss=asked.loss,
         purpose=asked.purpose,
         word="auto" if asked.frame == "declared" else asked.frame,
+        cut=asked.cut,
     )
     framed = asked.frame != "declared" and private is not None
     outlook = Outlook.framed(private.private) if framed and private is not None else plan.outlook()

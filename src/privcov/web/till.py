@@ -13,6 +13,7 @@ from typing import Any
 
 from privcov.errors import ParameterError, PrivcovError
 from privcov.frame.emphasis import emphasis_of, emphasised
+from privcov.frame.terms import check_cut
 from privcov.planning.candidates import decide
 from privcov.planning.forecast import count_is_public
 from privcov.planning.framed import Framed, in_frame
@@ -42,6 +43,8 @@ class Choice:
     mechanism: str = "auto"
     purpose: str = "covariance"
     frame: str = "declared"
+    cut: str = "told"
+    """Of no account in the declared frame, which cuts nothing."""
     emphasis: str = ""
     by: str = ""
     """Columns whose levels make strata, with a matrix for each; empty for one matrix of all rows."""
@@ -58,10 +61,13 @@ class Choice:
         frame = text(question, "frame") or "declared"
         if frame not in FRAMES:
             raise ParameterError("E218", f"frame must be auto, declared, scales or shape, got {frame!r}.")
+        cut = "told" if frame == "declared" else text(question, "cut") or "told"
+        check_cut(cut, frame)
         return cls(
             mechanism=text(question, "mechanism") or "auto",
             purpose=text(question, "purpose") or "covariance",
             frame=frame,
+            cut=cut,
             emphasis=text(question, "focus", longest=20_000),
             by=text(question, "by", longest=20_000),
             rest=text(question, "rest"),
@@ -76,6 +82,7 @@ class Choice:
             "mechanism": self.mechanism,
             "purpose": self.purpose,
             "frame": self.frame,
+            "cut": self.cut,
             "emphasis": self.emphasis or None,
             "by": self.by or None,
             **({"other": self.rest or None, "total_share": self.share} if self.by else {}),
@@ -170,6 +177,7 @@ class Till:
             loss=self.loss,
             purpose=self.choice.purpose,
             word=self.choice.frame,
+            cut=self.choice.cut,
         )
 
     def told(self) -> dict[str, Any]:

@@ -349,6 +349,7 @@ class Workbench:
             loss=loss,
             purpose=purpose,
             frame=choice.frame,
+            cut=choice.cut,
             moments=None if choice.emphasis else moments,
         )
 

@@ -126,6 +126,25 @@ def test_sums_are_those_of_the_slow_way(look):
     assert look.sums(Bounding.of(look.schema), block).tolist() == slow_sums(look, block)
 
 
+@pytest.mark.parametrize("inside", [True, False], ids=["within bounds", "beyond them"])
+@pytest.mark.parametrize("look", looks(), ids=named)
+def test_sums_of_blocks_without_a_missing_number_are_those_of_the_slow_way(look, inside):
+    rng = np.random.default_rng(2)
+    block = [
+        np.where(np.isfinite(cells) & (np.abs(cells) < 1e9), cells, 1.0) for cells in block_of(look, rng)
+    ]
+    numeric = [place for place, c in enumerate(look.schema.columns) if isinstance(c, Numeric)]
+    if inside:
+        ends = ((look.schema.columns[place].lower, look.schema.columns[place].upper) for place in numeric)
+        for place, (lower, upper) in zip(numeric, ends, strict=True):
+            block[place] = block[place].clip(lower, upper)
+    bounding = Bounding.of(look.schema)
+    assert bounding.plain_numbers(block) is not None
+    assert look.sums(bounding, block).tolist() == slow_sums(look, block)
+    block[numeric[-1]][7] = math.nan
+    assert bounding.plain_numbers(block) is None
+
+
 def test_a_missing_cell_is_in_no_histogram_and_a_fill_is():
     look = Scales(schema=SCHEMA)
     block = [np.array([math.nan]), np.array([0.0]), np.array([math.nan]), np.array([math.nan])]

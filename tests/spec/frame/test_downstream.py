@@ -307,6 +307,8 @@ def test_estimators_pass_a_frame_on(kind):
     found = {word: bool(one.fit(*given).release_.certificate.rounds) for word, one in made.items()}
     assert found == {"declared": False, "scales": True}
     assert made["scales"].get_params()["frame"] == "scales"
+    counted = made["scales"].set_params(cut="counted").fit(*given).release_
+    assert counted.certificate.options["cut"] == "counted"
     assert kind().frame == "declared"
     with pytest.raises(ParameterError, match="E218"):
         made["scales"].set_params(frame="none").fit(*given)

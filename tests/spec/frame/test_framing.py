@@ -7,6 +7,8 @@ from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import privcov as pc
@@ -19,6 +21,11 @@ from privcov.frame.terms import DETAILS
 from privcov.mechanisms import MECHANISMS
 from privcov.noise.randomness import rehearsal
 from privcov.releases.certificate import Interval, Round
+from privcov.schema import Categorical
+from privcov.table import open_table
+from privcov.table.fragments import Fragment
+from privcov.table.kept import Shelf, Shelved
+from privcov.table.parquet import ParquetTable
 from privcov.verification.consistency import disagreements
 
 PURE = pc.PureDP(epsilon=1, neighbours="replace-one")
@@ -51,6 +58,7 @@ SCHEMA = pc.Schema.from_dict(
     }
 )
 ROWS = people()
+WITH_SEX = replace(SCHEMA, ignore_extra=True)
 
 
 def framed(data=ROWS, schema=SCHEMA, loss=APPROXIMATE, frame="scales", **words):
@@ -70,6 +78,67 @@ def left(ledger):
 
 def amount(loss):
     return next(iter(loss.amounts.values()))
+
+
+# --- how often it reads -------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def decoded(monkeypatch):
+    """How many blocks were decoded of files."""
+    counts = [0]
+    real = ParquetTable._blocks
+
+    def counted(self):
+        for block in real(self):
+            counts[0] += 1
+            yield block
+
+    monkeypatch.setattr(ParquetTable, "_blocks", counted)
+    return counts
+
+
+@pytest.fixture
+def parquet(tmp_path):
+    """The rows in three row groups, with a column of texts beside the numbers."""
+    path = tmp_path / "people.parquet"
+    table = pa.table(dict(zip(("age", "income", "share"), ROWS.T, strict=True)))
+    texts = pa.array([("F", "M")[row % 2] for row in range(len(ROWS))])
+    pq.write_table(table.append_column("sex", texts), path, row_group_size=9_000)
+    return path
+
+
+@pytest.mark.parametrize("sexes", [False, True], ids=["numbers", "levels too"])
+@pytest.mark.parametrize("frame", ["scales", "shape"])
+def test_cells_are_decoded_once_and_the_release_is_the_same_without_room_for_them(
+    frame, sexes, parquet, decoded, monkeypatch
+):
+    columns = (*SCHEMA.columns, *[Categorical(name="sex", levels=("F", "M"))] * sexes)
+    schema = replace(SCHEMA, columns=columns, ignore_extra=True)
+    kept = framed(parquet, schema, frame=frame)
+    once, decoded[0] = decoded[0], 0
+    monkeypatch.setattr("privcov.table.kept.free_memory", lambda: 0)
+    again = framed(parquet, schema, frame=frame)
+    # The means are asked with the radius, and the matrix comes last.
+    assert decoded[0] == once * len(kept.certificate.rounds)
+    assert again.upper == kept.upper
+    assert again.schema == kept.schema
+
+
+def test_what_finds_no_room_is_read_again(parquet):
+    fragments = [
+        Fragment(place=place, pieces=(piece,))
+        for place, piece in enumerate(open_table(parquet, WITH_SEX).pieces())
+    ]
+    whole = [[np.array(block) for block in one.open(WITH_SEX).blocks()] for one in fragments]
+    shelf = Shelf(room=8 * 2**22)  # one board: that of the first fragment
+    for _ in range(2):
+        for one, expected in zip(fragments, whole, strict=True):
+            table = Shelved(fragment=one, shelf=shelf).open(WITH_SEX)
+            blocks = [np.array(block) for block in table.blocks()]
+            assert all(np.array_equal(a, b) for a, b in zip(blocks, expected, strict=True))
+            assert table.rows == one.rows
+    assert list(shelf.blocks) == fragments[:1]
 
 
 # --- what it costs ------------------------------------------------------------------------------------

@@ -14,8 +14,9 @@ from privcov.noise.randomness import rehearsal
 from privcov.releases.certificate import Interval, Round
 from privcov.releases.means import Means
 from privcov.releases.rounds import framed_means
-from privcov.report.summary import as_text, mean_noise
-from privcov.report.tables import number
+from privcov.report.drawing.numbers import plus_minus
+from privcov.report.summary import as_text
+from privcov.report.view import mean_noise
 from privcov.verification.consistency import disagreements
 
 LOSS = pc.ApproxDP(epsilon=1, delta="1e-6", neighbours="replace-one")
@@ -186,7 +187,7 @@ def test_show_prints_the_error_of_the_combined_means():
     one = made(1)
     told, off = as_text(one, what="mean"), mean_noise(one)
     assert off == pytest.approx(1.96 * framed_means(one).stds, rel=1e-3)
-    assert f"±{number(off[0], 2)}" in told
+    assert f"±{plus_minus(one.mean()[0], off[0])[1]}" in told
     scaled = mean_noise(one, scaled=True)
     assert scaled * [f.unit for f in one.schema.features[1:]] == pytest.approx(mean_noise(one))
     assert framed_means(plain(np.zeros((9, 10)), loss=LOSS, seed=1)) is None

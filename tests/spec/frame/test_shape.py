@@ -27,8 +27,7 @@ from privcov.report.doubts.evidence import Evidence, Form
 from privcov.report.page import html
 from privcov.report.rounds import budget, told
 from privcov.report.standing import standing
-from privcov.report.summary import mean_noise
-from privcov.report.view import View, noise_sizes
+from privcov.report.view import View, mean_noise, noise_sizes
 from privcov.schema import Schema
 from privcov.schema.grid import Grid
 from privcov.schema.shape import BITS, Shape

@@ -9,13 +9,17 @@ import numpy as np
 import pytest
 
 import privcov as pc
+from privcov.cli.pca import render
 from privcov.errors import ParameterError
 from privcov.frame.counting import Squares
 from privcov.models.moments import EntryNoise
 from privcov.noise.laws import GaussianEnsemble
 from privcov.noise.randomness import rehearsal
+from privcov.planning.framed import framed
 from privcov.releases.certificate import Interval
 from privcov.releases.means import centred_squares
+from privcov.releases.rounds import Norms, share
+from privcov.report.page.models import components as components_of
 from privcov.report.rounds import told
 from privcov.schema import Numeric
 from privcov.summing.bounding import Bounding
@@ -251,3 +255,35 @@ def test_doubt_about_units_is_counted_as_simulations_have_it():
     step = 1e-6
     bent = [(noise.times(a + step * e) @ b - noise.times(a - step * e) @ b) / (2 * step) for e in np.eye(3)]
     assert pytest.approx(noise.bend(a, b), rel=1e-5) == np.array(bent).T
+
+
+@pytest.mark.parametrize("cut", ["told", "counted"])
+def test_models_that_do_not_count_the_cut_say_so(cut):
+    release = made(cut=cut)
+    about = f"may have moved correlations by about {Norms.of(release).bias:.1g}"
+    ridge, components = pc.ridge(release, "income", penalty=1), pc.pca(release)
+    assert about in ridge.summary()
+    assert about in ridge.to_dict()["not_counted"] == components.to_dict()["not_counted"]
+    assert about in render(components, components.to_dict())
+    assert ("R², correlations, ridge regressions and components do not count it" in told(release)[-1]) == (
+        cut == "counted"
+    )
+    assert about in str(components_of(release).body)
+    declared = made(cut="told", frame="declared")
+    assert "not counted" not in str(components_of(declared).body)
+    assert pc.pca(declared).to_dict()["not_counted"] is None
+    assert "not counted" not in pc.ridge(declared, "income", penalty=1).summary()
+
+
+def test_a_plan_tells_the_price_of_counting_the_cut():
+    told_of = {
+        cut: framed(pc.plan(schema=SCHEMA, rows=10_000, loss=LOSS, cut=cut)) for cut in ("told", "counted")
+    }
+    assert told_of["counted"].share - told_of["told"].share == pytest.approx(0.05)
+    assert told_of["counted"].private > told_of["told"].private
+    assert "--cut counted" in str(told_of["counted"])
+    assert "--cut" not in str(told_of["told"])
+    spent = sum(share(made().certificate, one) for one in made().certificate.rounds)
+    assert told_of["counted"].share == pytest.approx(spent, abs=1e-4)
+    with pytest.raises(ParameterError, match="cut must be told or counted"):
+        pc.plan(schema=SCHEMA, rows=10_000, loss=LOSS, cut="some")

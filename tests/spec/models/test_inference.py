@@ -332,6 +332,12 @@ def test_a_design_drowned_in_noise_gives_an_unbounded_interval_and_says_so():
     assert "THE NOISE IS TOO LARGE FOR THIS MODEL" in text
     assert fit.to_dict()["coefficients"][1]["lower"] is None
     assert r"$\infty$" in fit.to_latex()
+    row = next(line for line in text.splitlines() if line.startswith("x1")).split()
+    for value, printed in zip((fit.params["x1"], fit.bse["x1"]), row[1:3], strict=True):
+        assert len(printed.lstrip("-0.").rstrip("0").replace(".", "")) <= 1, (
+            "more digits than the noise leaves"
+        )
+        assert float(printed) == pytest.approx(value, rel=0.5)
     for method in ("wald", "bootstrap"):
         forced = fitted("gaussian", 500, 1, spread=0.1, method=method)
         assert "DO NOT TRUST THESE INTERVALS" in forced.summary()

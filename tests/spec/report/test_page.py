@@ -11,9 +11,11 @@ from reading import read
 
 import privcov as pc
 from privcov.errors import ParameterError
+from privcov.models.summary import significant
 from privcov.noise.randomness import rehearsal
 from privcov.report.page import Source, html, sections
 from privcov.report.page.elements import number, plus_minus
+from privcov.report.view import View, mean_noise
 from privcov.unbounded.entry import estimate_gaussian
 from privcov.unbounded.page import html as estimate_html
 
@@ -104,13 +106,14 @@ def test_numbers_on_the_page_are_those_of_the_release(made):
 
 
 def test_the_noise_is_beside_the_number_in_original_units(made):
-    from privcov.report.view import View
-
     view = View.of(made)
-    told = plus_minus(float(view.mean[0]), float(view.noise.mean[0]))
+    told = plus_minus(float(view.mean[0]), float(mean_noise(made)[0]))
     cells = [cell.words for cell in read(html(made)).all("td")]
     assert told[0] in cells
-    assert told[1] in cells
+    assert told[1] in cells, "what the page says of a mean is what show says of it"
+    spread = float(np.sqrt(view.covariance[0, 0]))
+    off = made.law.reach(0.025) * float(view.noise.covariance[0, 0]) / (2 * spread)
+    assert plus_minus(spread, off)[1] in cells
 
 
 def test_what_the_promise_says_depends_on_who_is_protected(people, schema):
@@ -293,3 +296,6 @@ def test_a_regression_that_is_drowned_explains_no_share(people, schema):
     for words in (read(html(release, models=[fit])).words, read(fit._repr_html_()).words):
         assert "cannot be told from this release" in words
         assert "Residual standard error" not in words
+        assert "one digit of each is printed" in words
+        assert number(fit.params["age"]) not in words
+        assert number(significant(fit.params["age"], 1), 1) in words

@@ -8,7 +8,8 @@ from scipy import stats
 
 import privcov as pc
 from privcov.noise.randomness import rehearsal
-from privcov.report.summary import as_json_values, as_text, mean_noise
+from privcov.report.summary import as_json_values, as_text
+from privcov.report.view import mean_noise
 
 SCHEMA = pc.Schema.from_dict(
     {"columns": {"a": {"lower": 0, "upper": 10}, "b": {"lower": -1, "upper": 1}, "g": {"levels": [0, 1]}}}

@@ -479,6 +479,16 @@ def test_a_private_frame_and_a_focus_are_quoted_planned_and_released(served, ord
     assert served.finished("a" * 32)["state"] == "done"
     made = pc.load(served.folder / "people.release.json").certificate
     assert [one.name for one in made.rounds][-2:] == ["radius", "means"]
+    counted = {**framed, "cut": "counted"}
+    assert "With --frame auto --cut counted" in plan_of(served, counted)["frames"]
+    served.ask("release", request="b" * 32, **{**counted, "output": "counted.release.json"})
+    assert served.finished("b" * 32)["state"] == "done"
+    assert pc.load(served.folder / "counted.release.json").certificate.options["cut"] == "counted"
+    # In the declared frame nothing is cut, and what the field says has no effect.
+    assert served.ask("quote", **{**order, "cut": "counted"}).json["frame"] == ""
+    assert served.ask("quote", **{**framed, "cut": "some"}).errors == {
+        "frame": "cut must be told or counted, got some."
+    }
     assert served.ask("quote", **{**order, "frame": "golden"}).errors == {
         "frame": "frame must be auto, declared, scales or shape, got 'golden'."
     }

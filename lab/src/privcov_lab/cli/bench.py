@@ -389,6 +389,41 @@ def device(device: str, rows: int, columns: int, compare: int, part: str, rank: 
     print_json(result) if as_json else say(bench.render(result))
 
 
+@command.command(name="components")
+@click.option("--tables", default=100, show_default=True, type=click.IntRange(5), help="Tables a line.")
+@click.option("--design", "designs", multiple=True, help="Only this design; may be repeated.  [default: all]")
+@json_option
+def components(tables: int, designs: tuple[str, ...], as_json: bool) -> None:
+    """Coverage and width of intervals of principal components, as with normal columns and conservative ones.
+
+    Example: privcov bench components --tables 20
+    """
+    from privcov_lab.bench import components as bench
+
+    cells = tuple(cell for cell in bench.CELLS if not designs or cell[0] in designs)
+    with counting(len(cells), "releasing") as step:
+        result = bench.run(tables=tables, cells=cells, step=step)
+    print_json(result) if as_json else say(bench.render(result))
+
+
+@command.command(name="speed")
+@click.option(
+    "--columns", default=100, show_default=True, type=click.IntRange(2, 1000), help="Columns of the table."
+)
+@click.option("--quick", is_flag=True, help="Each command once instead of three times.")
+@json_option
+def speed(columns: int, quick: bool, as_json: bool) -> None:
+    """CPU seconds of plan, ols, pca and report as people call them, each beside its limit.
+
+    Example: privcov bench speed --quick
+    """
+    from privcov_lab.bench import speed as bench
+
+    with counting(bench.STEPS, "measuring") as step:
+        result = bench.run(columns=columns, runs=1 if quick else 3, step=step)
+    print_json(result) if as_json else say(bench.render(result))
+
+
 @command.command(name="wide")
 @click.option(
     "--columns",

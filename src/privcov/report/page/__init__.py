@@ -64,7 +64,7 @@ def sections(
     """The parts of the page: promise, columns, matrix, spectrum, models, and how to cite, verify and use it.
 
     ``models`` are formulas or fits of this release, and ``errors`` is what is assumed of those of formulas, as
-    ``privcov.ols`` has it; ``components`` asks for so many principal components;
+    ``privcov.ols`` has it, and of components; ``components`` asks for so many principal components;
     ``source`` is the file it came from, without which the one that saving it would make is described. ``only`` the
     first five can be asked for by name, which takes no longer than that one.
     """
@@ -73,7 +73,7 @@ def sections(
         "promise": lambda: promise(release),
         "columns": lambda: columns(View.of(release)),
         "matrix": lambda: matrix(View.of(release)),
-        "spectrum": lambda: spectrum(release, components),
+        "spectrum": lambda: spectrum(release, components, errors),
     }
     if only is not None:
         return [parts[only]()] if only in parts else []

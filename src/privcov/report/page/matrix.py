@@ -26,8 +26,8 @@ def matrix(view: View) -> Section:
         words = "A single column has no correlations."
         return Section(name="matrix", heading="What goes with what", body=tag("p", words))
     pictures = [correlation_figure(view)]
-    if view.noise is not None:
-        pictures.append(noise_figure(view, view.noise.correlation))
+    if view.off is not None:
+        pictures.append(noise_figure(view, view.off.correlation))
     return Section(
         name="matrix", heading="What goes with what", body=join([side_by_side(*pictures), *_pairs(view)])
     )
@@ -66,17 +66,17 @@ def noise_figure(view: View, noise: Floats) -> Markup:
             view.titles,
             noise.tolist(),
             title="Noise on each correlation",
-            description=f"One standard deviation. {largest}",
+            description=f"{OFF}. {largest}",
             signed=False,
         ),
-        "The noise on each, on the same scale: one standard deviation of what the mechanism added"
+        "The noise on each, on the same scale: what it stays below in 95 of 100 releases"
         f"{'' if view.raw else ', before repair'}. {largest}{unknown}",
     )
 
 
 def _pairs(view: View) -> list[Markup]:
     first, second, order = _ordered(view)
-    noise = view.noise
+    noise = view.off
     rows = []
     for place in order[:_FOLDED]:
         i, j = int(first[place]), int(second[place])
@@ -101,7 +101,7 @@ def _pairs(view: View) -> list[Markup]:
     )
     said = "Pairs that stand clear of the noise, strongest first; levels of one column left out."
     if noise is not None:
-        said += " ± is one standard deviation of the noise" + ("." if view.raw else " before repair.")
+        said += f" {OFF}{_before(view)}."
     made = [table(heads, rows[:_PAIRS], caption=said)]
     if len(rows) > _PAIRS:
         hidden = len(order) - len(rows)
@@ -131,6 +131,13 @@ def _strongest(view: View) -> str:
     )
 
 
+OFF = "±: the noise moves a number by no more than this in 95 of 100 releases"
+
+
+def _before(view: View) -> str:
+    return "" if view.raw else ", before repair"
+
+
 _DRAWN = 16
 _LISTED = 30
 _MOST = 400
@@ -151,7 +158,7 @@ def columns(view: View) -> Section:
         ]
         return Section(name="columns", heading="Columns", body=join(body))
     spreads = np.sqrt(np.clip(np.diag(view.covariance), 0, None))
-    noise = view.noise
+    noise = view.off
     rows = []
     for place, feature in enumerate(view.columns[:_MOST]):
         on_mean = on_spread = None
@@ -164,7 +171,10 @@ def columns(view: View) -> Section:
     heads = ["column", *called, "declared", "mean", "± noise", "std. dev.", "± noise"]
     if noise is None:
         heads = ["column", *called, "declared", "mean", "std. dev."]
-    body = [side_by_side(means_figure(view), _listed(heads, rows, view))]
+    parts = [means_figure(view), _listed(heads, rows, view)]
+    body = (
+        parts if called else [side_by_side(*parts)]
+    )  # labels take the room that a figure beside them would have
     return Section(name="columns", heading="Columns", body=join(body))
 
 
@@ -176,7 +186,7 @@ def means_figure(view: View) -> Markup:
     """The first means within their declared bounds."""
     means = np.zeros(0) if view.mean is None else view.mean
     spreads = np.sqrt(np.clip(np.diag(view.covariance), 0, None))
-    noise = None if view.noise is None else view.noise.mean
+    noise = None if view.off is None else view.off.mean
     tracks = [
         Range(
             name=feature.title,
@@ -189,7 +199,7 @@ def means_figure(view: View) -> Markup:
         for place, feature in enumerate(view.columns[:_DRAWN])
     ]
     said = "The dot is the mean; the band is one standard deviation of the values"
-    said += "." if noise is None else "; the bar is one standard deviation of the noise on the mean."
+    said += "." if noise is None else "; within the bar noise moves the mean in 95 of 100 releases."
     count = len(view.columns) + view.hidden
     if count > len(tracks):
         said += f" The first {len(tracks)} of {count:,} columns."
@@ -203,18 +213,20 @@ def means_figure(view: View) -> Markup:
 
 def declared(feature: Feature) -> str:
     """The bounds of a column; an indicator is 0 or 1."""
-    return f"{feature.lower:,.10g} to {feature.upper:,.10g}".replace("-", "−")
+    low, high = (
+        f"{end:,.0f}" if end == round(end) and abs(end) < 1e10 else f"{end:,.6g}"
+        for end in (feature.lower, feature.upper)
+    )
+    return f"{low} to {high}".replace("-", "−")
 
 
 def _listed(heads: list[str], rows: list[list[str]], view: View) -> Markup:
-    said = "± is one standard deviation of the noise, to first order" + (
-        ", before repair." if not view.raw else "."
-    )
-    first = table(heads, rows[:_LISTED], caption=said if "± noise" in heads else "")
+    said = f"{OFF}, to first order{_before(view)}."
+    words = 1 + ("label" in heads)
+    first = table(heads, rows[:_LISTED], left=words, caption=said if "± noise" in heads else "")
     if len(rows) <= _LISTED:
         return tag("div", first)
     more = len(view.columns) + view.hidden - len(rows)
-    words = f"{len(rows) - _LISTED} more columns" + (
-        f"; the other {more:,} are in the release file" if more else ""
-    )
-    return tag("div", first, folded(words, table(heads, rows[_LISTED:])))
+    others = f"; the other {more:,} are in the release file" if more else ""
+    rest = table(heads, rows[_LISTED:], left=words)
+    return tag("div", first, folded(f"{len(rows) - _LISTED} more columns{others}", rest))

@@ -13,10 +13,11 @@ import numpy as np
 
 from privcov.errors import ParameterError
 from privcov.models.assumptions import SHORTENED
-from privcov.models.ols import Fit
-from privcov.models.pca import TAILS, PCAFit, pca
-from privcov.models.summary import SHRUNK, TWO, headings, merged
+from privcov.models.ols import Errors, Fit
+from privcov.models.pca import PCAFit, about_tails, pca
+from privcov.models.summary import SHRUNK, TWO, headings, merged, significant
 from privcov.releases.release import Release
+from privcov.releases.rounds import uncounted
 from privcov.report.drawing import Estimate, Markup, coefficients, heat_map, join, spectrum, tag
 from privcov.report.page.elements import (
     Section,
@@ -89,7 +90,8 @@ def coefficient_table(values: dict[str, Any]) -> Markup:
     """Estimates, standard errors, intervals, p-values, and the share of each variance that is privacy."""
     if "refused" in values:
         return table(
-            ["", "estimate"], [[row["name"], number(row["estimate"])] for row in values["coefficients"]]
+            ["", "estimate"],
+            [[row["name"], _known(row["estimate"], values["digits"])] for row in values["coefficients"]],
         )
     intervals = headings(values)
     drawn = ["shrunk"] if values["shrunk"] else []
@@ -100,8 +102,8 @@ def coefficient_table(values: dict[str, Any]) -> Markup:
     rows = [
         [
             row["name"],
-            number(row["estimate"]),
-            number(row["std_error"], 3),
+            _known(row["estimate"], values["digits"]),
+            _known(row["std_error"], values["digits"], usual=3),
             *(_spans(row[pieces]) for pieces in intervals),
             _probability(row["p_value"]),
             share(row["privacy_share"]),
@@ -114,6 +116,13 @@ def coefficient_table(values: dict[str, Any]) -> Markup:
     said += f" {TWO}" if len(intervals) > 1 else ""
     said += f" Shrunk, to predict with: {SHRUNK}" if drawn else ""
     return table(heads, rows, caption=said)
+
+
+def _known(value: float | None, digits: int | None, usual: int = 4) -> str:
+    """A number of as many digits as mean something."""
+    if value is None or digits is None:
+        return number(value, usual)
+    return number(significant(value, digits), digits)
 
 
 def overall(values: dict[str, Any], *, drowned: bool = False) -> Markup:
@@ -158,7 +167,7 @@ def _cautions(fit: Fit) -> list[str]:
     if drowned := fit.uncertainty.drowned:
         return [
             f"The noise is too large for this model: {', '.join(drowned)} may be a combination of other columns. "
-            "Estimates and standard errors mean little; rely on the intervals."
+            "Estimates and standard errors mean little, so one digit of each is printed; rely on the intervals."
         ]
     if fit.method != "score" and not fit.uncertainty.wald_is_sound:
         return [f"Do not trust these intervals: the noise is too large for {fit.method}."]
@@ -194,13 +203,16 @@ _UNASKED = 400
 """Columns up to which the noise edge, which is simulated, takes seconds."""
 
 
-def components(release: Release, rank: int | None = None) -> Section:
-    """The spectrum with its noise edge; with a ``rank``, so many components with variances and loadings."""
+def components(release: Release, rank: int | None = None, errors: Errors = "equal") -> Section:
+    """The spectrum with its noise edge; with a ``rank``, so many components with variances and loadings.
+
+    ``errors`` is what is assumed of rows, as ``privcov.pca`` has it.
+    """
     if rank is None and len(release.columns) > _UNASKED:
         words = f"The spectrum of {len(release.columns):,} columns takes long to compute: ask for components to see it."
         return Section(name="spectrum", heading="How many directions", body=tag("p", words))
     try:
-        fit = pca(release, rank=rank, centred=release.schema.intercept)
+        fit = pca(release, rank=rank, centred=release.schema.intercept, errors=errors)
     except ParameterError as reason:
         if rank is not None:
             raise
@@ -209,7 +221,9 @@ def components(release: Release, rank: int | None = None) -> Section:
     pictures = [spectrum_figure(fit)]
     if rank is not None:
         pictures.append(loadings_figure(fit))
-    body = [side_by_side(*pictures), variances(fit) if rank is not None else None, _closing(fit)]
+    cut = uncounted(release)
+    told = [variances(fit) if rank is not None else None, _closing(fit), cut and tag("p", cut, class_="note")]
+    body = [side_by_side(*pictures), *told]
     return Section(name="spectrum", heading="How many directions", body=join(part for part in body if part))
 
 
@@ -278,10 +292,9 @@ def variances(fit: PCAFit, level: float = 0.95) -> Markup:
 def _closing(fit: PCAFit) -> Markup:
     if fit.noise_edge is None:
         return join([])
-    sampled = any(one.population is not None for one in fit.directions())
     return tag(
         "p",
         "The points are the eigenvalues of the matrix as released: unbiased, and possibly negative. The line shows the "
         "repaired matrix. Components that cannot be told apart share a line, which has the sum of their variances."
-        + (f" {TAILS}" if sampled else ""),
+        + "".join(f" {sentence}" for sentence in about_tails(fit, fit.directions())),
     )

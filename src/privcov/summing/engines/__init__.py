@@ -18,6 +18,7 @@ from privcov.summing.engines.base import (
     Work,
     attempt,
     gather,
+    keeping,
     once_each,
 )
 from privcov.summing.engines.dask import Dask
@@ -41,6 +42,7 @@ __all__ = [
     "engine_for",
     "engine_named",
     "gather",
+    "keeping",
     "once_each",
 ]
 

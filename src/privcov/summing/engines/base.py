@@ -15,7 +15,7 @@ from collections.abc import Callable, Generator, Iterable, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import closing
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from threading import Lock
 from typing import ClassVar, Protocol
 
@@ -26,11 +26,12 @@ from privcov.schema import Schema
 from privcov.table import Table
 from privcov.table.base import Answer
 from privcov.table.fragments import Arrived, Fragment, Held, bundled
+from privcov.table.kept import Shelf, Shelved
 from privcov.table.shuffling import Joined, parts_of
 from privcov.version import __version__
 
 MOST_WORKERS = 256
-AnyFragment = Fragment | Held | Arrived | Joined
+AnyFragment = Fragment | Held | Arrived | Joined | Shelved
 Result = tuple[int, bytes]
 """How many rows a fragment had, and what came of them."""
 Report = Callable[[int, int, int | None], object]
@@ -350,3 +351,23 @@ class Local(Engine):
             finally:
                 for future in running:
                     future.cancel()
+
+
+class _Keeping(Local):
+    """Threads of this process that keep what they read for the next reading."""
+
+    @cached_property
+    def _shelf(self) -> Shelf:
+        return Shelf()
+
+    def answers(self, work: Work, fragments: Sequence[AnyFragment]) -> Generator[Answer, None, None]:
+        kept = [Shelved(fragment=f, shelf=self._shelf) if isinstance(f, Fragment) else f for f in fragments]
+        return super().answers(work, kept)
+
+
+def keeping(engine: Engine) -> Engine:
+    """An engine for several readings of the same columns of one table: threads of this process keep cells in between.
+
+    It holds rows: it is for work within ``without_reasons`` alone. Any other engine reads each time.
+    """
+    return _Keeping(workers=engine.workers, device=engine.device) if type(engine) is Local else engine

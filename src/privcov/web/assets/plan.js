@@ -37,9 +37,10 @@ export function setUp(start) {
     state.purpose = find("purpose").value;
     ask_plan();
   });
-  for (const word of ["frame", "focus", "by", "rest", "share", "sizes"]) {
+  for (const word of ["frame", "cut", "focus", "by", "rest", "share", "sizes"]) {
     find(word).addEventListener("input", () => {
       state[word] = find(word).value;
+      find("cut").disabled = state.frame === "declared";
       ask_plan();
     });
   }
@@ -138,7 +139,8 @@ const warmSoon = later(() => {
 }, 400);
 
 export function show() {
-  for (const word of ["frame", "focus", "by", "rest", "share", "sizes"]) find(word).value = state[word];
+  for (const word of ["frame", "cut", "focus", "by", "rest", "share", "sizes"]) find(word).value = state[word];
+  find("cut").disabled = state.frame === "declared";
   if (!summary) return;
   ask_plan();
   if (state.formula) ask_regression();

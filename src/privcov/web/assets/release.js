@@ -26,9 +26,10 @@ export function setUp(start, finished) {
       quote();
     });
   }
-  for (const word of ["frame", "focus", "by", "rest", "share"]) {
+  for (const word of ["frame", "cut", "focus", "by", "rest", "share"]) {
     find(`till-${word}`).addEventListener("input", () => {
       state[word] = find(`till-${word}`).value;
+      find("till-cut").disabled = state.frame === "declared";
       keep();
       quote();
     });
@@ -68,7 +69,8 @@ export function mechanisms(names) {
 export function show() {
   state.data = find("data").value;
   state.ledger = find("ledger").value;
-  for (const word of ["frame", "focus", "by", "rest", "share"]) find(`till-${word}`).value = state[word];
+  for (const word of ["frame", "cut", "focus", "by", "rest", "share"]) find(`till-${word}`).value = state[word];
+  find("till-cut").disabled = state.frame === "declared";
   quote();
 }
 

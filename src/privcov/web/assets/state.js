@@ -11,6 +11,7 @@ const FRESH = {
   question: { word: "mean", one: "", other: "" },
   purpose: "covariance",
   frame: "declared",
+  cut: "told",
   focus: "",
   by: "",
   rest: "",
@@ -45,8 +46,8 @@ export function keep() {
 
 // What goes with the loss in every question, in the words of the command line.
 export function choice() {
-  const { purpose, frame, focus, by, rest, share } = state;
-  return { purpose, frame, focus, by, rest, share };
+  const { purpose, frame, cut, focus, by, rest, share } = state;
+  return { purpose, frame, cut, focus, by, rest, share };
 }
 
 export function loss() {
