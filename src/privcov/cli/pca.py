@@ -59,8 +59,14 @@ def command(
     from privcov.models.pca import pca
 
     def fit(release: Release) -> PCAFit:
-        words = {"centred": not uncentred, "scaled": not original, "correlation": correlation}
-        return pca(release, rank=rank, errors=errors, **words)
+        return pca(
+            release,
+            rank=rank,
+            centred=not uncentred,
+            scaled=not original,
+            correlation=correlation,
+            errors=errors,
+        )
 
     def words(release: Release) -> str:
         made = fit(release)
