@@ -208,7 +208,12 @@ class Radius(_Counts):
         return len(self.edges) + 1
 
     def _added(self, cells: Floats, absent: Absent | None) -> Sums:
-        squared = np.einsum("ij,ij->j", cells, cells)  # whole numbers below 2^53: exact in any order
+        return self._found(
+            np.einsum("ij,ij->j", cells, cells)
+        )  # whole numbers below 2^53: exact in any order
+
+    def _found(self, squared: Floats) -> Sums:
+        """How many rows of these squared norms are in each cell."""
         return np.bincount(np.searchsorted(self.edges, squared, side="right"), minlength=self.cells)
 
 
