@@ -227,7 +227,8 @@ def test_a_private_row_norm_is_chosen_once_for_all_strata(tmp_path):
     csv.write_csv(TABLE, tmp_path / "t.csv")
     parquet.write_table(TABLE, tmp_path / "t.parquet")
     loss = pc.ZCDP(rho=10**9, neighbours="replace-one")
-    middle = pa.array([50.0] * len(TABLE)), pa.array([5.0] * len(TABLE))
+    near = np.resize([-0.2, 0.2], len(TABLE))
+    middle = pa.array(50 + 50 * near), pa.array(5 + 5 * np.roll(near, 1))
     narrow = TABLE.set_column(0, "age", middle[0]).set_column(1, "pay", middle[1])
     facts = {"schema": SCHEMA, "loss": loss, "by": "area", "row_norm": "private", "row_norm_share": 0.5}
     made = [
@@ -236,9 +237,10 @@ def test_a_private_row_norm_is_chosen_once_for_all_strata(tmp_path):
     ]
     assert len({one.uppers for one in made}) == 1
     assert made[0].certificate.options["row_norm"] == "private"
+    private = pc.release(narrow, **{**facts, "loss": pc.ZCDP(rho=2, neighbours="replace-one")})
+    assert private.schema.squared_norm_bound < Strata.of(SCHEMA, by="area")[1].squared_norm_bound
     chosen = pc.release(narrow, **facts)
     rest = chosen.schema
-    assert rest.squared_norm_bound < Strata.of(SCHEMA, by="area")[1].squared_norm_bound
     assert rest.left_out == ()
     chosen.save(path := tmp_path / "r.json")
     assert "consistent" in pc.verify(path).checks[-1].words

@@ -30,7 +30,7 @@ import privcov as pc
 from privcov import errors
 from privcov import ledger as ledger_module
 from privcov.errors import InputError, InternalError, without_frames, without_reasons
-from privcov.frame import choice, counting, walk
+from privcov.frame import counting, walk
 from privcov.ledger import Request
 from privcov.mechanisms import MECHANISMS
 from privcov.mechanisms.adaptive import PrivateTrace
@@ -243,8 +243,7 @@ def secrets(monkeypatch: pytest.MonkeyPatch) -> Secrets:
     watch(Draw, "taken", used)
     watch(PrivateTrace, "answer", lambda _, trace, *__: noted.sequence("noise", [trace.noise]))
     watch(moments, "discrete_gaussian", lambda made, *_: noted.sequence("noise", made))
-    for where in (choice, walk):
-        watch(where, "cut_off", cut)
+    watch(walk, "cut_off", cut)
     real = counting._Noise.added_to
 
     def added(self: counting._Noise, totals: list[list[int]]) -> list[tuple[int, ...]]:

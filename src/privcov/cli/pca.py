@@ -157,8 +157,15 @@ def _closing(fit: PCAFit, values: dict[str, Any]) -> list[str]:
             promise,
         ]
     above = int((fit.raw_variance > values["noise_edge"]).sum())
+    seen = (
+        "no raw eigenvalue is above it, so all may be noise."
+        if not above
+        else "1 raw eigenvalue is above it, so it is more than noise."
+        if above == 1
+        else f"{above} raw eigenvalues are above it, so they are more than noise."
+    )
     return [
-        f"Noise edge {values['noise_edge']:.4g}: {above} raw eigenvalues are above it, so they are more than noise.",
+        f"Noise edge {values['noise_edge']:.4g}: {seen}",
         *_about(fit, values),
         *filter(None, [values["not_counted"]]),
         promise,

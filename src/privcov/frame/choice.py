@@ -1,9 +1,9 @@
 """A private choice of the row-norm bound from a public grid, usable in front of any mechanism.
 
-A large bound means much noise, a small one clips many rows. Each candidate is scored by the noise it would
-bring (public) plus the squared norm it would cut off (a sum over rows, one person moves it by at most one
-largest squared norm); permute-and-flip picks one. Proof: docs/proofs/row-norm.md. ``adaptive`` brings a choice
-of its own, a sparse vector walk (``walk.py``), which takes this one's place.
+A large bound means much noise, a small one clips many rows. One noisy histogram of the norms of rows, between the
+candidates, tells what each would cut off; what noise may hide of that counts as cut, so that a bound is small only
+where few rows are surely longer. Proof: docs/proofs/row-norm.md. ``adaptive`` brings a choice of its own, a sparse
+vector walk (``walk.py``), which takes this one's place.
 """
 
 from __future__ import annotations
@@ -12,31 +12,35 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
-from flint import arb, fmpq
 
 from privcov.accounting import pure_to_zcdp
-from privcov.errors import InputError, ParameterError, without_reasons
+from privcov.errors import InputError, ParameterError
+from privcov.frame.counting import Radius, Sums, ask
 from privcov.frame.framing import Fitted
-from privcov.frame.radii import candidates, cut_off
+from privcov.frame.radii import candidates, clippable
 from privcov.frame.walk import radii, walk_radii
+from privcov.linalg.arrays import Floats
 from privcov.mechanisms import DEFAULTS, MECHANISMS
 from privcov.mechanisms.adaptive import Adaptive, Parts
 from privcov.mechanisms.base import Mechanism
-from privcov.noise.exact import uniform_below
-from privcov.noise.exact.trials import exp_trials
 from privcov.noise.randomness import Randomness
 from privcov.privacy import ZCDP, Amount, ApproxDP, Loss, PureDP, decimal_text, exact
+from privcov.releases.rounds import BIAS
 from privcov.schema import Schema
 from privcov.schema.grid import Grid
-from privcov.summing.engines import Engine
+from privcov.summing.bounding import Bounding
+from privcov.summing.engines import Engine, Local
+from privcov.table.blocks import Block
 from privcov.text.grammar import brief
 
 WALK_SHARE = Fraction(1, 4)
 """Of ``adaptive``: an eighth for its trace, an eighth for its walk."""
 _UNIT = 2**20
+_WHOLE = 2**10
+"""What a row of the largest weight counts as in a histogram of weighted rows."""
 
 
 def check_unweighted(schema: Schema) -> None:
@@ -57,7 +61,7 @@ class NormChoice:
     rest: Loss
     share: Fraction
     trace: ZCDP | None = None
-    """What ``adaptive`` spends on a trace before it walks; None for a choice by permute-and-flip."""
+    """What ``adaptive`` spends on a trace before it walks; None for a choice by a histogram."""
     strata: int | None = None
     """How many matrices will have the bound that is chosen, where there is one for each stratum."""
 
@@ -141,6 +145,46 @@ class NormChoice:
         return Fitted(schema=schema, mechanism=mechanism, rest=self.rest)
 
 
+@dataclass(frozen=True, kw_only=True)
+class Lengths(Radius):
+    """A histogram of what a bound could clip of each row: its squared norm, or that of its numbers.
+
+    The edges are the squared norms that candidates leave, so a row is in the cell of those that would clip it. A row
+    with a weight counts as so many parts of ``whole`` as it weighs. For a pure loss.
+    """
+
+    @classmethod
+    def between(cls, schema: Schema, options: Sequence[Schema]) -> Self:
+        """The histogram that tells apart which of the candidates would clip a row; they are in falling order."""
+        _, fixed = clippable(schema)
+        unit = 4 ** Grid.of(schema).exponent
+        rooms = [int((option.squared_norm_bound - fixed) * unit) for option in options[1:]]
+        return cls(schema=schema, edges=tuple(room + 1 for room in reversed(rooms)))
+
+    @property
+    def whole(self) -> int:
+        """What a row counts as, at most."""
+        return 1 if self.schema.weight is None else _WHOLE
+
+    @property
+    def per_row(self) -> int:  # type: ignore[override]
+        return self.whole
+
+    def sums(self, bounding: Bounding, block: Block, *, room: Floats | None = None) -> Sums:
+        by_feature = bounding.rows(block, room=room).T
+        part = by_feature[clippable(self.schema)[0]]
+        squared = np.einsum("ij,ij->j", part, part)  # whole numbers below 2^53: exact in any order
+        if self.schema.weight is None:
+            return self._found(squared)
+        share = (
+            by_feature[0] / bounding.one
+        ) ** 2  # a row that counts as u is √u times as long, and so is its bound
+        squared = np.where(share > 0, squared / np.where(share > 0, share, 1.0), 0.0)
+        parts = np.floor(np.minimum(share, 1.0) * self.whole)
+        cells = np.searchsorted(self.edges, squared, side="right")
+        return np.bincount(cells, weights=parts, minlength=self.cells).astype(np.int64)
+
+
 def choose_row_norm(
     data: Any,
     *,
@@ -157,46 +201,62 @@ def choose_row_norm(
     options = candidates(schema)
     if len(options) == 1:
         return schema
-    largest = schema.squared_norm_bound
-    matrices = choice.strata or 1  # each has noise of its own; what is cut off adds up to the same
-    noise = [
-        matrices * _noise(grid, mechanism, choice.rest) / largest
-        for grid in (Grid.of(option, strata=choice.strata is not None) for option in options)
-    ]
-    unit = Grid.of(schema).squared_norm_bound
-    rate = choice.price.epsilon / (2 * schema.max_rows_per_person)
-
-    def choose() -> Schema:
-        lost = cut_off(data, schema, options, engine=engine).totals
-        scores = [-(Fraction(cut, unit) + level) for cut, level in zip(lost, noise, strict=True)]
-        return options[permute_and_flip(randomness, scores, rate=rate)]
-
-    return without_reasons(choose)
+    look = Lengths.between(schema, options)
+    asked = [(look, choice.price)]
+    (answered,), count = ask(asked, data, randomness=randomness, engine=Local() if engine is None else engine)
+    counts = np.array(answered.answers, dtype=np.float64) / look.whole
+    std = look.std(choice.price) / look.whole
+    matrices = choice.strata or 1  # each has noise of its own, and its share of the rows
+    grids = [Grid.of(option, strata=choice.strata is not None) for option in options]
+    noises = [matrices * _noise(grid, mechanism, choice.rest) for grid in grids]
+    public = schema.weight is None and choice.price.neighbours.count_is_public(schema.max_rows_per_person)
+    rows = float(count) if public else float(counts.sum())
+    return options[least_error(options, counts, rows=max(1.0, rows), std=std, noises=noises)]
 
 
-def permute_and_flip(randomness: Randomness, scores: Sequence[Fraction], *, rate: Fraction) -> int:
-    """An index chosen by McKenna and Sheldon's mechanism.
+def least_error(
+    options: Sequence[Schema], counts: Floats, *, rows: float, std: float, noises: Sequence[float]
+) -> int:
+    """The place of the bound that leaves correlations the least error, by a noisy histogram of norms: public.
 
-    It walks the options in random order, and takes one with probability exp(rate · (score − best score)). Exact:
-    the trials are decided in balls where floats cannot.
+    As a frame chooses its radius (``releases/rounds.py``), but about the middles of bounds. A bound c leaves noise over
+    what it keeps of a column's mean square, taken for no less than twice what noise may hide of that; and a bias of
+    about ``BIAS``·√g, or g where that is less: g is the mean of (1 − c²/u²)₊ over the squared norms u², with one
+    standard deviation of the noise on it.
 
-    >>> from privcov.noise.randomness import rehearsal
-    >>> permute_and_flip(rehearsal(1), [Fraction(0), Fraction(5)], rate=Fraction(1000))
-    1
+    Parameters
+    ----------
+    options : sequence of Schema
+        The candidates, in falling order.
+    counts : ndarray
+        How many rows lie below the least of them, between two, and above the second: with noise.
+    rows : float
+        How many rows there are: public, or the sum of the counts.
+    std : float
+        The standard deviation of the noise on a count.
+    noises : sequence of float
+        Under each candidate, the standard deviation of the noise on a product of two columns, in scaled units.
     """
-    left, best = list(range(len(scores))), max(scores)
-    while True:
-        place = left.pop(int(uniform_below(randomness, len(left), 1)[0]))
-        gap = rate * (best - scores[place])
-        ball = arb(fmpq(gap.numerator, gap.denominator))
-        if exp_trials(randomness, np.array([float(gap)]), lambda *_: ball)[0]:  # noqa: B023 - called at once
-            return place
+    _, fixed = clippable(options[0])
+    rooms = np.array([float(option.squared_norm_bound - fixed) for option in options])
+    edges = rooms[::-1]
+    middles = np.concatenate([edges[:1] / 2, np.sqrt(edges[1:] * edges[:-1])])
+    columns = max(1, len(options[0].numbers))
+    errors = []
+    for room, noise in zip(rooms, noises, strict=True):
+        cut = np.maximum(1 - room / middles, 0.0)
+        lost = max(float(counts @ cut), 0.0) + std * float(np.linalg.norm(cut))
+        squares = np.minimum(middles, room)
+        kept = max(float(counts @ squares), 2 * std * float(np.linalg.norm(squares)), 1e-9) / columns
+        share = lost / rows
+        errors.append(math.hypot(noise / kept, min(BIAS * math.sqrt(share), share)))
+    return int(np.argmin(errors))
 
 
-def _noise(grid: Grid, mechanism: Mechanism, loss: Loss) -> Fraction:
-    """The error that noise would bring to a matrix on a grid, in scaled units: public."""
+def _noise(grid: Grid, mechanism: Mechanism, loss: Loss) -> float:
+    """The noise that a product of two columns would have on a grid, in scaled units: public."""
     law = mechanism.law(loss=loss, grid=grid)
     if law is None:  # not additive: the default mechanism for this loss stands in for the scale
         law = MECHANISMS[DEFAULTS[loss.kind]]().law(loss=loss, grid=grid)
     assert law is not None
-    return Fraction(law.rms_frobenius)
+    return math.sqrt(law.offdiagonal_variance)

@@ -11,6 +11,7 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from privcov.errors import InternalError
 from privcov.schema import Schema
@@ -19,11 +20,24 @@ from privcov.summing.bounding import Bounding
 from privcov.summing.engines import AnyFragment, Engine, Local, Report, Result, gather
 from privcov.table import open_table
 
-CANDIDATES = 12
+CANDIDATES = 24
+SHRINK = Fraction(7, 5)
+"""What the clippable squared norm is divided by, from one candidate to the next."""
 _UNIT = 2**20
 
 
-def candidates(schema: Schema, *, count: int = CANDIDATES, shrink: int = 2) -> tuple[Schema, ...]:
+def clippable(schema: Schema) -> tuple[NDArray[np.bool_], Fraction]:
+    """The features whose squared norm a bound leaves room for, and the squared norm of the others, which is spared."""
+    if not schema.keeps_indicators:
+        return np.ones(schema.summed_dimension, dtype=np.bool_), Fraction(0)
+    counted = np.array([f.kind == "numeric" and f.column != schema.weight for f in schema.summed])
+    counted[list(schema.number_indicators)] = True  # they leave less room to the row that has them
+    return counted, schema.fixed_squared_norm - len(schema.number_indicators)
+
+
+def candidates(
+    schema: Schema, *, count: int = CANDIDATES, shrink: int | Fraction = SHRINK
+) -> tuple[Schema, ...]:
     """The schema with its own bound, and with bounds whose clippable part shrinks in squares, repeatedly."""
     whole = schema.squared_norm_bound
     fixed = schema.fixed_squared_norm if schema.keeps_indicators else Fraction(0)
@@ -69,11 +83,7 @@ def cut_fragment(
 ) -> Result:
     """The same sums over one fragment, where it is read: sensitive bytes, which are added and never stored."""
     bounding = Bounding.of(schema)
-    counted = np.array([f.kind == "numeric" and f.column != schema.weight for f in schema.summed])
-    counted[list(schema.number_indicators)] = True  # they leave less room to the row that has them
-    fixed = schema.fixed_squared_norm - len(schema.number_indicators)
-    if not schema.keeps_indicators:
-        counted[:], fixed = True, Fraction(0)
+    counted, fixed = clippable(schema)
     scale = 4**bounding.grid.exponent
     limits = [int((option.squared_norm_bound - fixed) * scale) for option in options]
     totals, trace, count = [0] * len(options), 0, 0

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import math
-from collections import Counter
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -11,11 +10,12 @@ import pytest
 
 import privcov as pc
 from privcov.errors import PrivcovError
-from privcov.frame.choice import NormChoice, choose_row_norm, permute_and_flip
+from privcov.frame.choice import Lengths, NormChoice, choose_row_norm, least_error
 from privcov.frame.radii import candidates, cut_off
 from privcov.mechanisms import DEFAULTS, find
 from privcov.noise.randomness import rehearsal
 from privcov.schema.grid import Grid
+from privcov.summing.bounding import Bounding
 
 PURE = pc.PureDP(epsilon=1, neighbours="replace-one")
 
@@ -61,10 +61,10 @@ def test_a_share_outside_zero_and_one_is_refused(share):
         NormChoice.of(PURE, share=share)
 
 
-def test_candidates_start_at_the_declared_bound_and_halve_what_can_be_clipped():
+def test_candidates_start_at_the_declared_bound_and_divide_what_can_be_clipped():
     schema = schema_of(4)
     squares = [float(option.squared_norm_bound) for option in candidates(schema)]
-    assert squares[:4] == pytest.approx([5, 3, 2, 1.5], rel=1e-5)
+    assert squares[:3] == pytest.approx([5, 1 + 4 / 1.4, 1 + 4 / 1.4**2], rel=1e-5)
     assert all(option.keeps_indicators for option in candidates(schema))
 
 
@@ -88,47 +88,61 @@ def test_what_would_be_cut_off_is_summed_exactly_and_one_row_moves_it_by_at_most
         assert all(abs(a - b) <= unit for a, b in zip(base, other, strict=True))
 
 
-def frequencies(scores, rate, draws=20_000, seed=3):
-    randomness = rehearsal(seed)
-    counts = Counter(permute_and_flip(randomness, scores, rate=rate) for _ in range(draws))
-    return np.array([counts[j] for j in range(len(scores))]) / draws
+KINDS = {
+    "numbers": schema_of(3),
+    "no intercept": schema_of(3, intercept=False),
+    "indicators": pc.Schema.from_dict(
+        {"columns": {f"c{i}": {"lower": -1, "upper": 1, "missing": "indicator"} for i in range(3)}}
+    ),
+    "weights": schema_of(3, weight="w", largest_weight=4),
+}
 
 
-def exact_law(scores, rate):
-    """The law of permute-and-flip by brute force over every order."""
-    from itertools import permutations
-
-    accept = [math.exp(float(rate * (s - max(scores)))) for s in scores]
-    law, orders = np.zeros(len(scores)), list(permutations(range(len(scores))))
-    for order in orders:
-        alive = 1 / len(orders)
-        for j in order:
-            law[j] += alive * accept[j]
-            alive *= 1 - accept[j]
-    return law
-
-
-def test_permute_and_flip_has_the_law_of_its_definition():
-    """6 standard errors on each of 4 frequencies: false alarm below 1e-8; finds an error of 0.02."""
-    scores, rate = [Fraction(0), Fraction(-1), Fraction(-3), Fraction(-1, 2)], Fraction(1)
-    law = exact_law(scores, rate)
-    assert law.sum() == pytest.approx(1)
-    found = frequencies(scores, rate)
-    assert (np.abs(found - law) <= 6 * np.sqrt(law * (1 - law) / 20_000)).all()
-    wrong = exact_law(scores, 2 * rate)
-    assert (np.abs(found - wrong) > 6 * np.sqrt(wrong * (1 - wrong) / 20_000)).any()
+@pytest.mark.parametrize("name", KINDS)
+def test_the_histogram_counts_the_rows_that_each_candidate_would_clip(name):
+    schema, rng = KINDS[name], np.random.default_rng(0)
+    options = candidates(schema)
+    look, bounding = Lengths.between(schema, options), Bounding.of(schema)
+    rows = rng.uniform(-1.2, 1.2, size=(400, len(schema.columns))) * rng.uniform(0, 1, (400, 1))
+    rows[:5] = [[1.0] * rows.shape[1], [0.0] * rows.shape[1], [np.nan] * rows.shape[1], *rows[3:5]]
+    if name == "weights":
+        rows[:, -1] = 4.0  # all of the largest
+    counts = look.sums(bounding, list(rows.T)) // look.whole
+    assert counts.sum() == len(rows)
+    longer = counts[::-1].cumsum()[: len(options) - 1]  # than the second candidate, the third, and so on
+    plain = bounding.rows(list(rows.T))
+    for option, more in zip(options[1:], longer, strict=True):
+        clipped = Bounding.of(option, replace(Grid.of(schema), squared_norm_bound=_bound(option, schema)))
+        changed = (clipped.rows(list(rows.T)) != plain).any(axis=1)
+        assert changed.sum() == more
+    for row in rows[:20]:  # a row is in one cell of the one histogram
+        assert look.sums(bounding, [np.array([cell]) for cell in row]).sum() == look.whole
 
 
-def test_the_choice_between_neighbours_moves_no_probability_by_more_than_the_claim():
-    """By the exact law: scores moved by at most 1 each, in every direction, at ε = 1 (rate ½)."""
-    base = np.array([0.0, -1.0, -2.5, -0.3])
-    law = exact_law(base.tolist(), 0.5)
-    worst = 0.0
-    for signs in np.array(np.meshgrid(*[[-1, 0, 1]] * 4)).reshape(4, -1).T:
-        other = exact_law((base + signs).tolist(), 0.5)
-        worst = max(worst, np.abs(np.log(other / law)).max())
-    assert worst <= 1 + 1e-12
-    assert worst >= 0.6  # not idle
+def test_a_weighted_row_counts_in_the_histogram_as_what_it_weighs():
+    schema = KINDS["weights"]
+    look, bounding = Lengths.between(schema, candidates(schema)), Bounding.of(schema)
+    long = [np.ones(5)] * 3
+    found = look.sums(bounding, [*long, np.array([4.0, 2.0, 0.0, 1e9, -1.0])])
+    assert found[-1] == pytest.approx(2.5 * look.whole, abs=2)
+    assert found[1:-1].sum() == 0
+    loss = pc.PureDP(epsilon="0.5", neighbours="add-remove")
+    assert look.noise(loss) == 2 * look.whole
+
+
+def _bound(option, schema):
+    return int(option.squared_norm_bound * 4 ** Grid.of(schema).exponent)
+
+
+def test_a_histogram_that_noise_hides_keeps_the_declared_bound():
+    """Of short rows: as many as noise hides may be long, and that many would be cut."""
+    schema = schema_of(intercept=False)
+    options = candidates(schema)
+    short = np.zeros(len(options))
+    short[0] = 300.0
+    noises = [0.01 * float(option.squared_norm_bound) for option in options]
+    assert least_error(options, short, rows=300.0, std=3e4, noises=noises) == 0
+    assert least_error(options, short, rows=300.0, std=0.0, noises=noises) == len(options) - 1
 
 
 def test_small_rows_get_a_small_bound_and_the_release_a_smaller_error():
@@ -146,6 +160,40 @@ def test_small_rows_get_a_small_bound_and_the_release_a_smaller_error():
         made = pc.release(rows, schema=used, loss=loss, randomness=rehearsal(2))
         error[name] = np.linalg.norm(made.second_moment(raw=True, scaled=True) - truth)
     assert error["chosen"] * 10 < error["declared"]
+
+
+@pytest.mark.parametrize(("epsilon", "most"), [("0.2", 1.3), ("1", 0.7)])
+def test_a_private_norm_loses_no_more_than_it_spends(epsilon, most):
+    """Rows off the middles of their bounds, which a small bound makes all alike. Fixed streams.
+
+    A score of noise plus the squared norm that is cut takes such bounds at small ε: 2.6 and 0.75 times the error.
+    """
+    rng = np.random.default_rng(3)
+    rows = rng.uniform(-0.5, 0.5, (1_500, 6))
+    rows[:, [1, 3]] += rows[:, [0, 2]] * [0.6, -0.5]
+    rows = (rows + np.array([0.3, -0.4, 0.2, 0.5, -0.3, 0.1])).clip(-1, 1)
+    truth, above, errors = np.corrcoef(rows.T), np.triu_indices(6, 1), {}
+    for word in ("declared", "private"):
+        words = {"schema": schema_of(6), "loss": pc.PureDP(epsilon=epsilon, neighbours="replace-one")}
+        found = [
+            pc.release(
+                rows, row_norm=word, arithmetic="idealized", randomness=rehearsal(seed), **words
+            ).correlation()
+            for seed in range(8)
+        ]
+        errors[word] = np.sqrt(np.mean([(np.nan_to_num(one) - truth)[above] ** 2 for one in found]))
+    assert errors["private"] < most * errors["declared"]
+
+
+@pytest.mark.parametrize("neighbours", ["replace-one", "add-remove"])
+def test_one_person_moves_the_histogram_by_what_its_noise_is_for(neighbours):
+    schema = schema_of(3, max_rows_per_person=2)
+    look, bounding = Lengths.between(schema, candidates(schema)), Bounding.of(schema)
+    long, short = (look.sums(bounding, [np.full(2, cell)] * 3) for cell in (1.0, 0.0))
+    moved = np.abs(long - short).sum() if neighbours == "replace-one" else long.sum()
+    assert moved == (4 if neighbours == "replace-one" else 2)
+    loss = pc.PureDP(epsilon="0.3", neighbours=neighbours)
+    assert look.noise(loss) == -(-moved * 10 // 3)  # the least whole scale that ε allows
 
 
 def test_large_rows_keep_the_declared_bound():
