@@ -55,13 +55,15 @@ def run(tmp_path, people, monkeypatch, capsys):
 
 
 def test_a_page_takes_errors_of_any_variance(run):
-    asked = ["people.release.json", "--model", "income ~ age", "-o"]
+    asked = ["people.release.json", "--model", "income ~ age", "--pca", "2", "-o"]
     assert run(*asked, "equal.html")[0] == 0
     assert run(*asked, "wide.html", "--errors", "conservative")[0] == 0
     equal, wide = (Path(name).read_text() for name in ("equal.html", "wide.html"))
     assert "Errors are taken to have one variance" in equal
     assert "Errors may have any variance that the bounds allow, for which sampling errors are" in wide
     assert "sampling error ×" in wide
+    assert "then intervals for the population are too narrow" in equal
+    assert "They hold for tails of any weight within the bounds" in wide
     assert "conservative" in wide.split("pc.ols(release")[1].split("summary")[0]
     code, _, err = run(*asked, "x.html", "--errors", "none")
     assert code == 2

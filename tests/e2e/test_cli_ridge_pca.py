@@ -178,3 +178,17 @@ def test_bench_ridge_prints_both_fits(papers_data, capsys, monkeypatch):
         assert words in out
     values = json.loads(run(capsys, "bench", "ridge", "--data", str(papers_data), "--quick", "--json")[1])
     assert values["results"][0]["targets"] == 13
+
+
+def test_pca_takes_rows_of_any_law_within_the_bounds(home, capsys):
+    asked = ["pca", "people.release.json", "--rank", "1", "--json"]
+    plain, wide = ([*asked, "--errors", word] for word in ("equal", "conservative"))
+    assert main(plain) == 0
+    low, high = json.loads(capsys.readouterr().out)["population_intervals"][0]
+    assert main(wide) == 0
+    found = json.loads(capsys.readouterr().out)
+    least, most = found["population_intervals"][0]
+    assert found["errors"] == "conservative"
+    assert least <= low < high <= most
+    assert most - least > high - low
+    assert main([*asked, "--errors", "none"]) == 2

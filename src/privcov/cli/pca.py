@@ -59,8 +59,14 @@ def command(
     from privcov.models.pca import pca
 
     def fit(release: Release) -> PCAFit:
-        words = {"centred": not uncentred, "scaled": not original, "correlation": correlation}
-        return pca(release, rank=rank, errors=errors, **words)
+        return pca(
+            release,
+            rank=rank,
+            centred=not uncentred,
+            scaled=not original,
+            correlation=correlation,
+            errors=errors,
+        )
 
     def words(release: Release) -> str:
         made = fit(release)
@@ -151,8 +157,15 @@ def _closing(fit: PCAFit, values: dict[str, Any]) -> list[str]:
             promise,
         ]
     above = int((fit.raw_variance > values["noise_edge"]).sum())
+    seen = (
+        "no raw eigenvalue is above it, so all may be noise."
+        if not above
+        else "1 raw eigenvalue is above it, so it is more than noise."
+        if above == 1
+        else f"{above} raw eigenvalues are above it, so they are more than noise."
+    )
     return [
-        f"Noise edge {values['noise_edge']:.4g}: {above} raw eigenvalues are above it, so they are more than noise.",
+        f"Noise edge {values['noise_edge']:.4g}: {seen}",
         *_about(fit, values),
         *filter(None, [values["not_counted"]]),
         promise,

@@ -146,7 +146,7 @@ class Scales(_Counts):
     Parameters
     ----------
     bins : int, default 16
-        How many cells each histogram has. A power of two, so that values find their cell exactly.
+        How many cells each histogram has. A power of two of at most 256, so that values find their cell exactly.
     """
 
     name = "scales"
@@ -169,8 +169,8 @@ class Scales(_Counts):
         # A cell q of [-2^k, 2^k] is in bin ⌊(q + 2^k)·bins/2^(k+1)⌋, where dividing by a power of two is exact.
         cells += self.one
         cells *= self.bins / (2 * self.one)
+        np.minimum(cells, self.bins - 1, out=cells)  # before bytes are made of them, which begin again at 256
         bins = cells.astype(np.uint8)
-        np.minimum(bins, self.bins - 1, out=bins)
         if absent is None and self.bins <= _PAIRED:
             return self._paired(bins)
         places = bins + self.bins * np.arange(len(bins))[:, None]

@@ -431,7 +431,7 @@ class PCAFit(Shown):
             ends = single[group.start] if alone else both[1].lengths(group, loadings, level)
             name = f"PC{group.start + 1}" + ("" if alone else f" to PC{group.stop}")
             sums = float(values[here].sum()), pair(table, place), pair(population, place)
-            times = None if wider is None else float(wider[place])
+            times = None if wider is None or np.isnan(wider[place]) else float(wider[place])
             made.append(Direction(name, group, *sums, loadings, ends, times))
         return tuple(made)
 
@@ -801,14 +801,15 @@ class PCAFit(Shown):
 
 def about_tails(fit: PCAFit, directions: Sequence[Direction]) -> list[str]:
     """What is said of rows with heavy tails, in sentences: nothing where no interval is for the population."""
-    wider = [one.widening for one in directions if one.population is not None and one.widening is not None]
+    told, wide = [one for one in directions if one.population is not None], fit.errors == "conservative"
+    wider = [one.widening for one in told if one.widening is not None]
+    words = "They hold for tails of any weight within the bounds"
     if not wider:
-        return []
+        return [f"{words}." if wide else TAILS] if told else []
     least, most = f"{min(wider):.3g}", f"{max(wider):.3g}"
     times = f"{most} times" if least == most else f"{least} to {most} times"
-    if fit.errors == "conservative":
-        words = "They hold for tails of any weight within the bounds"
-        return [f"{words}: sampling errors of variances count {times} those of normal columns."]
+    if wide:
+        return [f"{words}: sampling errors count {times} normal ones."]
     return [
         TAILS,
         f'For any tails sampling errors of variances would be {times} as large (errors "conservative").',

@@ -35,6 +35,7 @@ _SEED = 20240611
 _TRIED = 96  # rehearsals that a step towards the world is taken from
 _STEPS = 3
 _SETTLED = 30
+_SHOWS = 0.3  # of the whole error: sampling below that is not told from noise
 _AT_ONCE = (
     250_000  # numbers of rehearsed matrices that are worked on together: what the processor keeps at hand
 )
@@ -109,12 +110,10 @@ class Rehearsals:
     @cached_property
     def groups(self) -> tuple[range, ...]:
         """Components that cannot be told apart, as runs of neighbours."""
-        values = self.raw[0]
-        apart = (
-            -np.diff(values) > np.quantile(self._gaps, TOLD_APART, axis=0) * self._wider_gaps
-            if len(values) > 1
-            else np.zeros(0, bool)
-        )
+        values, apart = self.raw[0], np.zeros(0, bool)
+        if len(values) > 1:
+            gaps = self._gaps
+            apart = -np.diff(values) > np.quantile(gaps, TOLD_APART, axis=0) * self._wider_gaps(gaps)
         ends = [0, *(np.flatnonzero(apart) + 1).tolist(), len(values)]
         return tuple(range(low, high) for low, high in pairwise(ends))
 
@@ -167,12 +166,20 @@ class Rehearsals:
         return np.clip(np.stack([lengths - high, lengths - low], axis=-1), 0.0, 1.0)
 
     def widening(self, groups: tuple[range, ...] | list[range]) -> Floats | None:
-        """By what rows of any law within the bounds may multiply the sampling error of each sum, at least 1."""
+        """By what rows of any law within the bounds may multiply the sampling error of each sum, at least 1.
+
+        NaN where there is next to no such error as with normal rows, or where noise hides it.
+        """
         if self.reach is None or self.drowned:
             return None
-        seen = np.add.reduceat(np.maximum(self.raw[0], 0.0), [group.start for group in groups])
-        plain = self._sampling_alone(self.world, groups)
-        return np.maximum(1.0, self._most(groups, seen) / np.maximum(plain, 1e-300))
+        first, values = [group.start for group in groups], self.world.values
+        if self.correlation:
+            plain, whole = self._sampling_alone(self.world, groups), self.world.released
+            plain[plain < _SHOWS * np.add.reduceat(whole, first, axis=-1).std(axis=0)] = np.nan
+        else:
+            plain = np.sqrt(2 * np.add.reduceat(values**2, first) / max(1.0, self.persons))
+            plain[~(plain > 0)] = np.nan
+        return np.maximum(1.0, self._most(groups, np.add.reduceat(values, first)) / plain)
 
     def _ends(self, drawn: Drawn, groups: tuple[range, ...] | list[range], level: float) -> Floats:
         """Ends of sums over groups.
@@ -225,6 +232,11 @@ class Rehearsals:
         """
         assert self.reach is not None, "asked of a population alone"
         first, (values, basis) = [group.start for group in groups], self.world[:2]
+        if (
+            self.correlation and len(groups) == 1
+        ):  # correlations of columns with themselves add up to their number
+            return np.zeros(1)
+        sums = np.maximum(sums, 0.0)
         most = np.minimum(np.add.reduceat(self.reach.along(basis), first), self.reach.length**2)
         if self.correlation:
             columns = values * (self.reach.columns**2 @ basis**2)
@@ -234,18 +246,25 @@ class Rehearsals:
             squares = sums * np.maximum(most - sums, 0.0)
         return np.asarray(np.sqrt(squares / max(1.0, self.reach.persons)))
 
-    @property
-    def _wider_gaps(self) -> Floats:
-        """By what gaps between equal neighbours are multiplied: E(s² + t²)² ≤ 2λ reach², 8λ² with normal rows."""
-        values, count = self.raw[0], len(self.matrix) - 1
+    def _wider_gaps(self, gaps: Floats) -> Floats:
+        """By what rehearsed gaps between equal neighbours are multiplied.
+
+        Two scores s and t of one variance λ are told apart by (s² − t², 2st), whose squared length is (s² + t²)²: at
+        most 2λ reach² in the mean, and 8λ² with normal rows. On the scale of correlations, at most twice that and twice
+        (λ Σ w x²)², w the squared loadings of the columns on both.
+        """
         if not self.conservative or self.reach is None:
-            return np.ones(count)
-        own = self.reach.along(self.raw[1])
-        pairs = np.minimum(own[:-1] + own[1:], self.reach.length**2)
-        equal = np.maximum((values[:-1] + values[1:]) / 2, 1e-300)
+            return np.ones(gaps.shape[1])
+        values, basis = self.raw[0], self.raw[1]
+        own, equal = self.reach.along(basis), np.maximum((values[:-1] + values[1:]) / 2, 0.0)
+        squares = 2 * equal * np.minimum(own[:-1] + own[1:], self.reach.length**2)
+        plain = 8 * equal**2
         if self.correlation:
-            pairs = 2 * (pairs + equal * float((self.reach.columns**2).max()))
-        return np.sqrt(np.maximum(1.0, pairs / (4 * equal)))
+            columns = self.reach.columns**2 @ basis**2
+            squares, plain = 2 * squares + 4 * equal**2 * (columns[:-1] + columns[1:]), np.zeros_like(plain)
+        whole = np.maximum((gaps**2).mean(axis=0), 1e-300)
+        beside = np.maximum(whole - plain / max(1.0, self.persons), 0.0)
+        return np.sqrt(np.maximum(1.0, (beside + squares / max(1.0, self.reach.persons)) / whole))
 
     def _wider_loadings(self, place: int, turned: Floats) -> Floats:
         """By what the errors of the loadings of one component are multiplied.

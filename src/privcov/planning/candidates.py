@@ -92,13 +92,13 @@ def choose(
     grid: Grid,
     purpose: str | Purpose = "covariance",
     as_asked: bool = False,
-    noise: Callable[[Candidate], NoiseLaw] | None = None,
+    law_of: Callable[[Candidate], NoiseLaw] | None = None,
     **options: Any,
 ) -> Candidate:
     """What ``mechanism="auto"`` means: the law with the least noise for the purpose.
 
     ``as_asked`` keeps to the kind of loss asked for, where a stronger promise would cost more: a ledger that
-    counts ρ pays far more for pure ε than for a Gaussian of the same (ε, δ). ``noise`` says what is left on a matrix
+    counts ρ pays far more for pure ε than for a Gaussian of the same (ε, δ). ``law_of`` says what is left on a matrix
     that has not all of the loss: half of a pure ε is twice the noise, half of ρ only √2 times it.
 
     >>> from privcov.privacy import ApproxDP
@@ -117,7 +117,7 @@ def choose(
             continue
         if as_asked and able.loss != loss:
             continue
-        law = able.mechanism.law(loss=able.loss, grid=grid) if noise is None else noise(able)
+        law = able.mechanism.law(loss=able.loss, grid=grid) if law_of is None else law_of(able)
         assert law is not None
         size = _size(law, wanted)
         if best is None or size < best[0]:
@@ -136,13 +136,13 @@ def decide(
     purpose: str | Purpose,
     as_asked: bool = False,
     grid: Grid | None = None,
-    noise: Callable[[Candidate], NoiseLaw] | None = None,
+    law_of: Callable[[Candidate], NoiseLaw] | None = None,
     **options: Any,
 ) -> Candidate:
     """The mechanism a release means: by name, as given, or by the rule of ``auto``, on the schema's grid or another."""
     loss.check_asked()
     if mechanism == "auto":
-        facts: Any = {"loss": loss, "grid": grid or Grid.of(schema), "purpose": purpose, "noise": noise}
+        facts: Any = {"loss": loss, "grid": grid or Grid.of(schema), "purpose": purpose, "law_of": law_of}
         return choose(as_asked=as_asked, **facts, **options)
     Purpose.parse(purpose)
     found = find(mechanism, loss=loss, **options)

@@ -299,8 +299,8 @@ def plan_strata(
     """
     strata, rest = Strata.of(schema, by=by, other=other)
     grid = Grid.of(rest, strata=True)
-    noise = noise_on_stratum(total_share, rest, len(strata.names))
-    decided = decide(mechanism, loss=loss, schema=rest, purpose=purpose, grid=grid, noise=noise)
+    law_of = noise_on_stratum(total_share, rest, len(strata.names))
+    decided = decide(mechanism, loss=loss, schema=rest, purpose=purpose, grid=grid, law_of=law_of)
     split = _Split(decided=decided, grid=grid, strata=len(strata.names))
     share, best = share_of(total_share, decided, rest, split.strata), split.best
     law, total = split.laws(share)

@@ -220,8 +220,8 @@ def prepare(
     first, declared = emphasis_of(wanted.formula if emphasis is None else emphasis, schema), schema
     schema = emphasised(schema, first)
     whole, grid = (schema, None) if split is None else (split.whole, Grid.of(schema, strata=True))
-    noise = None if split is None else noise_on_stratum(total_share, schema, len(split.strata.names))
-    facts = {"loss": loss, "schema": schema, "purpose": purpose, "grid": grid, "noise": noise}
+    law_of = None if split is None else noise_on_stratum(total_share, schema, len(split.strata.names))
+    facts = {"loss": loss, "schema": schema, "purpose": purpose, "grid": grid, "law_of": law_of}
     asked = partial(decide, mechanism, **{**facts, **options})
     decided, table = asked(), open_table(data, whole)
     if expect_rows is not None:

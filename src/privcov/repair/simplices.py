@@ -205,15 +205,19 @@ def shrunk(blocks: Floats, noise_std: float) -> Floats:
     By its singular values, since what two groups have to do with each other has few directions, and the noise has all
     of them: each value y becomes √((y² − (m + n)s²)² − 4mn s⁴) / y, the best that can be done about a value alone in
     large blocks, and zero within the noise, up to s(√m + √n). Or as a whole, by 1 − (mn − 2)s² / ‖B‖² (James and
-    Stein), which is never worse than the block as it is: where that has less risk, by more than the √(2mn)s² that the
-    square of noise alone is off by chance. The risk is estimated without bias (Stein), from the values.
+    Stein), which is never worse than the block as it is: where that has less risk, by more than √(2mn − 4)s², about
+    what the square of noise alone is off by chance. The risk is estimated without bias (Stein), from the values.
 
     >>> shrunk(np.array([[[9.0, 0.0], [0.0, 0.1]], [[0.3, 0.1], [-0.2, 0.4]]]), 1.0).round(1).tolist()
-    [[[8.8, 0.0], [0.0, 0.0]], [[0.0, 0.0], [0.0, 0.0]]]
+    [[[8.5, 0.0], [0.0, 0.0]], [[0.0, 0.0], [0.0, 0.0]]]
     """
     m, n = blocks.shape[1:]
-    left, values, right = np.linalg.svd(blocks / max(noise_std, 1e-150), full_matrices=False)
-    size = np.maximum((values**2).sum(axis=1, keepdims=True), 1e-300)
+    if not noise_std > 1e-12 * float(
+        np.abs(blocks).max(initial=0.0)
+    ):  # nothing to shrink, and fourth powers too large
+        return blocks
+    left, values, right = np.linalg.svd(blocks / noise_std, full_matrices=False)
+    size = np.maximum((values**2).sum(axis=1, keepdims=True), 1e-100)
     whole = np.maximum(1 - max(m * n - 2, 0) / size, 0.0)
     bend = np.maximum((values**2 - (m + n)) ** 2 - 4 * m * n, 0.0)
     shown, safe = values > np.sqrt(m) + np.sqrt(n), np.maximum(values, 1e-150)
@@ -223,7 +227,7 @@ def shrunk(blocks: Floats, noise_std: float) -> Floats:
     )
     flat = np.where(whole > 0, whole + 2 * max(m * n - 2, 0) * values**2 / size**2, 0.0)
     risks = [_risk(values, one, slope, m) for one, slope in ((whole * values, flat), (single, slopes))]
-    chance = math.sqrt(2 * m * n)
+    chance = math.sqrt(2 * max(m * n - 2, 0))
     kept = np.where((risks[0] <= risks[1] - chance)[:, None], whole * values, single)
     return np.asarray((left * (noise_std * kept)[:, None, :]) @ right)
 

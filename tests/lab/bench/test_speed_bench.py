@@ -17,11 +17,11 @@ def test_a_command_above_its_limit_is_said_to_be():
 
 @pytest.mark.slow
 def test_a_hundred_columns_keep_nobody_waiting():
-    """Half as much again as each limit is allowed: on a machine that others use a CPU second does less.
+    """Twice each limit is allowed: on a machine that others use a CPU second does less.
 
     It was 14 s for a design between clear and drowned, 5 s for a drowned one, 4 s for components.
     """
     lines = bench.run()["lines"]
     assert len(lines) == bench.STEPS
-    late = [line for line in lines if line["cpu_seconds"] > 1.5 * line["limit"]]
+    late = [line for line in lines if line["cpu_seconds"] > 2 * line["limit"]]
     assert not late, late

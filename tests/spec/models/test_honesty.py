@@ -410,3 +410,19 @@ def test_the_oracle_of_the_bench_finds_what_noise_hides_and_nothing_else(make):
         )
         hidden.append(honesty._hides(release, [0, 1, 2]))
     assert hidden == [True, False]
+
+
+@pytest.mark.long
+def test_r_squared_holds_where_noise_is_large_for_the_design():
+    """120 tables: with coverage 0.95 at least 107 hold but for 1 in 250. 106 did when what noise hides was not counted.
+
+    One regressor hardly varies, so that noise takes away about as much of what it explains as it puts in.
+    """
+    _, share, _ = honesty._truth("nothing missing, none")
+    source, noise, held = honesty._Draws(900), rehearsal(900), 0
+    design = honesty.DESIGNS["nothing missing, none"]
+    for _ in range(120):
+        fit = pc.ols(honesty._released(design, 5_000, "pure", source, noise).release, design.formula)
+        low, high = fit.rsquared_interval()
+        held += low <= share <= high
+    assert held >= 107, held

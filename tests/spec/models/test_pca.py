@@ -446,15 +446,17 @@ def test_conservative_intervals_hold_those_of_normal_columns_and_say_how_much_wi
     assert (least <= low).all()
     assert (high <= most).all()
     narrow, broad = (render(fit, fit.to_dict()) for fit in (plain, wide))
-    assert 'as large (errors "conservative")' in narrow
+    assert "Heavy tails scatter more" in narrow
     assert "tails of any weight within the bounds" in broad
     assert "as with normal columns" not in broad
     assert wide.to_dict()["errors"] == "conservative"
-    assert min(one["widening"] for one in wide.to_dict()["directions"]) > 1
+    if not words.get("correlation"):  # these are one group, whose variances add up to the number of columns
+        assert 'as large (errors "conservative")' in narrow
+        assert min(one["widening"] for one in wide.to_dict()["directions"]) > 1
 
 
 def test_no_law_within_the_bounds_scatters_more_than_the_conservative_error(make):
-    """Two values, as far apart as bounds allow, are the worst: the bound on the fourth moment is then met, not passed."""
+    """Two values, as far apart as bounds allow, are the worst: the bound on fourth moments is met, and not passed."""
     schema, rows = schema_of(NAMES[:1]), 40_000
     scaled = np.where(np.arange(rows) % 100 == 0, 1.0, -1.0)[:, None]
     exact = make(schema, table(schema, scaled), law=GaussianEnsemble(dimension=2, scale=1e-6))

@@ -10,6 +10,7 @@ by their own range and rows by the largest norm, as in the papers; a release may
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,10 +18,16 @@ import numpy as np
 
 from privcov.errors import InputError
 from privcov.linalg.arrays import Floats
+from privcov.models.perturbation import centred
 from privcov.noise.laws import WishartDifference
 from privcov.noise.randomness import rehearsal
-from privcov.repair import METHODS, PublicFacts
-from privcov.report.tables import table
+from privcov.planning.candidates import choose
+from privcov.privacy import ApproxDP, Loss, PureDP
+from privcov.repair import METHODS, Observed, PublicFacts, repair
+from privcov.report.tables import number, table
+from privcov.schema import Schema
+from privcov.schema.grid import Grid
+from privcov_lab.bench.inference import noisy_release
 from privcov_lab.reproduce.datasets import Datasets, scaled
 
 EPSILONS = (0.01, 0.1, 0.2, 0.5, 1.0, 2.0, 4.0)
@@ -56,6 +63,55 @@ def run(
             results.append(_line(name, epsilon, runs, errors))
             step()
     return {"bench": "utility", "mechanism": "symmetric-wishart", "results": results, "skipped": skipped}
+
+
+_GUESSED = ("0.1", "0.2", "0.5", "1", "2", "4", "8", "16")
+
+
+def guess(
+    data_directory: str | Path, *, runs: int = 60, step: Callable[[], None] = lambda: None
+) -> dict[str, Any]:
+    """Root mean square errors of covariances of wine, bounds at its extremes, with and without what bounds guess."""
+    [(_, rows)], _ = scaled_tables(data_directory, ["wine"])
+    low, high = rows.min(axis=0), rows.max(axis=0)
+    whole = np.hstack([np.ones((len(rows), 1)), 2 * (rows - low) / (high - low) - 1])
+    columns = {f"c{i}": {"lower": -1, "upper": 1} for i in range(rows.shape[1])}
+    schema, exact = Schema.from_dict({"columns": columns}), whole.T @ whole
+    truth, lines = centred(exact) / (len(rows) - 1), []
+    for kind in ("pure", "δ = 10⁻⁶"):
+        for epsilon in _GUESSED:
+            loss: Loss = PureDP(epsilon=epsilon, neighbours="replace-one")
+            if kind != "pure":
+                loss = ApproxDP(epsilon=epsilon, delta="1e-6", neighbours="replace-one")
+            chosen, source, squares = choose(loss=loss, grid=Grid.of(schema)), rehearsal(77), np.zeros(2)
+            for _ in range(runs):
+                made = noisy_release(schema, exact, chosen.mechanism.name, chosen.loss, len(rows), source)
+                assert made.law is not None, "auto takes mechanisms with a law"
+                seen = Observed(
+                    matrix=made.second_moment(raw=True, scaled=True),
+                    law=made.law,
+                    rows=len(rows),
+                    squared_norm_bound=float(schema.squared_norm_bound),
+                    structure=made.structure,
+                )
+                for way, numeric in enumerate(((), tuple(range(1, len(exact))))):
+                    found = repair(replace(seen, numeric=numeric))
+                    squares[way] += ((centred(found) / (found[0, 0] - 1) - truth) ** 2).mean()
+            without, auto = np.sqrt(squares / runs).tolist()
+            lines.append({"promise": kind, "epsilon": epsilon, "without": without, "auto": auto})
+            step()
+    alone = float(np.sqrt(((np.eye(len(truth)) / 3 - truth) ** 2).mean()))
+    return {"bench": "guess", "runs": runs, "guess_alone": alone, "lines": lines}
+
+
+def render_guess(result: dict[str, Any]) -> str:
+    """A line for each promise."""
+    lines = [
+        [line["promise"], line["epsilon"], number(line["without"], 4), number(line["auto"], 4)]
+        for line in result["lines"]
+    ]
+    head = f"Error of covariances of wine, {result['runs']} releases each; the guess alone {result['guess_alone']:.4f}:"
+    return "\n".join([head, "", table(["promise", "ε", "without the guess", "auto"], lines)])
 
 
 def render(result: dict[str, Any]) -> str:

@@ -89,14 +89,22 @@ def strata(runs: int, as_json: bool) -> None:
 @command.command(name="utility")
 @click.option("--data", "directory", required=True, help="Directory with wine, airfoil and adult.")
 @click.option("--quick", is_flag=True, help="5 runs instead of 50.")
+@click.option(
+    "--guess", is_flag=True, help="Covariances of wine, with and without what bounds guess; 60 runs."
+)
 @json_option
-def utility(directory: str, quick: bool, as_json: bool) -> None:
+def utility(directory: str, quick: bool, guess: bool, as_json: bool) -> None:
     """Error of a repaired symmetric-wishart release on the papers' tables, beside zero and the oracle.
 
     Example: privcov bench utility --data ../shared/data --quick
     """
     from privcov_lab.bench import utility as bench
 
+    if guess:
+        with counting(16, "releasing") as step:
+            result = bench.guess(directory, runs=5 if quick else 60, step=step)
+        print_json(result) if as_json else say(bench.render_guess(result))
+        return
     with counting(21, "releasing") as step:
         result = bench.run(directory, runs=5 if quick else 50, step=step)
     print_json(result) if as_json else say(bench.render(result))
