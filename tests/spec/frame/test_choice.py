@@ -163,7 +163,7 @@ def test_small_rows_get_a_small_bound_and_the_release_a_smaller_error():
 
 
 @pytest.mark.parametrize(("epsilon", "most"), [("0.2", 1.3), ("1", 0.7)])
-def test_a_private_norm_loses_no_more_than_it_spends(epsilon, most):
+def test_a_private_norm_takes_no_bound_that_makes_rows_alike(epsilon, most):
     """Rows off the middles of their bounds, which a small bound makes all alike. Fixed streams.
 
     A score of noise plus the squared norm that is cut takes such bounds at small ε: 2.6 and 0.75 times the error.
