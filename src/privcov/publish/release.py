@@ -247,6 +247,15 @@ def release(
         ((upper, sketch),) = answers
         return Release(upper=kept(upper, grid=grid, rows=rows, law=law), sketch=sketch, **facts)
 
+    def draw() -> tuple[Any, ...]:
+        if ready.choice is None:
+            return drawn(runner)
+        if (
+            ledger is None
+        ):  # before a ledger pays, this is asked anyway: what public facts refuse is told with its reason
+            ready.order()
+        return ()
+
     def carry_out(bill: Bill, *known: Any) -> Release | StratifiedRelease:
         # Rounds read rows, which may be kept: so what is fitted to rows is fitted where nothing gets out.
         engine = ready.reading()
@@ -257,7 +266,7 @@ def release(
         ready.order,
         ledger=ledger,
         randomness=source,
-        draw=lambda: drawn(runner) if ready.choice is None else (),
+        draw=draw,
         read=carry_out,
         document=lambda made: made.to_dict(),
         deliver=deliver,

@@ -240,7 +240,7 @@ def test_conservative_intervals_are_as_much_wider_as_they_say():
 
 def test_of_shortened_rows_r_squared_and_the_residual_error_say_so():
     design, rows = honesty.DESIGNS["skewed, private frame"], 2_000
-    drawn = design.draw(honesty._Draws(1), rows)
+    drawn = design.draw(honesty.Draws(1), rows)
     cells = np.column_stack([drawn[column.name] for column in design.schema.columns])
     loss = pc.ApproxDP(epsilon=2, delta="1e-6", neighbours="replace-one")
     framed = pc.ols(pc.release(cells, schema=design.schema, loss=loss, frame="scales"), "y ~ x1")
@@ -419,7 +419,7 @@ def test_r_squared_holds_where_noise_is_large_for_the_design():
     One regressor hardly varies, so that noise takes away about as much of what it explains as it puts in.
     """
     _, share, _ = honesty._truth("nothing missing, none")
-    source, noise, held = honesty._Draws(900), rehearsal(900), 0
+    source, noise, held = honesty.Draws(900), rehearsal(900), 0
     design = honesty.DESIGNS["nothing missing, none"]
     for _ in range(120):
         fit = pc.ols(honesty._released(design, 5_000, "pure", source, noise).release, design.formula)

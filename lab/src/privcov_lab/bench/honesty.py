@@ -68,7 +68,7 @@ Drawn = dict[str, Floats]
 """A table by column, in original units; levels by their number, −1 for none, NaN where a number is missing."""
 
 
-class _Draws:
+class Draws:
     """What tables are drawn from: a stream of its own for each seed, apart from that of the noise."""
 
     def __init__(self, seed: int) -> None:
@@ -92,7 +92,7 @@ class Design:
     """A way to draw tables, what is true of it, and what may be expected of intervals."""
 
     columns: dict[str, Any]
-    draw: Callable[[_Draws, int], Drawn]
+    draw: Callable[[Draws, int], Drawn]
     truth: dict[str, float] | None
     """By coefficient; None: that of a very large table, as its columns are bounded."""
     formula: str
@@ -121,7 +121,7 @@ def _linear(x: Drawn, slopes: dict[str, float], errors: Floats, *, start: float 
     return x | {"y": start + sum((b * x[name] for name, b in slopes.items()), np.zeros(len(errors))) + errors}
 
 
-def _uniform(source: _Draws, rows: int, names: Sequence[str]) -> Drawn:
+def _uniform(source: Draws, rows: int, names: Sequence[str]) -> Drawn:
     return dict(zip(names, source.uniform(-1, 1, (len(names), rows)), strict=True))
 
 
@@ -130,21 +130,21 @@ _TRUTH = {"(Intercept)": 0.1, **_SLOPES}
 _FORMULA = "y ~ x1 + x2 + x3"
 
 
-def _plain(source: _Draws, rows: int) -> Drawn:
+def _plain(source: Draws, rows: int) -> Drawn:
     return _linear(_uniform(source, rows, list(_SLOPES)), _SLOPES, source.normal(0, 0.1, rows))
 
 
-def _nothing(source: _Draws, rows: int) -> Drawn:
+def _nothing(source: Draws, rows: int) -> Drawn:
     return _uniform(source, rows, list(_SLOPES)) | {"y": source.normal(0, 0.2, rows)}
 
 
-def _skewed(source: _Draws, rows: int) -> Drawn:
+def _skewed(source: Draws, rows: int) -> Drawn:
     """Long right tails within bounds that are ten standard deviations wide."""
     x = dict(zip(_SLOPES, np.minimum(np.exp(source.normal(0, 0.6, (3, rows))), 12.0), strict=True))
     return _linear(x, {"x1": 1.0, "x2": -0.5}, source.normal(0, 1, rows), start=4.0)
 
 
-def _correlated(source: _Draws, rows: int) -> Drawn:
+def _correlated(source: Draws, rows: int) -> Drawn:
     shared, own = source.uniform(-0.9, 0.9, rows), source.uniform(-1, 1, (2, rows))
     x = {
         "x1": shared + 0.1 * own[0],
@@ -154,10 +154,10 @@ def _correlated(source: _Draws, rows: int) -> Drawn:
     return _linear(x, _SLOPES, source.normal(0, 0.1, rows))
 
 
-def _many(count: int) -> Callable[[_Draws, int], Drawn]:
+def _many(count: int) -> Callable[[Draws, int], Drawn]:
     slopes = _many_slopes(count)
 
-    def draw(source: _Draws, rows: int) -> Drawn:
+    def draw(source: Draws, rows: int) -> Drawn:
         return _linear(_uniform(source, rows, list(slopes)), slopes, source.normal(0, 0.1, rows))
 
     return draw
@@ -167,10 +167,10 @@ def _many_slopes(count: int) -> dict[str, float]:
     return {f"x{i}": (0.4, -0.2, 0.0)[i % 3] / math.sqrt(count / 3) for i in range(1, count + 1)}
 
 
-def _levelled(count: int) -> Callable[[_Draws, int], Drawn]:
+def _levelled(count: int) -> Callable[[Draws, int], Drawn]:
     """The last level is empty, the one before it has two rows in a thousand; both are like the baseline."""
 
-    def draw(source: _Draws, rows: int) -> Drawn:
+    def draw(source: Draws, rows: int) -> Drawn:
         shares = np.ones(count)
         if count > 2:
             shares[-2:] = 0.002 * (count - 2), 0.0
@@ -182,13 +182,13 @@ def _levelled(count: int) -> Callable[[_Draws, int], Drawn]:
     return draw
 
 
-def _binary(source: _Draws, rows: int) -> Drawn:
+def _binary(source: Draws, rows: int) -> Drawn:
     x = _uniform(source, rows, list(_SLOPES))
     chance = 0.3 + 0.25 * x["x1"]
     return x | {"y": (source.uniform(0, 1, rows) < chance).astype(np.float64)}
 
 
-def _clustered(source: _Draws, rows: int, each: int = 10) -> Drawn:
+def _clustered(source: Draws, rows: int, each: int = 10) -> Drawn:
     """Ten rows a person, who has half of the variance of regressors and nine tenths of that of errors."""
     persons = rows // each
     x = {
@@ -199,31 +199,31 @@ def _clustered(source: _Draws, rows: int, each: int = 10) -> Drawn:
     return _linear(x, _SLOPES, shared + source.normal(0, 0.1 * math.sqrt(0.1), persons * each))
 
 
-def _weighted(source: _Draws, rows: int) -> Drawn:
+def _weighted(source: Draws, rows: int) -> Drawn:
     """Survey weights from 0.5 to 5 that go with the first regressor, and not with errors."""
     made = _plain(source, rows)
     return made | {"w": np.clip(2.5 + 1.5 * made["x1"] + source.uniform(-1, 1, rows), 0.5, 5.0)}
 
 
-def _complete(source: _Draws, rows: int) -> Drawn:
+def _complete(source: Draws, rows: int) -> Drawn:
     """The same with every cell: what a rule costs that is not needed."""
     x = _uniform(source, rows, list(_SLOPES))
     x["x1"] = 0.5 + 0.2 * x["x1"] + 0.1 * x["x2"]
     return _linear(x, _SLOPES, source.normal(0, 0.1, rows))
 
 
-def _missing(source: _Draws, rows: int) -> Drawn:
+def _missing(source: Draws, rows: int) -> Drawn:
     """One cell in ten of x1 is missing at random; x1 lies off the middle of its bounds, and goes with x2."""
     made = _complete(source, rows)
     return made | {"x1": np.where(source.uniform(0, 1, rows) < 0.1, np.nan, made["x1"])}
 
 
-def _clipped(source: _Draws, rows: int) -> Drawn:
+def _clipped(source: Draws, rows: int) -> Drawn:
     x = {name: 1.3 * value for name, value in _uniform(source, rows, list(_SLOPES)).items()}
     return _linear(x, _SLOPES, source.normal(0, 0.1, rows))
 
 
-def _heteroscedastic(source: _Draws, rows: int) -> Drawn:
+def _heteroscedastic(source: Draws, rows: int) -> Drawn:
     x = _uniform(source, rows, list(_SLOPES))
     return _linear(x, _SLOPES, source.normal(0, 0.2, rows) * np.abs(x["x1"]) ** 2)
 
@@ -417,7 +417,7 @@ def run(
 def measured(name: str, rows: int, loss: str, *, tables: int, seed: int) -> dict[str, Any]:
     """One cell: what was seen over its tables, and whether it is as said."""
     design = DESIGNS[name]
-    source, noise, further = _Draws(seed), rehearsal(seed), rehearsal(2**41 + seed)
+    source, noise, further = Draws(seed), rehearsal(seed), rehearsal(2**41 + seed)
     truth, share, spread = _truth(name)
     # Large tables are dear to draw and tell as much each.
     tables = max(20, tables // 4) if rows * len(truth) > 2_000_000 or design.frame else tables
@@ -520,7 +520,7 @@ def _scaled(design: Design, drawn: Drawn) -> Floats:
     return rows
 
 
-def _released(design: Design, rows: int, loss: str, source: _Draws, noise: Randomness) -> _Released:
+def _released(design: Design, rows: int, loss: str, source: Draws, noise: Randomness) -> _Released:
     schema, drawn, (name, promised) = design.schema, design.draw(source, rows), LOSSES[loss]
     scaled = _scaled(design, drawn)
     exact = scaled.T @ scaled
@@ -575,7 +575,7 @@ _POPULATION = 1_000_000
 
 def _whole(design: Design) -> Floats:
     """Sums of products of a very large table of bounded rows."""
-    scaled = _scaled(design, design.draw(_Draws(7), _population(design)))
+    scaled = _scaled(design, design.draw(Draws(7), _population(design)))
     return np.asarray(scaled.T @ scaled)
 
 
@@ -595,7 +595,7 @@ def _truth(name: str) -> tuple[dict[str, float], float, float]:
 
 def _shortened(design: Design, release: Release) -> tuple[float, float]:
     """R² and residual error of a large table whose rows are shortened as those of a release were."""
-    drawn = design.draw(_Draws(7), _POPULATION // 10)
+    drawn = design.draw(Draws(7), _POPULATION // 10)
     cells = np.column_stack([drawn[column.name] for column in design.schema.columns])
     loss = PureDP(epsilon=10**6, neighbours="replace-one")
     fit = ols(privcov.release(cells, schema=release.schema, loss=loss), design.formula, naive=True)

@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 
 from privcov.linalg.arrays import Floats
+from privcov.noise.randomness import rehearsal
 from privcov.privacy import ApproxDP, Loss
 from privcov.publish.release import release
 from privcov.report.tables import number, table
@@ -101,6 +102,6 @@ def _cpu(command: list[str], folder: str, more: dict[str, str]) -> float:
 
 
 def _invented(columns: int) -> Floats:
-    rng = np.random.default_rng(14)
-    factors = rng.normal(size=(_ROWS, 5)) @ rng.normal(size=(5, columns))
-    return np.clip(0.1 * factors + 0.3 * rng.normal(size=(_ROWS, columns)), -1, 1)
+    source = rehearsal(14)
+    factors = source.normals(_ROWS, 5) @ source.normals(5, columns)
+    return np.clip(0.1 * factors + 0.3 * source.normals(_ROWS, columns), -1, 1)
