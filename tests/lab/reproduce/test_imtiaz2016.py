@@ -97,7 +97,10 @@ def test_every_method_says_what_it_keeps():
     assert set(PROMISES) == set(METHODS) == {*PUBLISHED, *OURS, RANDOM}
 
 
-@pytest.mark.parametrize("dataset", ["synthetic", "covtype", "mnist"])
+@pytest.mark.parametrize(
+    "dataset",
+    ["synthetic", *(pytest.param(name, marks=pytest.mark.long) for name in ("covtype", "mnist"))],
+)
 def test_tables_are_centred_and_their_longest_row_has_norm_one(papers_data, dataset):
     rows = rows_of(Datasets(papers_data, online=False), dataset, 500)
     assert rows.shape == (500, {"synthetic": 100, "covtype": 54, "mnist": 784}[dataset])

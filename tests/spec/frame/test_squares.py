@@ -12,16 +12,18 @@ import privcov as pc
 from privcov.cli.pca import render
 from privcov.errors import ParameterError
 from privcov.frame.counting import Squares
+from privcov.mechanisms import find
 from privcov.models.moments import EntryNoise
 from privcov.noise.laws import GaussianEnsemble
 from privcov.noise.randomness import rehearsal
-from privcov.planning.framed import framed
+from privcov.planning.framed import in_frame
 from privcov.releases.certificate import Interval
 from privcov.releases.means import centred_squares
 from privcov.releases.rounds import Norms, share
 from privcov.report.page.models import components as components_of
 from privcov.report.rounds import told
 from privcov.schema import Numeric
+from privcov.schema.grid import Grid
 from privcov.summing.bounding import Bounding
 from privcov.verification.consistency import disagreements
 
@@ -276,9 +278,9 @@ def test_models_that_do_not_count_the_cut_say_so(cut):
 
 
 def test_a_plan_tells_the_price_of_counting_the_cut():
-    told_of = {
-        cut: framed(pc.plan(schema=SCHEMA, rows=10_000, loss=LOSS, cut=cut)) for cut in ("told", "counted")
-    }
+    law = find("gaussian", loss=LOSS).law(loss=LOSS, grid=Grid.of(SCHEMA))
+    facts = {"law": law, "rows": 10_000, "loss": LOSS, "purpose": "covariance"}
+    told_of = {cut: in_frame(SCHEMA, cut=cut, **facts) for cut in ("told", "counted")}
     assert told_of["counted"].share - told_of["told"].share == pytest.approx(0.05)
     assert told_of["counted"].private > told_of["told"].private
     assert "--cut counted" in str(told_of["counted"])
