@@ -172,7 +172,10 @@ def test_one_person_changes_no_round_and_no_matrix_by_more_than_is_paid_for(name
     assert attained > 0.6  # the worst pair spends most of a round: noise is not larger than it must be
 
 
-@pytest.mark.parametrize(("name", "kind", "neighbours"), SHAPED)
+@pytest.mark.parametrize(
+    ("name", "kind", "neighbours"),
+    [SHAPED[0], *(pytest.param(*one, marks=pytest.mark.long) for one in SHAPED[1:])],
+)
 def test_the_same_for_a_shape(name, kind, neighbours):
     assert check(name, replace(LOSSES[kind], neighbours=neighbours), frame="shape") > 0.6
 
@@ -198,7 +201,7 @@ def test_the_same_where_the_cut_is_counted_behind_a_shape():
 
 
 @pytest.mark.parametrize("neighbours", list(Neighbours))
-@pytest.mark.parametrize("kind", ["pure", "zcdp"])
+@pytest.mark.parametrize("kind", ["pure", pytest.param("zcdp", marks=pytest.mark.long)])
 def test_the_same_for_people_with_three_rows(kind, neighbours):
     loss = replace(LOSSES[kind], neighbours=neighbours)
     assert check("laplace" if kind == "pure" else "gaussian", loss, most=3) > 0.6

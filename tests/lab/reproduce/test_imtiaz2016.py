@@ -97,10 +97,10 @@ def test_every_method_says_what_it_keeps():
     assert set(PROMISES) == set(METHODS) == {*PUBLISHED, *OURS, RANDOM}
 
 
-@pytest.mark.parametrize(
-    "dataset",
-    ["synthetic", *(pytest.param(name, marks=pytest.mark.long) for name in ("covtype", "mnist"))],
-)
+DATASETS = ["synthetic", *(pytest.param(name, marks=pytest.mark.long) for name in ("covtype", "mnist"))]
+
+
+@pytest.mark.parametrize("dataset", DATASETS)
 def test_tables_are_centred_and_their_longest_row_has_norm_one(papers_data, dataset):
     rows = rows_of(Datasets(papers_data, online=False), dataset, 500)
     assert rows.shape == (500, {"synthetic": 100, "covtype": 54, "mnist": 784}[dataset])
@@ -108,7 +108,7 @@ def test_tables_are_centred_and_their_longest_row_has_norm_one(papers_data, data
     assert (rows**2).sum(axis=1).max() == pytest.approx(1.0)
 
 
-@pytest.mark.parametrize("dataset", ["synthetic", "covtype", "mnist"])
+@pytest.mark.parametrize("dataset", DATASETS)
 def test_classes_come_in_equal_parts_and_are_prepared_by_the_rows_learned_from(papers_data, dataset):
     split = split_of(Datasets(papers_data, online=False), dataset, 4000)
     assert len(split.train) == len(split.test) == 4000
