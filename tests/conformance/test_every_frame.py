@@ -174,7 +174,7 @@ def test_one_person_changes_no_round_and_no_matrix_by_more_than_is_paid_for(name
 
 @pytest.mark.parametrize(
     ("name", "kind", "neighbours"),
-    [SHAPED[0], *(pytest.param(*one, marks=pytest.mark.long) for one in SHAPED[1:])],
+    [SHAPED[0], *(pytest.param(*one.values, marks=pytest.mark.long, id=one.id) for one in SHAPED[1:])],
 )
 def test_the_same_for_a_shape(name, kind, neighbours):
     assert check(name, replace(LOSSES[kind], neighbours=neighbours), frame="shape") > 0.6
