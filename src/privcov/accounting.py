@@ -222,12 +222,12 @@ def _gaussian_mu(epsilon: Fraction, delta: Fraction) -> Fraction:
 
 def _zcdp_epsilon(rho: Fraction, delta: Fraction) -> Fraction:
     """Every order above 1 gives a valid bound, so a float may choose it; the bound itself is a ball."""
-    log_delta = math.log(delta.numerator) - math.log(delta.denominator)
+    log_delta, cost = math.log(delta.numerator) - math.log(delta.denominator), float(rho)
 
     def bound(log_excess: float) -> float:
         excess = math.exp(log_excess)
         order = 1 + excess
-        return order * float(rho) + math.log(excess / order) - (log_delta + math.log(order)) / excess
+        return order * cost + math.log(excess / order) - (log_delta + math.log(order)) / excess
 
     low, high = -20.0, 60.0
     for _ in range(120):

@@ -11,7 +11,7 @@ a bound, and not an approximation. Proof: docs/proofs/johnson-lindenstrauss.md.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
@@ -171,6 +171,8 @@ def _published(constants: str, loss: ApproxDP, rows: int) -> Fraction:
 _PRECISION = 256
 _STEPS = 30
 _HALVINGS = 400
+_PLAIN = 1e-8
+"""From this relative distance on floats tell which of two numbers is larger."""
 _NEGLIGIBLE = arb(2) ** -1000
 
 
@@ -196,13 +198,24 @@ def sketch_delta(*, ratio: Fraction, sketch_rows: int, epsilon: Fraction, replac
 def sketch_ratio(*, sketch_rows: int, epsilon: Fraction, delta: Fraction, replaced: bool) -> Fraction:
     """The largest ratio, to nine digits, that is certified to cost at most (ε, δ)."""
 
-    def certified(ratio: float) -> bool:
+    def proven(ratio: float) -> bool:
         with ctx.workprec(_PRECISION):
             found = _delta(_ball(Fraction(ratio)), sketch_rows, _ball(epsilon), replaced)
             return bool(found <= _ball(delta))
 
+    def plain(ratio: float) -> bool:
+        near = _float_delta(ratio, sketch_rows, float(epsilon)) if replaced else math.nan
+        return near < float(delta) if abs(near / float(delta) - 1) > _PLAIN else proven(ratio)
+
     # For many rows the loss is nearly Gaussian, with mean (s²r/2)/2, or s²r/2 where two directions move.
-    low = float(gaussian_mu(epsilon=epsilon, delta=delta)) / math.sqrt(sketch_rows / (1 if replaced else 2))
+    start = float(gaussian_mu(epsilon=epsilon, delta=delta)) / math.sqrt(sketch_rows / (1 if replaced else 2))
+    found = _largest_ratio(plain, start)  # floats find the way where the answer is plain
+    return Fraction(found if proven(found) else _largest_ratio(proven, start))
+
+
+def _largest_ratio(certified: Callable[[float], bool], start: float) -> float:
+    """The largest ratio that is certified, to nine digits, by bisection from ``start``."""
+    low = start
     for _ in range(_HALVINGS):
         if certified(low):
             break
@@ -217,7 +230,29 @@ def sketch_ratio(*, sketch_rows: int, epsilon: Fraction, delta: Fraction, replac
     for _ in range(_STEPS):
         middle = (low + high) / 2
         low, high = (middle, high) if certified(middle) else (low, middle)
-    return Fraction(low)
+    return low
+
+
+def _float_delta(ratio: float, rows: int, epsilon: float) -> float:
+    """``_replaced_delta`` in floats, to about ten digits: NaN where they cannot tell."""
+    if not epsilon < 500:
+        return math.nan
+    half = (rows + 1) // 2
+    ranks = np.arange(half)
+    logs = np.concatenate([[0.0], np.cumsum(np.log(np.arange(1.0, 2 * half)))])  # of factorials
+
+    def tail(threshold: float, factor: float) -> float:
+        below = np.cumsum(np.exp(ranks * math.log(threshold) - threshold - logs[:half]))
+        share = math.log(factor) - math.log1p(factor)
+        ways = logs[half - 1 : 2 * half - 1] - logs[:half] - logs[half - 1]
+        weights = np.exp(ranks * share - half * math.log1p(factor) + ways)
+        return float(weights @ below[::-1])
+
+    with np.errstate(all="ignore"):
+        likely = tail(epsilon / ratio, 1 / (1 + ratio))
+        unlikely = math.exp(epsilon) * tail(epsilon / ratio * (1 + ratio), 1 + ratio)
+    # Both are known to some ten digits, so their difference is where it is no smaller part of them than this.
+    return likely - unlikely if likely - unlikely > 1e-2 * likely else math.nan
 
 
 def _delta(ratio: arb, rows: int, epsilon: arb, replaced: bool) -> arb:

@@ -16,6 +16,7 @@ from flint import arb
 from scipy.linalg import eigh
 from scipy.stats import chi2
 
+from privcov.mechanisms import johnson_lindenstrauss
 from privcov.mechanisms.johnson_lindenstrauss import _lower_tail, _upper_tail, sketch_delta, sketch_ratio
 
 ONE, SMALL = Fraction(1), Fraction(1, 10**6)
@@ -149,3 +150,22 @@ def test_no_neighbours_exceed_the_claim_and_the_worst_ones_attain_it(rows, repla
     assert 0.999 * float(delta) <= attained <= float(delta) * (1 + 1e-6)  # quadrature in floats
     assert worst(ridge / 2, rows, 1.0, replaced) > 2 * float(delta)
     assert worst(1e-3, rows, 1.0, replaced) > 0.5
+
+
+@pytest.mark.parametrize("rows", [1, 2, 51, 100])
+@pytest.mark.parametrize(
+    ("epsilon", "delta"), [("0.1", "1e-6"), ("1", "1e-10"), ("20", "1e-2"), ("600", "1e-40")]
+)
+def test_floats_that_find_the_way_change_no_bit_of_what_is_proven(monkeypatch, rows, epsilon, delta):
+    facts = {"sketch_rows": rows, "epsilon": Fraction(epsilon), "delta": Fraction(delta), "replaced": True}
+    quick = sketch_ratio.__wrapped__(**facts)
+    monkeypatch.setattr(johnson_lindenstrauss, "_float_delta", lambda *_: math.nan)  # balls decide each step
+    assert sketch_ratio.__wrapped__(**facts) == quick
+    assert sketch_delta(ratio=quick, **{k: v for k, v in facts.items() if k != "delta"}) <= Fraction(delta)
+
+
+def test_floats_that_are_wrong_are_not_believed(monkeypatch):
+    facts = {"sketch_rows": 10, "epsilon": ONE, "delta": SMALL, "replaced": True}
+    right, true = sketch_ratio.__wrapped__(**facts), johnson_lindenstrauss._float_delta
+    monkeypatch.setattr(johnson_lindenstrauss, "_float_delta", lambda *asked: true(*asked) / 2)
+    assert sketch_ratio.__wrapped__(**facts) == right
