@@ -119,7 +119,6 @@ def parts(release, left, right):
     columns = [replace(c, centre=None, scale=None) if isinstance(c, Numeric) else c for c in schema.columns]
     fit = Fit(
         declared=replace(schema, columns=tuple(columns), row_norm_bound=None, shape=None),
-        bins=len(release.certificate.rounds[0].answers) // 3,
         most=sum(one.name == "scales" for one in release.certificate.rounds),
         means=prices["means"],
         squares=prices.get("squares"),

@@ -12,18 +12,21 @@ import sys
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from privcov.frame.counting import Look, Means, Paid, Radius, Scales, Squares
 from privcov.frame.shaping import Sums
-from privcov.frame.terms import Rule, numbers_of
+from privcov.frame.terms import numbers_of
 from privcov.linalg.arrays import Floats, Matrix
 from privcov.noise.laws import NoiseLaw
+from privcov.privacy import PureDP
 from privcov.releases.certificate import RADII, Interval, Round
 from privcov.releases.means import centred_squares
 from privcov.releases.rounds import Norms, weight_in, width_of
+from privcov.repair.histogram import denoised
 from privcov.schema import Numeric, Schema
 from privcov.schema.grid import Grid, framed_weight
 from privcov.schema.shape import Shape
@@ -34,6 +37,12 @@ NARROW = 2
 """A column that fills at most so many cells of its histogram is looked at again, closer."""
 
 
+_FEW = 0.02
+"""The share of the rows that a closer look may leave out."""
+_MOST_HIDDEN = 0.1
+"""The share of the rows that noise may hide where a closer look is taken."""
+_CLOSER = 17
+"""How many times as wide as a closer look the bounds are at most, for cells beyond it to count."""
 _WITHIN = 0.2
 """How far the mean of the numbers in a cell may lie from its middle, over its width."""
 _LEAST_WIDTH, _LARGEST = 2.0**-800, 2.0**1020
@@ -54,8 +63,6 @@ class Fit:
         The number of rows, where it is public.
     rounds : tuple of Round, default ()
         The rounds that were asked.
-    bins : int, default 16
-        The cells of the next histogram of a column.
     most : int, default 3
         How many histograms of the columns may be asked for, each within the cells that the one before found full.
     emphasis : tuple of str, default ()
@@ -72,7 +79,6 @@ class Fit:
     declared: Schema
     rows: int | None = None
     rounds: tuple[Round, ...] = ()
-    bins: int = 16
     most: int = 3
     emphasis: tuple[str, ...] = ()
     means: Paid | None = None
@@ -89,7 +95,7 @@ class Fit:
             return ()
         found = self._scales[-1] if self._scales else None
         if found is None or (len(self._scales) < self.most and found.narrow):
-            return (Scales(schema=self._within(found), bins=self.bins),)
+            return (Scales(schema=self._within(found)),)
         if self.shaped and not self._shapes:
             return (self._products,)
         if self.means is not None and self.squares is not None and not self._asked("means"):
@@ -124,12 +130,13 @@ class Fit:
     def _scales(self) -> list[_Scales]:
         """What each histogram says, each within the cells of the one before."""
         made: list[_Scales] = []
+        profiles = [_Profile.of(column) for column in numbers_of(self.declared)]
         for one in self.rounds:
             if one.name == "scales":
                 before = made[-1] if made else None
-                bins = len(one.answers) // len(numbers_of(self.declared))
-                look = Scales(schema=self._within(before), bins=bins)
-                made.append(_Scales.of(look, one, before))
+                look = Scales(schema=self._within(before))
+                profiles = _closer(profiles, look, one)
+                made.append(_Scales.of(look, one, profiles, rows=self.count))
         return made
 
     @property
@@ -228,19 +235,10 @@ class Fit:
         columns = [centred(c) if isinstance(c, Numeric) else c for c in within.columns]
         return replace(asked, schema=replace(plain, columns=tuple(columns)), intervals=found)
 
-    @cached_property
+    @property
     def _profiles(self) -> list[_Profile]:
         """What all histograms say of each column."""
-        looks = [one for one in self.rounds if one.name == "scales"]
-        made = [_Profile.of(column) for column in numbers_of(self.declared)]
-        for place, one in enumerate(looks):
-            schema = self._within(self._scales[place - 1] if place else None)
-            counts = np.array(one.answers, dtype=np.float64).reshape(len(made), -1)
-            made = [
-                profile.with_histogram(column, own, one.std)
-                for profile, column, own in zip(made, numbers_of(schema), counts, strict=True)
-            ]
-        return made
+        return self._scales[-1].profiles
 
     def framed(self, law: NoiseLaw) -> Schema:
         """The schema of the release; ``law`` is that of the noise on the matrix, on the ``framed_grid``."""
@@ -267,6 +265,7 @@ class Fit:
             weight=1.0,
             entry_std=noise,
             rows=self.count,
+            laplace=isinstance(last.loss, PureDP),
         ).radius
 
 
@@ -287,7 +286,7 @@ def _bounded(schema: Schema, bounds: list[tuple[float, float]]) -> Schema:
 
 @dataclass(frozen=True, kw_only=True)
 class _Scales:
-    """What a histogram of every column says: where it is full, its centre and its standard deviation."""
+    """What the histograms of every column say: where it is full, its centre and its standard deviation."""
 
     lower: Floats
     upper: Floats
@@ -295,45 +294,47 @@ class _Scales:
     scale: Floats
     narrow: bool
     """Whether a column fills so little of its histogram that a closer look would tell more."""
+    profiles: list[_Profile]
+    """The counts of all histograms so far, column by column."""
 
     @classmethod
-    def of(cls, look: Scales, one: Round, before: _Scales | None) -> _Scales:
-        columns, bins, noise = numbers_of(look.schema), look.bins, look.std(one.loss)
-        lower = np.array([column.lower for column in columns])
-        upper = np.array([column.upper for column in columns])
-        counts = np.array(one.answers, dtype=np.float64).reshape(len(columns), bins)
-        # In shares of the bounds, so that no bound is too large or too small to be squared.
-        rule = Rule.of(one.loss)
-        full = np.where(counts > rule.clear * noise, counts, 0.0)
-        known = full.any(axis=1)
-        seen = np.where(known, full.sum(axis=1), 1.0)
-        middles = (np.arange(bins) + 0.5) / bins
-        centre = (full * middles).sum(axis=1) / seen
-        squares = (middles - centre[:, None]) ** 2
-        # Rows in cells that noise hides: as many as their sum surely has, nearer cells the fuller ones.
-        hidden = full == 0
-        unseen = np.where(hidden, counts, 0.0).sum(axis=1) - noise * np.sqrt(hidden.sum(axis=1))
-        unseen = np.maximum(unseen, 0.0)
-        nearer = np.where(hidden, 1 / (1 / bins + np.sqrt(squares)), 0.0)
-        far = (nearer * squares).sum(axis=1) / np.maximum(nearer.sum(axis=1), 1e-9)
-        spread = ((full * squares).sum(axis=1) + unseen * far) / (seen + unseen) + 1 / (12 * bins * bins)
-        first, last = _narrow(counts, noise, rule)
+    def of(cls, look: Scales, one: Round, profiles: list[_Profile], *, rows: float) -> _Scales:
+        pure, (lower, upper) = isinstance(one.loss, PureDP), np.array([own.inner for own in profiles]).T
+        found = [own.likely(rows, laplace=pure) for own in profiles]
+        counts = np.array(one.answers, dtype=np.float64).reshape(len(profiles), look.bins)
+        totals = np.array([own.total for own in found])
+        first, last = _narrow(counts, look.std(one.loss), totals)
         width = upper - lower
-        closer = lower + width * (first / bins), lower + width * (last / bins)
+        closer = lower + width * (first / look.bins), lower + width * (last / look.bins)
         # Bounds so close that floats cannot tell cells apart stay as they are.
-        narrow = (closer[1] - closer[0] > width / (2 * bins)) & (closer[1] - closer[0] > _LEAST_WIDTH)
-        narrow &= last - first < bins
-        # Where noise hides a column, what was known of it before stands; at first: spread evenly over its bounds.
-        earlier = (
-            ((lower + width / 2), width / math.sqrt(12)) if before is None else (before.centre, before.scale)
-        )
+        narrow = (closer[1] - closer[0] > width / (2 * look.bins)) & (closer[1] - closer[0] > _LEAST_WIDTH)
+        narrow &= last - first < look.bins
         return cls(
             lower=np.where(narrow, closer[0], lower),
             upper=np.where(narrow, closer[1], upper),
-            centre=np.where(known, np.clip(lower + width * centre, lower, upper), earlier[0]),
-            scale=np.where(known, width * np.sqrt(spread), earlier[1]),
+            centre=np.array([own.centre for own in found]),
+            scale=np.array([own.scale for own in found]),
             narrow=bool(narrow.any()),
+            profiles=profiles,
         )
+
+
+class _Likely(NamedTuple):
+    """What a column is likely to be."""
+
+    centre: float
+    scale: float
+    total: float
+    """How many rows have a number there."""
+
+
+def _closer(profiles: list[_Profile], look: Scales, one: Round) -> list[_Profile]:
+    """The counts of the columns with one more histogram of each."""
+    counts = np.array(one.answers, dtype=np.float64).reshape(len(profiles), -1)
+    return [
+        profile.with_histogram(column, own, one.std)
+        for profile, column, own in zip(profiles, numbers_of(look.schema), counts, strict=True)
+    ]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -344,13 +345,14 @@ class _Profile:
     counts: Floats
     noise: Floats
     """The standard deviation of the noise on each count."""
+    inner: tuple[float, float]
+    """The bounds of the last histogram."""
 
     @classmethod
     def of(cls, column: Numeric) -> _Profile:
         """Nothing yet, within the declared bounds."""
-        return cls(
-            edges=np.array([column.lower, column.upper]), counts=np.zeros(1), noise=np.full(1, 2.0**400)
-        )
+        bounds = column.lower, column.upper
+        return cls(edges=np.array(bounds), counts=np.zeros(1), noise=np.full(1, 2.0**400), inner=bounds)
 
     def with_histogram(self, column: Numeric, counts: Floats, noise: float) -> _Profile:
         """The same with a histogram within the bounds of ``column``, in place of the cells that it looks into."""
@@ -369,10 +371,29 @@ class _Profile:
         else:
             noises = np.full(bins, noise)
         return _Profile(
+            inner=(column.lower, column.upper),
             edges=np.concatenate([self.edges[:first], own, self.edges[last + 1 :]]),
             counts=np.concatenate([self.counts[:first], counts, self.counts[last:]]),
             noise=np.concatenate([self.noise[:first], noises, self.noise[last:]]),
         )
+
+    def likely(self, rows: float, *, laplace: bool) -> _Likely:
+        """What the histograms are likely to say of the column without noise.
+
+        All of them, after one closer look at most: it may have missed a tail. After two the last one alone: a tail
+        hundreds of times as long as the column is wide cannot be told from noise.
+        """
+        near = (self.inner[1] / 2 - self.inner[0] / 2) * _CLOSER >= self.edges[-1] / 2 - self.edges[0] / 2
+        first, last = (0, len(self.counts)) if near else np.searchsorted(self.edges, self.inner).tolist()
+        edges, counts, noise = self.edges[first : last + 1], self.counts[first:last], self.noise[first:last]
+        # Every row is counted, but for missing cells, of which the counts alone tell.
+        counted, doubt = float(counts.sum()), float(np.linalg.norm(noise))
+        total = rows if counted > rows - 3 * doubt else max(counted, 1.0)
+        # In shares of the range, so that no bound is too large or too small to be squared.
+        low, half = float(edges[0]), float(edges[-1] / 2 - edges[0] / 2)
+        found = denoised(counts, noise, (edges / 2 - low / 2) / half, total=total, laplace=laplace)
+        centre = min(max(low + 2 * (half * found.mean), low), float(edges[-1]))
+        return _Likely(centre, 2 * (half * found.std), total)
 
     def interval(self, noise: float, rows: float) -> Interval:
         """What a column is best clipped to before it is added up, and what the counts say of the rest.
@@ -443,17 +464,18 @@ class _Profile:
         )
 
 
-def _narrow(counts: Floats, noise: float, rule: Rule) -> tuple[Cells, Cells]:
+def _narrow(counts: Floats, noise: float, totals: Floats) -> tuple[Cells, Cells]:
     """The first cell of every column's histogram that a closer look would begin at, and the one it would end before.
 
-    All of them for a column that is not narrow: nothing much may be overlooked, and no cell taken for full that noise
-    alone has filled.
+    One cell or two with all but few of the rows, as far as noise lets see; all cells for a column that is not narrow.
+    What is missing in these cells tells it: it has the noise of two counts, and the sum of the others that of many.
     """
-    bins, place = counts.shape[1], np.arange(counts.shape[1])
-    total = counts.sum(axis=1)
-    sure = counts > np.maximum(rule.sure * noise, 0.01 * total)[:, None]
-    first, last = sure.argmax(axis=1), bins - sure[:, ::-1].argmax(axis=1)
-    outside = np.where((place < first[:, None]) | (place >= last[:, None]), counts, 0.0).sum(axis=1)
-    allowed = 0.03 * total + rule.outside * noise * math.sqrt(bins)
-    narrow = sure.any(axis=1) & (last - first <= NARROW) & (outside < allowed)
-    return np.where(narrow, first, 0), np.where(narrow, last, bins)
+    bins = counts.shape[1]
+    first, last = np.zeros(len(counts), dtype=np.int64), np.full(len(counts), bins)
+    for size in range(NARROW, 0, -1):
+        inside = np.lib.stride_tricks.sliding_window_view(counts, size, axis=1).sum(axis=2)
+        place = inside.argmax(axis=1)
+        hidden = noise * math.sqrt(size)
+        narrow = (totals - inside.max(axis=1) <= _FEW * totals + hidden) & (hidden <= _MOST_HIDDEN * totals)
+        first, last = np.where(narrow, place, first), np.where(narrow, place + size, last)
+    return first, last

@@ -16,7 +16,7 @@ from privcov.frame.counting import Look, Paid, ask
 from privcov.frame.fitting import Fit, Question
 from privcov.frame.shaping import Sums
 from privcov.frame.spending import Purse
-from privcov.frame.terms import Terms, numbers_of, refusal
+from privcov.frame.terms import Terms, refusal
 from privcov.mechanisms.base import Mechanism
 from privcov.noise.randomness import Randomness
 from privcov.privacy import Loss
@@ -57,7 +57,6 @@ class Framing(Terms):
         public = self.loss.neighbours.count_is_public(schema.max_rows_per_person)
         fit = Fit(
             declared=schema,
-            bins=self.detail.bins,
             most=self.detail.most,
             emphasis=self.emphasis,
             means=prices["means"],
@@ -107,8 +106,7 @@ def replayed(
         raise ParameterError("E218", f"a private frame needs {reason}.")
     told = iter(rounds)
     while True:
-        bins = 1 if fit.radii else max(1, _next_answers(fit, rounds) // len(numbers_of(schema)))
-        asked = replace(fit, bins=bins).next_looks()
+        asked = fit.next_looks()
         if not asked:
             break
         stated = [next(told, None) for _ in asked]
@@ -118,11 +116,6 @@ def replayed(
     if next(told, None) is not None:
         raise ParameterError("E218", "the rounds of the certificate are not those of a frame.")
     return framed(mechanism, loss, fit)
-
-
-def _next_answers(fit: Fit, rounds: tuple[Round, ...]) -> int:
-    """How many answers the next round of a certificate has."""
-    return len(rounds[len(fit.rounds)].answers) if len(fit.rounds) < len(rounds) else 0
 
 
 def _check(look: Question, one: Round | None) -> None:

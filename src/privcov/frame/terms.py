@@ -44,14 +44,12 @@ class Detail(NamedTuple):
 
     share: Fraction
     """Of the loss, for one look at all columns."""
-    bins: int
-    """The cells of the histogram of a column."""
     most: int
     """How many looks at the columns there may be."""
     radius: Fraction = Fraction(1, 20)
     """Of the loss, for the histogram of norms."""
-    margin: int = 1
-    """How many times what noise hides a cell of an evenly spread column must hold."""
+    margin: int = 4
+    """How many times the standard deviation of the noise on a count the number of rows must be."""
     means: Fraction = Fraction(1, 10)
     """Of the loss, for the sums of the columns."""
     squares: Fraction = Fraction(0)
@@ -59,36 +57,16 @@ class Detail(NamedTuple):
 
 
 DETAILS = (
-    Detail(Fraction(1, 50), 16, 3, radius=Fraction(1, 50), margin=10),
-    Detail(Fraction(1, 20), 16, 3),
-    Detail(Fraction(1, 10), 16, 3),
-    Detail(Fraction(1, 5), 16, 2),
-    Detail(Fraction(1, 5), 8, 2),
-    Detail(Fraction(1, 5), 4, 2),
+    Detail(Fraction(1, 50), 3, radius=Fraction(1, 50), margin=150),
+    Detail(Fraction(1, 20), 3, radius=Fraction(1, 50), margin=40),
+    Detail(Fraction(1, 10), 2, margin=12),
+    Detail(Fraction(1, 5), 1, margin=4),
 )
-"""In this order: the first at which noise leaves cells to be seen."""
+"""In this order: the first at which noise lets columns be seen."""
 _MEANS_FIRST = Fraction(1, 2)
 """Of the loss, for the sums of the columns and of their squares, where means matter most."""
 _COUNTED = Fraction(1, 20)
 """Of the loss, for the sums of squares, where intervals are to count what is cut."""
-
-
-class Rule(NamedTuple):
-    """What noise hides, for one law of noise: in standard deviations of the noise on a count."""
-
-    clear: float
-    """From there on a cell counts as full, for the centre and the spread of its column."""
-    sure: float
-    """From there on, and from 1 % of the rows, hardly an empty cell of all columns is taken for full."""
-    outside: float
-    """What all cells that are not surely full may add up to, beside 3 % of the rows, in a narrow column."""
-
-    @classmethod
-    def of(cls, loss: PureDP | ZCDP) -> Rule:
-        """The one for the noise that a round of this loss has."""
-        if isinstance(loss, PureDP):  # Laplace noise, with longer tails
-            return cls(clear=3.0, sure=4.0, outside=0.3)
-        return cls(clear=2.0, sure=3.0, outside=0.7)
 
 
 COUNT_STD = math.sqrt(2)
@@ -230,11 +208,11 @@ class Terms:
         return SHAPES[0] if hidden <= HIDDEN else SHAPES[-1]
 
     def sees(self, rows: int) -> bool:
-        """Whether a column that is spread evenly over its bounds stands clear of the noise on its histogram."""
+        """Whether so many rows stand clear enough of the noise on a count."""
         price, most = self.purse.part(self.detail.share), self.schema.max_rows_per_person
         noise = float(count_noise(price, per_row=len(numbers_of(self.schema)), rows_per_person=most))
         std = noise * (COUNT_STD if isinstance(price, PureDP) else 1.0)
-        return self.detail.margin * Rule.of(price).clear * std <= rows / self.detail.bins
+        return self.detail.margin * std <= rows
 
 
 def check_cut(cut: str, frame: str) -> None:

@@ -20,12 +20,15 @@ from privcov.noise.laws import Normal
 from privcov.privacy import ApproxDP, PureDP
 from privcov.releases.certificate import RADII, Certificate, Round
 from privcov.releases.means import Means
+from privcov.repair.histogram import denoised
 from privcov.schema import Numeric, Schema
 from privcov.schema.names import split_names
 
 if TYPE_CHECKING:
     from privcov.releases.release import Release
 
+_SMALL = 0.001
+"""Noise on the share of a cell that needs no care."""
 BIAS = 0.08
 """The root mean square bias of correlations over the root of the squared length that a radius cuts off, by row."""
 
@@ -118,6 +121,8 @@ class Norms:
         The standard deviation of the noise on an entry of the matrix off the diagonal, in scaled units.
     rows : float
         The number of rows: public, or the noisy number that the first round counted.
+    laplace : bool, default False
+        Whether the noise on the shares has the tails of Laplace's law.
     """
 
     counts: Floats
@@ -126,6 +131,7 @@ class Norms:
     weight: float
     entry_std: float
     rows: float
+    laplace: bool = False
 
     @classmethod
     def of(cls, release: Release) -> Norms:
@@ -148,6 +154,7 @@ class Norms:
             weight=float(schema.squared_norm_bound - schema.fixed_squared_norm),
             entry_std=math.sqrt(certificate.law.offdiagonal_variance),
             rows=count,
+            laplace=isinstance(last.loss, PureDP),
         )
 
     @cached_property
@@ -159,14 +166,24 @@ class Norms:
         """The error of a correlation that a radius leaves, in root mean square: noise, and the bias of what it cuts.
 
         A radius c leaves noise·c²·d/(n·kept) on a correlation, with kept = mean min(u², c²) for u = |z|/√d, and a bias
-        of about ``BIAS``·√g, g = mean (1 − c²/u²)₊. Both means are sums of noisy counts with weights of at most c² and
-        1, so that noise on a count does little harm.
+        of about ``BIAS``·√g, g = mean (1 − c²/u²)₊. Both means are over the likely shares.
         """
         square = radius * radius
-        kept = max(float(self.counts @ np.minimum(_MIDDLES, square)), 0.4 * min(1.0, square))
-        cut = max(float(self.counts @ _cut(square)), 0.0)
+        # Where few long rows have most of the squared length, it lies in few columns: the others have no more than 1.
+        kept = min(max(float(self.likely @ np.minimum(_MIDDLES, square)), 0.4 * min(1.0, square)), 1.0)
+        cut = max(float(self.likely @ _cut(square)), 0.0)
         noise = self.entry_std / self.weight * square * self.width / (self.rows * kept)
         return math.sqrt(noise * noise + BIAS * BIAS * cut)
+
+    @cached_property
+    def likely(self) -> Floats:
+        """The shares with most of their noise taken off; where it is small they speak for themselves."""
+        if self.noise_std < _SMALL:
+            return self.counts
+        ends = np.log([RADII[0] / 2, *RADII, RADII[-1] * 1.5])
+        noise = np.full(len(self.counts), self.noise_std)
+        edges = (ends - ends[0]) / (ends[-1] - ends[0])
+        return denoised(self.counts, noise, edges, total=1.0, laplace=self.laplace).counts
 
     @property
     def spread(self) -> float:

@@ -31,7 +31,7 @@ OFF_UPPER, OFF_LOWER = 0.03, 0.02
 """The distance of a mean from a bound. Amounts of which most are near 0 are common; few columns are near their top."""
 OFF_FRAMED = 0.0004
 """The same in a private frame, for which bounds a hundred times too wide are wide enough."""
-LEAST_FRAMED = 1 / 5
+LEAST_FRAMED = 1 / 8
 """In a private frame, the root mean square distance from its centre that a column has, in deviations of the frame."""
 LEAST_VARIATION = 0.02
 """The standard deviation of a column that varies: a third of what it has in bounds that are ten times too wide."""
