@@ -254,6 +254,19 @@ def test_a_private_row_norm_is_chosen_once_for_all_strata(tmp_path):
         assert np.abs(moved).max() < grid.squared_norm_bound / 100
 
 
+@pytest.mark.parametrize("rows", [1, 7, 65_536, 2**20])
+@pytest.mark.parametrize("counts", [(2,), (50,), (1_024, 4)])
+def test_rows_are_ordered_by_stratum_and_then_as_they_came(rows, counts):
+    """The largest of them need 64 bits for a stratum and a place."""
+    columns = {f"c{place}": {"levels": list(range(count))} for place, count in enumerate(counts)}
+    whole = pc.Schema.from_dict({"columns": {**columns, "x": {"lower": 0, "upper": 1}}})
+    split = Split(strata=Strata.of(whole, by=list(columns))[0], whole=whole)
+    found = np.random.default_rng(rows).integers(0, split.count, rows).astype(np.int16)
+    order, ends = split.ordered(found)
+    np.testing.assert_array_equal(order, np.argsort(found, kind="stable"))
+    np.testing.assert_array_equal(ends, np.cumsum(np.bincount(found, minlength=split.count)))
+
+
 def test_a_private_row_norm_of_strata_of_an_array_reads_the_other_columns():
     columns = {"a": {"lower": 0, "upper": 1}, "s": {"levels": [1, 2]}, "b": {"lower": 0, "upper": 1}}
     schema = pc.Schema.from_dict({"columns": columns})
