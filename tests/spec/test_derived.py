@@ -604,3 +604,26 @@ def test_python_declares_derived_columns_too():
         Schema(columns=(age, Categorical(name="b", levels=("x", "y"), expression="cut(age, 5)")))
     with pytest.raises(InputError, match="E178"):
         Schema(columns=(age,), sources=(Numeric(name="height", lower=0, upper=2),))
+
+
+@pytest.mark.parametrize(
+    ("written", "few"), [("poly(x, 0)", 1), ("poly(x, 17)", 1), ("bs(x, 2)", 3), ("bs(x, 2.5)", 3)]
+)
+def test_a_basis_of_too_few_or_too_many_columns_is_refused_as_it_was_written(written, few):
+    words = {"columns": {"x": {"lower": 0, "upper": 1}}, "derived": {"z": written}}
+    with pytest.raises(InputError) as refused:
+        pc.Schema.from_dict(words)
+    assert str(refused.value).startswith(
+        f"E173 the derived column z has {written}; it makes {few} to 16 columns."
+    )
+
+
+def test_a_column_that_no_expression_uses_is_named():
+    columns = {"x": {"lower": 0, "upper": 1}, "seen": {"lower": 0, "upper": 1, "feature": False}}
+    idle = Schema.from_dict({"columns": columns})
+    assert (
+        idle.derived_words
+        == "Derived columns: 0. In no released column: seen; declare one of it under [derived]."
+    )
+    used = Schema.from_dict({"columns": columns, "derived": {"z": "seen^2"}})
+    assert used.derived_words == "Derived columns: 1. Read for them alone: seen."

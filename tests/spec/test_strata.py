@@ -504,3 +504,29 @@ def test_a_row_norm_that_was_chosen_privately_is_not_called_declared():
     rows = np.full((3000, 1), 30.0)
     for norm, told in (("private", "Chosen privately: row norm"), ("declared", "; row norm")):
         assert told in promise(pc.release(rows, schema=schema, loss=ADD, row_norm=norm)).replace("\n  ", " ")
+
+
+def test_names_with_commas_are_told_apart_where_a_stratum_is_not_there():
+    columns = {"area": {"levels": ["Rutland, UK", "Kent"]}, "x": {"lower": 0, "upper": 1}}
+    strata, _ = Strata.of(pc.Schema.from_dict({"columns": columns}), by="area")
+    with pytest.raises(ParameterError, match=r"E284 .* There are: Rutland, UK; Kent\."):
+        strata.place("Rutland")
+
+
+def test_what_is_shown_of_weighted_strata_are_sums_of_weights():
+    columns = {"area": {"levels": ["s", "w"]}, "x": {"lower": 0, "upper": 1}}
+    schema = pc.Schema.from_dict({"weight": "k", "largest_weight": 20, "columns": columns})
+    frame = pa.table({"area": ["s", "w"] * 500, "x": [0.25] * 1_000, "k": [10.0, 2.0] * 500})
+    loss = pc.ZCDP(rho=1e9, neighbours="replace-one")
+    text = strata_text(pc.release(frame, schema=schema, loss=loss, by="area"))
+    assert "weights, noisy" in text
+    assert "rows, noisy" not in text
+    shown = {line.split()[0]: line.split()[1] for line in text.splitlines() if line.startswith(("s ", "w "))}
+    assert shown == {"s": "5,000", "w": "1,000"}
+    (total,) = [line for line in text.splitlines() if line.startswith("(all strata)")]
+    assert "6,000 ±" in total
+
+
+def test_the_promise_speaks_of_all_strata_where_all_are_shown():
+    text = strata_text(pc.release(TABLE, schema=SCHEMA, loss=RHO, by="area"))
+    assert "There are 3 strata, with one promise for all of them together." in " ".join(text.split())

@@ -80,24 +80,23 @@ def strata_lines(
     for name, release in (*islice(strata.items(), most), ("(all strata)", total)):
         judged = standing(release)
         values = _short_means(release, repair=repair, scaled=scaled) if release.schema.intercept else []
-        count = (
-            _counted(release, repair=repair)
-            if release is not total or strata.rows is None
-            else f"{strata.rows:,}"
-        )
+        public = release is total and strata.rows is not None and first.schema.weight is None
+        count = f"{strata.rows:,}" if public else _counted(release, repair=repair)
         rows.append([cut(name), count, "" if judged is None else judged.verdict, *values])
-    heads = ["stratum", "rows, noisy", "verdict", *(cut(f"mean {name}") for name in names)]
+    what = "rows" if first.schema.weight is None else "weights"
+    heads = ["stratum", f"{what}, noisy", "verdict", *(cut(f"mean {name}") for name in names)]
     return heads[: len(rows[0])], rows
 
 
 def _counted(release: Release, *, repair: str) -> str:
-    """The count of a stratum, with what noise may add to it; a word where no column counts rows."""
+    """The count of a stratum, or its sum of weights, with what noise may add; a word where no column counts rows."""
     if not release.schema.intercept:
         return "private"
-    count = f"{release.count(repair=repair):,.0f}"
+    largest = release.schema.largest_weight or 1.0
+    count = f"{largest * release.count(repair=repair):,.0f}"
     if release.counted_rows is not None or release.law is None:
         return count
-    return f"{count} ± {1.96 * math.sqrt(release.law.entry_variances[0, 0]):,.0f}"
+    return f"{count} ± {1.96 * largest * math.sqrt(release.law.entry_variances[0, 0]):,.0f}"
 
 
 _MOST_MEANS = 4
@@ -194,9 +193,10 @@ def weighed(release: Release) -> str:
         return ""
     law = release.certificate.law
     largest = release.schema.largest_weight or 0.0
-    noise = "" if law is None else f" ±{largest * law.reach(0.025) * law.diagonal_variance**0.5:,.0f}"
+    noise = None if law is None else largest * law.reach(0.025) * law.diagonal_variance**0.5
+    about = f"{total:,.6g}" if noise is None else " ".join(_beside_noise(total, noise))
     words = (
-        f"{release.schema.weight_words} The weights add up to about {total:,.6g}{noise} (noisy); effectively "
+        f"{release.schema.weight_words} The weights add up to about {about} (noisy); effectively "
         f"there are about {release.count() / release.row_weight:,.0f} rows. Sums are in units of the largest weight."
     )
     return fill(words, width=100, subsequent_indent="  ")

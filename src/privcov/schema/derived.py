@@ -193,8 +193,9 @@ def basis_columns(node: Node) -> list[Node]:
     if node.op not in _FEWEST or len(node.parts) != 2:
         return [node]
     count = float(node.parts[1].value) if node.parts[1].op == "number" else 0.0
-    whole = count.is_integer() and 1 <= count <= elementary.MOST_BASIS
-    places = range(1, int(count) + 1) if whole else range(1, 2)
+    if not (count.is_integer() and _FEWEST[node.op] <= count <= elementary.MOST_BASIS):
+        return [node]  # which is refused as it was written
+    places = range(1, int(count) + 1)
     return [Node(node.op, (*node.parts, Node("number", value=float(place)))) for place in places]
 
 

@@ -134,7 +134,7 @@ class Strata:
         """Where a stratum stands among ``names``; one that is not declared is refused (E284)."""
         wanted = name if isinstance(name, str) else ",".join(map(str, name))
         if wanted not in self.names:
-            some = ", ".join(self.names[:8]) + (", …" if len(self.names) > 8 else "")
+            some = "; ".join(self.names[:8]) + ("; …" if len(self.names) > 8 else "")
             raise ParameterError("E284", f"there is no stratum {brief(wanted)}.", f"There are: {some}.")
         return self.names.index(wanted)
 
