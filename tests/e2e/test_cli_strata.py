@@ -141,6 +141,17 @@ def test_a_difference_shows_what_is_there(home, capsys):
     assert 0 < age["lower"] < age["difference"] < age["upper"]
 
 
+def test_columns_need_not_name_those_that_make_the_strata(home, tmp_path, capsys):
+    table, schema = home / "t.csv", home / "t.toml"
+    asked = ["--schema", schema, "--columns", "pay", "--epsilon", "1", "--by", "area"]
+    assert said(capsys, "release", table, *asked, "-o", tmp_path / "p.json")[0] == 0
+    made = pc.load_strata(tmp_path / "p.json")
+    assert (made.names, [column.name for column in made.schema.columns]) == (("south", "west"), ["pay"])
+    code, out, _ = said(capsys, "plan", "--rows", "4000", *asked)
+    assert code == 0
+    assert "south" in out
+
+
 @pytest.mark.long
 def test_a_report_of_all_strata_is_a_page_for_each(home, capsys):
     assert said(capsys, "report", home / "r.json", "-o", home / "p.html")[0] == 0

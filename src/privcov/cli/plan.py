@@ -124,7 +124,7 @@ def command(
     from privcov.schema.grid import Grid
 
     whole = Schema.read(schema_path)
-    schema = as_part(whole, kept, dropped)
+    schema = as_part(whole, kept, dropped, by)
     if by is not None or other is not None or sizes or total_share != "0":
         if target or kind or releases or plot or surrogate_path or len(mechanisms) > 1 or cut != "told":
             raise click.UsageError(

@@ -106,8 +106,14 @@ class Strata:
 
     def check_size(self, dimension: int) -> None:
         """Refuse matrices that are too many or too wide for one file of text."""
+        if is_wide(dimension):
+            raise InputError(
+                "E187",
+                f"strata have at most 1,447 columns, and these have {dimension:,}.",
+                "Leave out columns, or levels of columns.",
+            )
         together = len(self.names) * entries(dimension)
-        if is_wide(dimension) or together > MOST_ENTRIES:
+        if together > MOST_ENTRIES:
             raise InputError(
                 "E187",
                 f"{len(self.names):,} strata of {dimension:,} columns have {together:,} entries; at most "
