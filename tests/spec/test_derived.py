@@ -222,7 +222,7 @@ def test_what_cannot_be_a_derived_column_is_refused_with_its_reason(derived, cod
 
 
 def test_expressions_have_a_limit_together(monkeypatch):
-    monkeypatch.setattr("privcov.schema.derived.MOST_STEPS", 5)
+    monkeypatch.setattr("privcov.schema.steps.MOST_STEPS", 5)
     schema_with({"one": "age * 1.25 + 1"})
     with pytest.raises(InputError, match=r"E177.*more than 5 operations"):
         schema_with({"one": "age * 1.25 + 1", "two": "age * 1.25 + 2"})
