@@ -30,7 +30,7 @@ from privcov.schema.columns import Categorical, Column, Numeric
 from privcov.schema.expressions import LONGEST, Node, parse
 from privcov.schema.intervals import Range
 from privcov.schema.names import check_name
-from privcov.schema.steps import ARGUMENTS, FEWEST, Maker, Step, called, computed
+from privcov.schema.steps import ARGUMENTS, FEWEST, Maker, Step, computed, derived_column
 from privcov.text.grammar import brief
 
 MOST_DERIVED = 500
@@ -60,7 +60,7 @@ class Recipe:
         """The recipe for derived columns, each a name and a text; ``InputError`` (E170 to E177) where there is none."""
         _check_count(len(expressions))
         maker = Maker(sources)
-        results = {name: maker.add(name, parse(text, called(name))) for name, text in expressions}
+        results = {name: maker.add(name, parse(text, derived_column(name))) for name, text in expressions}
         ranges = {name: maker.ranges[place] for name, place in results.items()}
         return Recipe(tuple(maker.steps), tuple(results.values()), ranges)
 
@@ -95,7 +95,7 @@ def derived_columns(sources: Sequence[Column], given: object) -> list[Column]:
     for key, about in given.items():
         name = check_name(key)
         text, own = _declared(name, about)
-        for made, node in columns_of(name, parse(text, called(name))):
+        for made, node in columns_of(name, parse(text, derived_column(name))):
             if made in taken:
                 raise InputError(
                     "E176", f"the derived column {made} has the name of another column.", "Rename it."
@@ -105,7 +105,7 @@ def derived_columns(sources: Sequence[Column], given: object) -> list[Column]:
             _check_count(len(nodes))
     whole: dict[str, Node] = {}
     for name in _ordered(nodes):
-        whole[name] = written_out(nodes[name], whole, called(name))
+        whole[name] = written_out(nodes[name], whole, derived_column(name))
     expressions = {name: str(whole[name]) for name in nodes}
     recipe = Recipe.of(tuple(sources), tuple(expressions.items()))
     return [_column(name, text, recipe.ranges[name], rules[name]) for name, text in expressions.items()]
@@ -189,13 +189,15 @@ def _declared(name: str, about: object) -> tuple[str, Mapping[str, Any]]:
         return about, {}
     if not isinstance(about, Mapping) or not isinstance(about.get("expression"), str):
         raise InputError(
-            "E170", f"{called(name)} has no expression: got {brief(about)}.", 'Write it as NAME = "age^2".'
+            "E170",
+            f"{derived_column(name)} has no expression: got {brief(about)}.",
+            'Write it as NAME = "age^2".',
         )
     for word in about:
         if word not in ("expression", *allowed):
             raise InputError(
                 "E122",
-                f"{called(name)} has an unknown entry {brief(word)!r}.",
+                f"{derived_column(name)} has an unknown entry {brief(word)!r}.",
                 f"Known: {', '.join(allowed)}.",
             )
     return about["expression"], {word: about[word] for word in allowed if word in about}

@@ -43,7 +43,7 @@ _WORDS: dict[Kind, str] = {
 }
 
 
-def called(name: str) -> str:
+def derived_column(name: str) -> str:
     """A derived column as messages speak of it."""
     return f"the derived column {name}"
 
@@ -78,12 +78,12 @@ class Maker:
             raise self._refused(f"repeats {node}, which is a column of levels", "Use that column.")
         if found.lower == found.upper or len(found.levels) == 1:
             raise InputError(
-                "E175", f"{called(name)} has the same value in every row: {node}.", "Leave it out."
+                "E175", f"{derived_column(name)} has the same value in every row: {node}.", "Leave it out."
             )
         return place
 
     def _refused(self, what: str, remedy: str) -> InputError:
-        return InputError("E173", f"{called(self._name)} {what}.", remedy)
+        return InputError("E173", f"{derived_column(self._name)} {what}.", remedy)
 
     def _put(self, step: Step, found: Range) -> int:
         if step not in self._known:
@@ -116,7 +116,7 @@ class Maker:
         if node.op not in ("+", "-", "*", "/", "negative", "^", "and", "or", "not", *COMPARISONS):
             raise InputError(
                 "E170",
-                f"{called(self._name)} has an unknown function {node.op[:40]!r}.",
+                f"{derived_column(self._name)} has an unknown function {node.op[:40]!r}.",
                 f"Known: {', '.join(ARGUMENTS)}.",
             )
         inputs = tuple(self._made(part) for part in node.parts)
@@ -131,7 +131,7 @@ class Maker:
             )
             raise InputError(
                 "E171",
-                f"{called(self._name)} needs a column {name[:64]!r}, which the schema does not declare.",
+                f"{derived_column(self._name)} needs a column {name[:64]!r}, which the schema does not declare.",
                 f"It declares {known}. A name with other marks goes between backticks.",
             )
         place, column = self._sources[name]
@@ -214,12 +214,12 @@ class Maker:
         except DividesByZero:
             raise InputError(
                 "E174",
-                f"{called(self._name)} divides by {node.parts[1]}, which can be 0: it lies in "
+                f"{derived_column(self._name)} divides by {node.parts[1]}, which can be 0: it lies in "
                 f"[{given[1].lower:g}, {given[1].upper:g}].",
                 "Divide by what cannot be 0, such as x + 1 or max(x, 1).",
             ) from None
         except Unbounded as reason:
-            raise InputError("E175", f"{called(self._name)}: {str(node)[:200]} {reason}.") from None
+            raise InputError("E175", f"{derived_column(self._name)}: {str(node)[:200]} {reason}.") from None
 
     def _call(self, node: Node) -> int:
         fewest, most = ARGUMENTS[node.op]
@@ -288,7 +288,9 @@ class Maker:
         found = self.ranges[place]
         if found.lower == found.upper:
             raise InputError(
-                "E175", f"{called(self._name)} has the same value in every row: {node}.", "Leave it out."
+                "E175",
+                f"{derived_column(self._name)} has the same value in every row: {node}.",
+                "Leave it out.",
             )
         return (
             self._polynomial(place, int(which))
