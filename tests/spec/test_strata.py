@@ -509,6 +509,12 @@ def test_a_row_norm_that_was_chosen_privately_is_not_called_declared():
         assert told in promise(pc.release(rows, schema=schema, loss=ADD, row_norm=norm)).replace("\n  ", " ")
 
 
+@pytest.mark.parametrize("by", [5, 2.5, True, b"area", {"area": 1}, object(), [5], [["area"]]])
+def test_by_that_is_no_name_is_refused(by):
+    with pytest.raises(InputError, match="E185"):
+        pc.check(TABLE, schema=SCHEMA, loss=RHO, by=by)
+
+
 def test_names_with_commas_are_told_apart_where_a_stratum_is_not_there():
     columns = {"area": {"levels": ["Rutland, UK", "Kent"]}, "x": {"lower": 0, "upper": 1}}
     strata, _ = Strata.of(pc.Schema.from_dict({"columns": columns}), by="area")

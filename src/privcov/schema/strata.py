@@ -90,6 +90,10 @@ class Strata:
 
         ``by`` is a sequence of names, or a text of names with commas between them.
         """
+        if not isinstance(by, Sequence):
+            raise InputError(
+                "E185", f"by must be names of columns, got {brief(by)}.", "Name a column with levels."
+            )
         names = split_names(by) if isinstance(by, str) else list(by)
         declared = {column.name: column for column in schema.columns}
         found = [_checked(name, declared) for name in names]
