@@ -21,7 +21,8 @@ from privcov.errors import ParameterError, ReleaseError
 from privcov.linalg.arrays import Matrix
 from privcov.linalg.mixing import Mixing
 from privcov.linalg.triangle import symmetric
-from privcov.noise.laws import Congruent, NoiseLaw
+from privcov.noise.composed import Congruent
+from privcov.noise.laws import NoiseLaw
 from privcov.releases import codec
 from privcov.releases.certificate import Certificate, Round
 from privcov.releases.documents import Written
