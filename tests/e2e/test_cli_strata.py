@@ -193,6 +193,8 @@ def test_bad_orders_are_one_line_and_cost_nothing(home, capsys, monkeypatch, wor
         (("ols", "pay ~ area", "--stratum", "west"), "E231"),
         (("show", "--stratum", "west", "--against", "west"), "E284"),
         (("show", "--against", "west"), "E200"),
+        (("show", "--stratum", "west", "--against", "total"), "between two strata"),
+        (("ols", "pay ~ age", "--stratum", "total", "--against", "west"), "between two strata"),
         (("show", "--shrink", "--matrix", "raw"), "E200"),
     ],
 )
