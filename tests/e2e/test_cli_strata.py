@@ -141,6 +141,17 @@ def test_a_difference_shows_what_is_there(home, capsys):
     assert 0 < age["lower"] < age["difference"] < age["upper"]
 
 
+def test_a_plan_of_strata_says_how_rows_are_counted(home, tmp_path, capsys):
+    (tmp_path / "w.toml").write_text('weight = "many"\nlargest_weight = 6\nmissing = "zero-row"\n' + SCHEMA)
+    asked = ["plan", "--schema", tmp_path / "w.toml", "--rows", "4000", "--epsilon", "1", "--by", "area"]
+    code, out, _ = said(capsys, *asked)
+    assert code == 0
+    assert "in units of the largest weight" in " ".join(out.split())
+    assert "give the number of complete rows" in out
+    code, out, _ = said(capsys, *asked, "--json")
+    assert json.loads(out)["mechanism"] == "symmetric-wishart"
+
+
 def test_columns_need_not_name_those_that_make_the_strata(home, tmp_path, capsys):
     table, schema = home / "t.csv", home / "t.toml"
     asked = ["--schema", schema, "--columns", "pay", "--epsilon", "1", "--by", "area"]

@@ -187,6 +187,7 @@ def _plan_strata(
     loss_words: dict[str, Any],
 ) -> None:
     from privcov.planning.strata import plan_strata
+    from privcov.planning.words import counting_words
 
     if by is None:
         raise click.UsageError("--other, --sizes and --total-share need --by.")
@@ -204,7 +205,7 @@ def _plan_strata(
         mechanism=mechanisms[0] if mechanisms else "auto",
         total_share=total_share,
     )
-    print_json(made.to_dict()) if as_json else say(str(made))
+    print_json(made.to_dict()) if as_json else say("\n\n".join([str(made), *counting_words(schema)]))
 
 
 def _invert(
