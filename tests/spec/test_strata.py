@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import math
 import os
+import re
 from dataclasses import replace
 from fractions import Fraction
 
@@ -26,7 +27,7 @@ from privcov.noise.randomness import rehearsal
 from privcov.planning.strata import plan_strata
 from privcov.releases.documents import to_text
 from privcov.releases.strata import FORM
-from privcov.report.summary import strata_text
+from privcov.report.summary import strata_text, weighed
 from privcov.report.words import promise
 from privcov.schema.grid import Grid
 from privcov.schema.strata import MOST_STRATA, Strata
@@ -536,6 +537,24 @@ def test_what_is_shown_of_weighted_strata_are_sums_of_weights():
     assert shown == {"s": "5,000", "w": "1,000"}
     (total,) = [line for line in text.splitlines() if line.startswith("(all strata)")]
     assert "6,000 ±" in total
+
+
+def test_large_sums_are_shown_to_the_digits_of_their_noise_which_covers_its_own_tails():
+    columns = {"area": {"levels": ["s", "w"]}, "x": {"lower": 0, "upper": 1}}
+    schema = pc.Schema.from_dict({"weight": "k", "largest_weight": 1e6, "columns": columns})
+    frame = pa.table({"area": ["s", "w"] * 500, "x": [0.25] * 1_000, "k": [123_456.0] * 1_000})
+    loss = pc.PureDP(epsilon=1, neighbours="replace-one")
+    made = pc.release(
+        frame, schema=schema, loss=loss, mechanism="laplace", by="area", randomness=rehearsal(1)
+    )
+    law = made["s"].law
+    noise = 1e6 * law.reach(0.025) * math.sqrt(law.entry_variances[0, 0])  # of Laplace tails: more than 1.96
+    (line,) = [line for line in strata_text(made).splitlines() if line.startswith("s ")]
+    count, off = (float(text.replace(",", "")) for text in re.search(r"([\d,]+) ± ([\d,]+)", line).groups())
+    assert off == pytest.approx(noise, rel=0.05)
+    assert len(str(int(off)).rstrip("0")) <= 2
+    assert count % 10 ** (len(str(int(off))) - 2) == 0
+    assert re.search(r"add up to about [\d,]+ ±[\d,]+ \(noisy\)", weighed(made["s"]).replace("\n  ", " "))
 
 
 def test_the_promise_speaks_of_all_strata_where_all_are_shown():

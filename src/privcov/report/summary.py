@@ -92,11 +92,11 @@ def _counted(release: Release, *, repair: str) -> str:
     """The count of a stratum, or its sum of weights, with what noise may add; a word where no column counts rows."""
     if not release.schema.intercept:
         return "private"
-    largest = release.schema.largest_weight or 1.0
-    count = f"{largest * release.count(repair=repair):,.0f}"
-    if release.counted_rows is not None or release.law is None:
-        return count
-    return f"{count} ± {1.96 * largest * math.sqrt(release.law.entry_variances[0, 0]):,.0f}"
+    largest, law = release.schema.largest_weight or 1.0, release.law
+    count = largest * release.count(repair=repair)
+    if release.counted_rows is not None or law is None:
+        return f"{count:,.0f}"
+    return " ± ".join(_whole(count, largest * law.reach(0.025) * math.sqrt(law.entry_variances[0, 0])))
 
 
 _MOST_MEANS = 4
@@ -194,7 +194,7 @@ def weighed(release: Release) -> str:
     law = release.certificate.law
     largest = release.schema.largest_weight or 0.0
     noise = None if law is None else largest * law.reach(0.025) * law.diagonal_variance**0.5
-    about = f"{total:,.6g}" if noise is None else " ".join(_beside_noise(total, noise))
+    about = f"{total:,.0f}" if noise is None else " ±".join(_whole(total, noise))
     words = (
         f"{release.schema.weight_words} The weights add up to about {about} (noisy); effectively "
         f"there are about {release.count() / release.row_weight:,.0f} rows. Sums are in units of the largest weight."
@@ -240,6 +240,16 @@ def _beside_noise(value: float, noise: float) -> tuple[str, str]:
     """
     near, off = plus_minus(value, noise)
     return near.replace("−", "-"), f"±{off}"
+
+
+def _whole(value: float, noise: float) -> tuple[str, str]:
+    """A count and its ±, as whole numbers to the two digits that the noise has.
+
+    >>> _whole(4_881_378_506, 96_069_995), _whole(215, 41), _whole(12.6, 3.2)
+    (('4,881,000,000', '96,000,000'), ('215', '41'), ('13', '3'))
+    """
+    step = 10 ** max(0, math.floor(math.log10(max(noise, 1.0))) - 1)
+    return f"{round(value / step) * step:,}", f"{round(noise / step) * step:,}"
 
 
 def _needs_scaled(release: Release) -> bool:
