@@ -627,3 +627,16 @@ def test_a_column_that_no_expression_uses_is_named():
     )
     used = Schema.from_dict({"columns": columns, "derived": {"z": "seen^2"}})
     assert used.derived_words == "Derived columns: 1. Read for them alone: seen."
+
+
+def test_schema_explain_says_where_the_first_polynomial_is_a_column_once_more(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    text = '[columns.age]\nlower = 0\nupper = 100\n[columns.pay]\nlower = 0\nupper = 9\n[derived]\nq = "poly(age, 2)"\n'
+    advice = "q_1 is age on another scale, so one of the two costs noise and says nothing new: write feature = false"
+    for made, expected in (
+        (text, True),
+        (text.replace("upper = 100", "upper = 100\nfeature = false"), False),
+    ):
+        Path("s.toml").write_text(made)
+        assert main(["schema", "explain", "s.toml"]) == 0
+        assert (advice in capsys.readouterr().out) is expected
