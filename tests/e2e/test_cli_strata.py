@@ -152,6 +152,29 @@ def test_a_plan_of_strata_says_how_rows_are_counted(home, tmp_path, capsys):
     assert json.loads(out)["mechanism"] == "symmetric-wishart"
 
 
+def test_a_frame_that_auto_left_as_declared_is_told(home, tmp_path, capsys):
+    (tmp_path / "w.toml").write_text('weight = "many"\nlargest_weight = 6\n' + SCHEMA)
+    asked = [
+        "release",
+        home / "t.csv",
+        "--epsilon",
+        "1",
+        "--frame",
+        "auto",
+        "-o",
+        tmp_path / "f.json",
+        "--force",
+    ]
+    for words in (["--schema", home / "t.toml", "--by", "area"], ["--schema", tmp_path / "w.toml"]):
+        code, _, err = said(capsys, *asked, *words)
+        assert code == 0
+        assert (
+            "auto kept the declared frame: there is no private one for strata and for weighted rows." in err
+        )
+    code, _, err = said(capsys, *asked, "--schema", home / "t.toml", "--epsilon", "5")
+    assert (code, "auto kept" in err) == (0, not pc.load(tmp_path / "f.json").certificate.rounds)
+
+
 def test_columns_need_not_name_those_that_make_the_strata(home, tmp_path, capsys):
     table, schema = home / "t.csv", home / "t.toml"
     asked = ["--schema", schema, "--columns", "pay", "--epsilon", "1", "--by", "area"]
