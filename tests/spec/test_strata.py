@@ -518,6 +518,20 @@ def test_by_that_is_no_name_is_refused(by):
         pc.check(TABLE, schema=SCHEMA, loss=RHO, by=by)
 
 
+def test_by_that_is_read_for_derived_columns_alone_is_refused_with_what_to_do():
+    seen = {"lower": "2020-01-01", "upper": "2021-01-01", "feature": False}
+    words = {
+        "columns": {"x": {"lower": 0, "upper": 1}, "seen": seen},
+        "derived": {"m": "cut(month(seen), 7)"},
+    }
+    schema = pc.Schema.from_dict(words)
+    with pytest.raises(
+        InputError, match=r"E186 by names seen, which is read for derived columns alone\. Derive levels"
+    ):
+        Strata.of(schema, by="seen")
+    assert Strata.of(schema, by="m")[0].names == ("..7", "7..")
+
+
 def test_names_with_commas_are_told_apart_where_a_stratum_is_not_there():
     columns = {"area": {"levels": ["Rutland, UK", "Kent"]}, "x": {"lower": 0, "upper": 1}}
     strata, _ = Strata.of(pc.Schema.from_dict({"columns": columns}), by="area")

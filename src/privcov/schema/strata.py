@@ -96,6 +96,13 @@ class Strata:
             )
         names = split_names(by) if isinstance(by, str) else list(by)
         declared = {column.name: column for column in schema.columns}
+        hidden = {column.name for column in schema.read_columns} - set(declared)
+        if unseen := [name for name in names if isinstance(name, str) and name in hidden]:
+            raise InputError(
+                "E186",
+                f"by names {brief(unseen[0])}, which is read for derived columns alone.",
+                "Derive levels from it, such as cut(year(admitted), 2022), and name these.",
+            )
         found = [_checked(name, declared) for name in names]
         if not found:
             raise InputError("E185", "by names no column.", "Name a column with levels.")
