@@ -46,6 +46,14 @@ def test_ridge_prints_coefficients_and_the_bound_of_lemma_1(home, capsys, penalt
     assert max(map(len, out.splitlines())) <= 120
 
 
+def test_the_target_of_a_ridge_may_stand_between_backticks(home, capsys):
+    plain, quoted = (
+        run(capsys, "ridge", "people.release.json", "--target", target) for target in ("income", "`income`")
+    )
+    assert quoted[0] == 0
+    assert quoted == plain
+
+
 def test_ridge_speaks_json(home, capsys):
     words = [
         "ridge",

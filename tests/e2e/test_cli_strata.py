@@ -141,6 +141,51 @@ def test_a_difference_shows_what_is_there(home, capsys):
     assert 0 < age["lower"] < age["difference"] < age["upper"]
 
 
+def test_a_plan_of_strata_says_how_rows_are_counted(home, tmp_path, capsys):
+    (tmp_path / "w.toml").write_text('weight = "many"\nlargest_weight = 6\nmissing = "zero-row"\n' + SCHEMA)
+    asked = ["plan", "--schema", tmp_path / "w.toml", "--rows", "4000", "--epsilon", "1", "--by", "area"]
+    code, out, _ = said(capsys, *asked)
+    assert code == 0
+    assert "in units of the largest weight" in " ".join(out.split())
+    assert "give the number of complete rows" in out
+    code, out, _ = said(capsys, *asked, "--json")
+    assert json.loads(out)["mechanism"] == "symmetric-wishart"
+
+
+def test_a_frame_that_auto_left_as_declared_is_told(home, tmp_path, capsys):
+    (tmp_path / "w.toml").write_text('weight = "many"\nlargest_weight = 6\n' + SCHEMA)
+    asked = [
+        "release",
+        home / "t.csv",
+        "--epsilon",
+        "1",
+        "--frame",
+        "auto",
+        "-o",
+        tmp_path / "f.json",
+        "--force",
+    ]
+    for words in (["--schema", home / "t.toml", "--by", "area"], ["--schema", tmp_path / "w.toml"]):
+        code, _, err = said(capsys, *asked, *words)
+        assert code == 0
+        assert (
+            "auto kept the declared frame: there is no private one for strata and for weighted rows." in err
+        )
+    code, _, err = said(capsys, *asked, "--schema", home / "t.toml", "--epsilon", "5")
+    assert (code, "auto kept" in err) == (0, not pc.load(tmp_path / "f.json").certificate.rounds)
+
+
+def test_columns_need_not_name_those_that_make_the_strata(home, tmp_path, capsys):
+    table, schema = home / "t.csv", home / "t.toml"
+    asked = ["--schema", schema, "--columns", "pay", "--epsilon", "1", "--by", "area"]
+    assert said(capsys, "release", table, *asked, "-o", tmp_path / "p.json")[0] == 0
+    made = pc.load_strata(tmp_path / "p.json")
+    assert (made.names, [column.name for column in made.schema.columns]) == (("south", "west"), ["pay"])
+    code, out, _ = said(capsys, "plan", "--rows", "4000", *asked)
+    assert code == 0
+    assert "south" in out
+
+
 @pytest.mark.long
 def test_a_report_of_all_strata_is_a_page_for_each(home, capsys):
     assert said(capsys, "report", home / "r.json", "-o", home / "p.html")[0] == 0
@@ -182,6 +227,8 @@ def test_bad_orders_are_one_line_and_cost_nothing(home, capsys, monkeypatch, wor
         (("ols", "pay ~ area", "--stratum", "west"), "E231"),
         (("show", "--stratum", "west", "--against", "west"), "E284"),
         (("show", "--against", "west"), "E200"),
+        (("show", "--stratum", "west", "--against", "total"), "between two strata"),
+        (("ols", "pay ~ age", "--stratum", "total", "--against", "west"), "between two strata"),
         (("show", "--shrink", "--matrix", "raw"), "E200"),
     ],
 )

@@ -222,7 +222,7 @@ def test_what_cannot_be_a_derived_column_is_refused_with_its_reason(derived, cod
 
 
 def test_expressions_have_a_limit_together(monkeypatch):
-    monkeypatch.setattr("privcov.schema.derived.MOST_STEPS", 5)
+    monkeypatch.setattr("privcov.schema.steps.MOST_STEPS", 5)
     schema_with({"one": "age * 1.25 + 1"})
     with pytest.raises(InputError, match=r"E177.*more than 5 operations"):
         schema_with({"one": "age * 1.25 + 1", "two": "age * 1.25 + 2"})
@@ -604,3 +604,39 @@ def test_python_declares_derived_columns_too():
         Schema(columns=(age, Categorical(name="b", levels=("x", "y"), expression="cut(age, 5)")))
     with pytest.raises(InputError, match="E178"):
         Schema(columns=(age,), sources=(Numeric(name="height", lower=0, upper=2),))
+
+
+@pytest.mark.parametrize(
+    ("written", "few"), [("poly(x, 0)", 1), ("poly(x, 17)", 1), ("bs(x, 2)", 3), ("bs(x, 2.5)", 3)]
+)
+def test_a_basis_of_too_few_or_too_many_columns_is_refused_as_it_was_written(written, few):
+    words = {"columns": {"x": {"lower": 0, "upper": 1}}, "derived": {"z": written}}
+    with pytest.raises(InputError) as refused:
+        pc.Schema.from_dict(words)
+    assert str(refused.value).startswith(
+        f"E173 the derived column z has {written}; it makes {few} to 16 columns."
+    )
+
+
+def test_a_column_that_no_expression_uses_is_named():
+    columns = {"x": {"lower": 0, "upper": 1}, "seen": {"lower": 0, "upper": 1, "feature": False}}
+    idle = Schema.from_dict({"columns": columns})
+    assert (
+        idle.derived_words
+        == "Derived columns: 0. In no released column: seen; declare one of it under [derived]."
+    )
+    used = Schema.from_dict({"columns": columns, "derived": {"z": "seen^2"}})
+    assert used.derived_words == "Derived columns: 1. Read for them alone: seen."
+
+
+def test_schema_explain_says_where_the_first_polynomial_is_a_column_once_more(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    text = '[columns.age]\nlower = 0\nupper = 100\n[columns.pay]\nlower = 0\nupper = 9\n[derived]\nq = "poly(age, 2)"\n'
+    advice = "q_1 is age on another scale, so one of the two costs noise and says nothing new: write feature = false"
+    for made, expected in (
+        (text, True),
+        (text.replace("upper = 100", "upper = 100\nfeature = false"), False),
+    ):
+        Path("s.toml").write_text(made)
+        assert main(["schema", "explain", "s.toml"]) == 0
+        assert (advice in capsys.readouterr().out) is expected

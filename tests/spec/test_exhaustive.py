@@ -20,7 +20,8 @@ from privcov.errors import InputError, ReleaseError
 from privcov.models.association import partial_correlation
 from privcov.models.moments import EntryNoise
 from privcov.models.perturbation import rehearsed_noise
-from privcov.noise.laws import Congruent, GaussianEnsemble, GaussianFreeTrace, LaplaceTriangle
+from privcov.noise.composed import Congruent
+from privcov.noise.laws import GaussianEnsemble, GaussianFreeTrace, LaplaceTriangle
 from privcov.noise.randomness import rehearsal
 from privcov.planning.moments import PublicMoments
 from privcov.planning.signal import saving

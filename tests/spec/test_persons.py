@@ -260,6 +260,11 @@ BAD = {
     "two rules": (HEAD + BOUND + 'per_person = "mean"\n' + BODY, "E149"),
     "a rule without ids": ('per_person = "mean"\n' + BODY, "E148"),
     "an unknown rule": (HEAD + 'per_person = "median"\n' + BODY, "E148"),
+    "a sum of dates": (
+        HEAD + 'per_person = "sum"\n' + BODY + '[columns.t]\nlower = "2020-01-01"\nupper = "2021-01-01"\n'
+        'feature = false\n[derived]\nyear = "year(t)"\n',
+        "E148",
+    ),
     "no name": ('person = ""\n' + BOUND + BODY, "E121"),
     "no text": ("person = 3\n" + BOUND + BODY, "E121"),
     "constant timing": (HEAD + BOUND + '[file]\ntiming = "constant"\n' + BODY, "E183"),

@@ -232,3 +232,24 @@ def test_the_command_line_says_what_was_seen_and_takes_a_word_for_it(tmp_path, c
     a_file(tmp_path, 'height 6",b\n')
     assert main(["schema", "init", "t.csv", "--quote", "none"]) == 0
     assert '[columns."height 6\\""]' in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("kind", ["csv", "parquet"])
+def test_a_column_of_dates_gets_blanks_for_dates(kind, tmp_path):
+    texts = ["2024-02-29", "", "2023-12-31T18:30", "n/a", "2020-01-01"]
+    path = tmp_path / f"t.{kind}"
+    if kind == "csv":
+        path.write_text(
+            "visit,sex,born\n" + "".join(f"{text},F,31.12.2024\n" for text in texts), encoding="utf-8"
+        )
+    else:
+        moments = pa.array([0, None, 10**9], pa.timestamp("s"))
+        pq.write_table(pa.table({"visit": moments, "sex": ["F"] * 3, "born": ["31.12.2024"] * 3}), path)
+    seen = glance(path)
+    assert seen.columns == {"visit": "date", "sex": "text", "born": "text"}
+    text = template(seen.columns)
+    assert "2024-02" not in text  # no cell gets into a template
+    levels = re.sub(r"(?m)^levels =(?= )", 'levels = ["a"]', text)
+    dates = levels.replace("lower =  ", 'lower = "2020-01-01"').replace("upper =  ", 'upper = "2024-12-31"')
+    (made := tmp_path / "s.toml").write_text(dates + '[derived]\nyear = "year(visit)"\n', encoding="utf-8")
+    assert [column.name for column in Schema.read(made).columns] == ["sex", "born", "year"]

@@ -426,3 +426,21 @@ def test_every_noise_law_is_known_to_the_reader():
 def test_a_release_prints_its_promise_and_no_matrix(made):
     promise = "symmetric-wishart, pure differential privacy, epsilon = 1, replace-one"
     assert repr(made) == f"<Release of 5 columns, 300 rows: {promise}>"
+
+
+@pytest.mark.parametrize("by", [None, "area"])
+def test_means_of_numbers_are_within_their_bounds_however_noisy_the_count(by):
+    """Rows at one end of their bounds, and a count that noise makes smaller in about half of all releases."""
+    columns = {
+        "low": {"lower": 0, "upper": 50},
+        "high": {"lower": -9, "upper": 5},
+        "area": {"levels": [1, 2]},
+    }
+    schema = pc.Schema.from_dict({"columns": columns})
+    rows = np.column_stack([np.zeros(300), np.full(300, 5.0), np.resize([1, 2], 300)])
+    loss = pc.PureDP(epsilon=1, neighbours="add-remove")
+    for seed in range(8):
+        made = pc.release(rows, schema=schema, loss=loss, by=by, randomness=rehearsal(seed))
+        release = made if by is None else made.total()
+        assert ((release.mean()[:2] >= (0, -9)) & (release.mean()[:2] <= (50, 5))).all()
+        assert (np.abs(release.mean(scaled=True)[:2]) <= 1).all()

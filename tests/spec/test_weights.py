@@ -21,7 +21,7 @@ from privcov.frame.radii import candidates, cut_off
 from privcov.mechanisms.sensitivity import Sensitivity
 from privcov.models.association import mahalanobis, partial_correlation
 from privcov.planning.moments import PublicMoments
-from privcov.planning.words import weight_words
+from privcov.planning.words import counting_words
 from privcov.privacy import Neighbours
 from privcov.report.doubts import doubts
 from privcov.report.page import html
@@ -310,7 +310,9 @@ def test_files_that_say_more_or_less_of_weights_are_refused() -> None:
 
 
 def test_plans_count_in_rows_of_the_largest_weight() -> None:
-    assert "Rows are counted here in units of the largest weight" in weight_words(schema())
+    assert "Rows are counted here in units of the largest weight" in " ".join(
+        counting_words(schema())[0].split()
+    )
     guess = PublicMoments.guessed(schema(), {"columns": {"w": {"mean": 20, "std": 10}}})
     assert guess.matrix[0, -1] == pytest.approx((0.04 + 0.01) / 0.2 - 0.5)
     assert guess.pretend(rows=4_000, loss=LOSS, law=None).row_weight == pytest.approx(0.25, abs=1e-3)
@@ -324,7 +326,7 @@ def test_plans_count_in_rows_of_the_largest_weight() -> None:
 @pytest.mark.long
 def test_a_plan_of_weighted_rows_says_how_it_counts() -> None:
     made = pc.plan(schema=schema(), rows=4_000, loss=LOSS, mechanisms=["laplace"])
-    assert weight_words(schema()) in " ".join(str(made).split())
+    assert counting_words(schema())[0] in str(made)
 
 
 def test_a_schema_with_weights_is_written_cut_merged_and_drafted(tmp_path: Path) -> None:

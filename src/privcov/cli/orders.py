@@ -97,12 +97,14 @@ def part_options(command: Callable[..., Any]) -> Callable[..., Any]:
     return command
 
 
-def as_part(schema: Schema, kept: str | None, dropped: str | None) -> Schema:
-    """The schema of the columns that ``--columns`` and ``--without`` leave, in their declared order."""
+def as_part(schema: Schema, kept: str | None, dropped: str | None, by: str | None = None) -> Schema:
+    """The schema of the columns that ``--columns`` and ``--without`` leave, and of those that make strata, in order."""
     from privcov.schema.names import split_names
 
     if kept is not None:
-        schema = schema.subset(split_names(kept))
+        names = split_names(kept)
+        strata = [] if by is None else split_names(by)
+        schema = schema.subset([*names, *(name for name in strata if name not in names)])
     return schema if dropped is None else schema.without(split_names(dropped))
 
 
@@ -233,7 +235,8 @@ def as_order(words: dict[str, Any]) -> dict[str, Any]:
     from privcov.schema import Schema
 
     engine = as_engine(words)
-    schema = as_part(Schema.read(words.pop("schema_path")), words.pop("kept"), words.pop("dropped"))
+    whole = Schema.read(words.pop("schema_path"))
+    schema = as_part(whole, words.pop("kept"), words.pop("dropped"), words.get("by"))
     loss = as_loss(
         **{name: words.pop(name) for name in ("epsilon", "delta", "rho", "neighbours", "understood")},
         rows_per_person=schema.max_rows_per_person,

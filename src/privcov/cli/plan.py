@@ -124,7 +124,7 @@ def command(
     from privcov.schema.grid import Grid
 
     whole = Schema.read(schema_path)
-    schema = as_part(whole, kept, dropped)
+    schema = as_part(whole, kept, dropped, by)
     if by is not None or other is not None or sizes or total_share != "0":
         if target or kind or releases or plot or surrogate_path or len(mechanisms) > 1 or cut != "told":
             raise click.UsageError(
@@ -187,6 +187,7 @@ def _plan_strata(
     loss_words: dict[str, Any],
 ) -> None:
     from privcov.planning.strata import plan_strata
+    from privcov.planning.words import counting_words
 
     if by is None:
         raise click.UsageError("--other, --sizes and --total-share need --by.")
@@ -204,7 +205,7 @@ def _plan_strata(
         mechanism=mechanisms[0] if mechanisms else "auto",
         total_share=total_share,
     )
-    print_json(made.to_dict()) if as_json else say(str(made))
+    print_json(made.to_dict()) if as_json else say("\n\n".join([str(made), *counting_words(schema)]))
 
 
 def _invert(

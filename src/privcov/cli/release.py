@@ -67,6 +67,10 @@ def command(
         note(
             f"auto chose {made.certificate.mechanism}: it has less noise here and promises more than you asked for."
         )
+    if order["frame"] == "auto" and not made.certificate.rounds:
+        unfit = isinstance(made, StratifiedRelease) or made.schema.weight is not None
+        why = ": there is no private one for strata and for weighted rows." if unfit else "."
+        note(f"auto kept the declared frame{why}")
     if book is not None:
         note(left_words(book))
     whole = made.total() if isinstance(made, StratifiedRelease) else made

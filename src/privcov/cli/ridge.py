@@ -53,12 +53,13 @@ def command(
     Example: privcov ridge people.release.json --target income --features age,educ --penalty auto
     """
     from privcov.models.ridge import ridge
-    from privcov.schema.names import split_names
+    from privcov.schema.names import split_names, unquoted
 
     names = None if features is None else split_names(features)
+    name = unquoted(target) if target.endswith("`") else target
 
     def fit(release: Release) -> RidgeFit:
-        return ridge(release, target, features=names, penalty=_number(penalty), scaled=not original)
+        return ridge(release, name, features=names, penalty=_number(penalty), scaled=not original)
 
     tell(
         releases_in(path, stratum),

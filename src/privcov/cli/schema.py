@@ -210,6 +210,11 @@ def explain(
         told = [[cut(c.name), c.bounds, derived[c.name]] for c in costs if c.name in derived]
         say("\nDerived columns, whose bounds follow from those of the columns in them:\n")
         say(table(["column", "bounds", "is"], told, left=3))
+        for name, same in _repeated(schema):
+            say(
+                f"\n{name} is {same} on another scale, so one of the two costs noise and says nothing new: write "
+                f"feature = false for {same}, and poly in formulas."
+            )
     say(
         "\nNoise in original units is proportional to the width of the bounds: half the width, half the noise."
     )
@@ -342,6 +347,22 @@ def _weight_saving(schema: Schema) -> str:
             f"{counts}, and not as 0.1: less noise on means, which are those of weights that are evened out."
         )
     return f"{counts}; with weight_power = 0.5 as 0.32: less noise on means, which are then those of other weights."
+
+
+def _repeated(schema: Schema) -> list[tuple[str, str]]:
+    """First polynomials of columns that are released too, each with that column: straight lines of it."""
+    from privcov.schema.expressions import parse
+
+    released = {column.name for column in schema.columns}
+    nodes = {
+        column.name: parse(column.expression) for column in schema.columns if column.expression is not None
+    }
+    return [
+        (name, str(node.parts[0].value))
+        for name, node in nodes.items()
+        if node.op == "poly" and node.parts[0].op == "column" and node.parts[2].value == 1
+        if node.parts[0].value in released
+    ]
 
 
 def _derived(schema: Schema) -> dict[str, str]:

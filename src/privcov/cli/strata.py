@@ -84,7 +84,10 @@ def tell_differences(
 
     if stratum is None:
         raise click.UsageError("--against needs --stratum.")
-    made = differences(_strata(path), stratum, against, formula=formula, level=level)
+    strata = _strata(path)
+    if "total" in {stratum, against} - set(strata.names):
+        raise click.UsageError("differences are between two strata; a total has the noise of both in it.")
+    made = differences(strata, stratum, against, formula=formula, level=level)
     print_json(made.to_dict()) if as_json else say(made.summary())
 
 

@@ -13,7 +13,8 @@ from typing import Any
 
 from privcov.errors import ParameterError
 from privcov.frame.spending import Purse, shared_with_total
-from privcov.noise.laws import NoiseLaw, summed
+from privcov.noise.composed import summed
+from privcov.noise.laws import NoiseLaw
 from privcov.planning.candidates import Candidate, decide
 from privcov.planning.forecast import count_is_public
 from privcov.planning.moments import PublicMoments

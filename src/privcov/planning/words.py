@@ -25,9 +25,7 @@ def as_text(plan: Plan) -> str:
     """The whole plan."""
     parts = [
         f"{plan.rows:,} rows, {len(plan.schema.features)} columns in the matrix; {plan.loss}.",
-        *([plan.schema.person_words] if plan.schema.enforced or plan.schema.max_rows_per_person > 1 else []),
-        *([] if plan.schema.weight is None else [fill(weight_words(plan.schema), width=100)]),
-        *([_COMPLETE] if plan.schema.empties_rows else []),
+        *counting_words(plan.schema),
         _mechanisms(plan),
         "\n".join(fill(line, width=100, subsequent_indent="  ") for line in _notes(plan)),
         _columns(plan),
@@ -35,12 +33,17 @@ def as_text(plan: Plan) -> str:
     return "\n\n".join(parts)
 
 
-def weight_words(schema: Schema) -> str:
-    """How a plan counts weighted rows: noise is small or large against the sum of what they count as."""
-    return (
-        f"{schema.weight_words} Rows are counted here in units of the largest weight: give the sum of the weights, "
-        f"such as the size of the population, divided by {schema.largest_weight:g}."
-    )
+def counting_words(schema: Schema) -> list[str]:
+    """What the rows of a plan are, where they are not all rows of the table with one each for a person."""
+    told = [schema.person_words] if schema.enforced or schema.max_rows_per_person > 1 else []
+    if schema.weight is not None:
+        # Noise is small or large against the sum of what rows count as.
+        words = (
+            f"{schema.weight_words} Rows are counted here in units of the largest weight: give the sum of the weights, "
+            f"such as the size of the population, divided by {schema.largest_weight:g}."
+        )
+        told.append(fill(words, width=100))
+    return [*told, _COMPLETE] if schema.empties_rows else told
 
 
 def reason(plan: Plan) -> str:

@@ -21,7 +21,8 @@ from privcov.errors import ParameterError, ReleaseError
 from privcov.linalg.arrays import Matrix
 from privcov.linalg.mixing import Mixing
 from privcov.linalg.triangle import symmetric
-from privcov.noise.laws import Congruent, NoiseLaw
+from privcov.noise.composed import Congruent
+from privcov.noise.laws import NoiseLaw
 from privcov.releases import codec
 from privcov.releases.certificate import Certificate, Round
 from privcov.releases.documents import Written
@@ -243,7 +244,7 @@ class Release(Written, Shown):
 
         In a private frame the means of shortened rows are combined with those of the round "means", which keeps the
         tails of columns. Where a mechanism has less noise on sums than on products, means are not repaired, but
-        clipped to the bounds.
+        clipped to the bounds. Of numeric columns no mean is outside of them, unless a repair is named.
 
         Parameters
         ----------
@@ -275,10 +276,21 @@ class Release(Written, Shown):
         if not self.schema.intercept:
             raise _needs_intercept("the mean")
         if repair != "auto" or not (self._asked_means or self._sums_are_spared):
-            return self.second_moment(scaled=scaled, repair=repair)[0, 1:] / self.count(repair=repair)
+            means = self.second_moment(scaled=scaled, repair=repair)[0, 1:] / self.count(repair=repair)
+            return self._clipped(means, scaled=scaled) if repair == "auto" else means
         values = self._means.values
         units, middles = self._scales
         return (values - middles[1:]) / units[1:] if scaled else values.copy()
+
+    def _clipped(self, means: NDArray[np.float64], *, scaled: bool) -> NDArray[np.float64]:
+        """Means of numeric columns within their bounds; those of levels as they are, since they may add up to one."""
+        features = self.schema.features[1:]
+        numeric = np.array([feature.kind == "numeric" for feature in features])
+        lower, upper = np.array([(feature.lower, feature.upper) for feature in features]).T
+        if scaled:
+            units, middles = self._scales
+            lower, upper = (lower - middles[1:]) / units[1:], (upper - middles[1:]) / units[1:]
+        return np.where(numeric, np.clip(means, lower, upper), means)
 
     @property
     def _asked_means(self) -> list[Round]:

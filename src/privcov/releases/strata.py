@@ -14,7 +14,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from privcov.errors import ReleaseError
-from privcov.noise.laws import LAWS, NoiseLaw, summed
+from privcov.noise.composed import summed
+from privcov.noise.laws import LAWS, NoiseLaw
 from privcov.privacy import decimal_text, exact
 from privcov.releases import codec
 from privcov.releases.certificate import Certificate

@@ -80,24 +80,23 @@ def strata_lines(
     for name, release in (*islice(strata.items(), most), ("(all strata)", total)):
         judged = standing(release)
         values = _short_means(release, repair=repair, scaled=scaled) if release.schema.intercept else []
-        count = (
-            _counted(release, repair=repair)
-            if release is not total or strata.rows is None
-            else f"{strata.rows:,}"
-        )
+        public = release is total and strata.rows is not None and first.schema.weight is None
+        count = f"{strata.rows:,}" if public else _counted(release, repair=repair)
         rows.append([cut(name), count, "" if judged is None else judged.verdict, *values])
-    heads = ["stratum", "rows, noisy", "verdict", *(cut(f"mean {name}") for name in names)]
+    what = "rows" if first.schema.weight is None else "weights"
+    heads = ["stratum", f"{what}, noisy", "verdict", *(cut(f"mean {name}") for name in names)]
     return heads[: len(rows[0])], rows
 
 
 def _counted(release: Release, *, repair: str) -> str:
-    """The count of a stratum, with what noise may add to it; a word where no column counts rows."""
+    """The count of a stratum, or its sum of weights, with what noise may add; a word where no column counts rows."""
     if not release.schema.intercept:
         return "private"
-    count = f"{release.count(repair=repair):,.0f}"
-    if release.counted_rows is not None or release.law is None:
-        return count
-    return f"{count} ± {1.96 * math.sqrt(release.law.entry_variances[0, 0]):,.0f}"
+    largest, law = release.schema.largest_weight or 1.0, release.law
+    count = largest * release.count(repair=repair)
+    if release.counted_rows is not None or law is None:
+        return f"{count:,.0f}"
+    return " ± ".join(_whole(count, largest * law.reach(0.025) * math.sqrt(law.entry_variances[0, 0])))
 
 
 _MOST_MEANS = 4
@@ -194,9 +193,10 @@ def weighed(release: Release) -> str:
         return ""
     law = release.certificate.law
     largest = release.schema.largest_weight or 0.0
-    noise = "" if law is None else f" ±{largest * law.reach(0.025) * law.diagonal_variance**0.5:,.0f}"
+    noise = None if law is None else largest * law.reach(0.025) * law.diagonal_variance**0.5
+    about = f"{total:,.0f}" if noise is None else " ±".join(_whole(total, noise))
     words = (
-        f"{release.schema.weight_words} The weights add up to about {total:,.6g}{noise} (noisy); effectively "
+        f"{release.schema.weight_words} The weights add up to about {about} (noisy); effectively "
         f"there are about {release.count() / release.row_weight:,.0f} rows. Sums are in units of the largest weight."
     )
     return fill(words, width=100, subsequent_indent="  ")
@@ -240,6 +240,16 @@ def _beside_noise(value: float, noise: float) -> tuple[str, str]:
     """
     near, off = plus_minus(value, noise)
     return near.replace("−", "-"), f"±{off}"
+
+
+def _whole(value: float, noise: float) -> tuple[str, str]:
+    """A count and its ±, as whole numbers to the two digits that the noise has.
+
+    >>> _whole(4_881_378_506, 96_069_995), _whole(215, 41), _whole(12.6, 3.2)
+    (('4,881,000,000', '96,000,000'), ('215', '41'), ('13', '3'))
+    """
+    step = 10 ** max(0, math.floor(math.log10(max(noise, 1.0))) - 1)
+    return f"{round(value / step) * step:,}", f"{round(noise / step) * step:,}"
 
 
 def _needs_scaled(release: Release) -> bool:

@@ -23,7 +23,8 @@ from numpy.typing import NDArray
 from privcov.linalg.arrays import Floats
 from privcov.linalg.triangle import diagonal_places
 from privcov.models.moments import EntryNoise
-from privcov.noise.laws import Congruent, NoiseLaw
+from privcov.noise.composed import Congruent
+from privcov.noise.laws import NoiseLaw
 from privcov.releases.release import Release
 from privcov.releases.rounds import framed_means
 from privcov.releases.triangle import Triangle

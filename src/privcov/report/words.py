@@ -90,7 +90,7 @@ def particulars(release: Release) -> list[str]:
 
 
 def strata_told(release: Release) -> list[str]:
-    """That a release is one of several strata, and what the promise says of a person who moves; else nothing."""
+    """That there are several strata, and what the promise says of a person who moves; else nothing."""
     options = release.certificate.options
     if "strata" not in options:
         return []
@@ -101,10 +101,10 @@ def strata_told(release: Release) -> list[str]:
     )
     share = options.get("total_share")
     paid = "" if share is None else f" A share of {share} of the loss was spent on their total."
-    which = "The sum" if options.get("stratum") == TOTAL else "One"
+    which = "The sum of" if options.get("stratum") == TOTAL else "There are"
     page = proof_address("docs/proofs/strata.md", release.certificate.version)
     return [
-        f"{which} of {options['strata']} strata, with one promise for all of them together.{moves}{paid} Proof: {page}."
+        f"{which} {options['strata']} strata, with one promise for all of them together.{moves}{paid} Proof: {page}."
     ]
 
 

@@ -302,12 +302,20 @@ class Schema:
     @property
     def derived_words(self) -> str:
         """How many columns are derived, and which are read for them alone, in words; empty where none is either."""
-        if not self.sources:
+        if self.recipe is None:
             return ""
-        released = {column.name: column for column in self.columns}
-        unseen = [column.name for column in self.sources if column.name not in released]
-        alone = f" Read for them alone: {', '.join(unseen)}." if unseen else ""
-        return f"Derived columns: {sum(column.expression is not None for column in self.columns)}.{alone}"
+        released, used = {column.name for column in self.columns}, self.recipe.reads
+        unseen = [
+            (column.name, place in used)
+            for place, column in enumerate(self.sources)
+            if column.name not in released
+        ]
+        words = [f"Derived columns: {sum(column.expression is not None for column in self.columns)}."]
+        if alone := [name for name, needed in unseen if needed]:
+            words.append(f"Read for them alone: {', '.join(alone)}.")
+        if idle := [name for name, needed in unseen if not needed]:
+            words.append(f"In no released column: {', '.join(idle)}; declare one of it under [derived].")
+        return " ".join(words)
 
     def _settled(self, column: Column) -> Column:
         """The column with the missing values it has, its own or the table's, and a rule only where it is its own."""

@@ -90,8 +90,19 @@ class Strata:
 
         ``by`` is a sequence of names, or a text of names with commas between them.
         """
+        if not isinstance(by, Sequence):
+            raise InputError(
+                "E185", f"by must be names of columns, got {brief(by)}.", "Name a column with levels."
+            )
         names = split_names(by) if isinstance(by, str) else list(by)
         declared = {column.name: column for column in schema.columns}
+        hidden = {column.name for column in schema.read_columns} - set(declared)
+        if unseen := [name for name in names if isinstance(name, str) and name in hidden]:
+            raise InputError(
+                "E186",
+                f"by names {brief(unseen[0])}, which is read for derived columns alone.",
+                "Derive levels from it, such as cut(year(admitted), 2022), and name these.",
+            )
         found = [_checked(name, declared) for name in names]
         if not found:
             raise InputError("E185", "by names no column.", "Name a column with levels.")
@@ -106,8 +117,14 @@ class Strata:
 
     def check_size(self, dimension: int) -> None:
         """Refuse matrices that are too many or too wide for one file of text."""
+        if is_wide(dimension):
+            raise InputError(
+                "E187",
+                f"strata have at most 1,447 columns, and these have {dimension:,}.",
+                "Leave out columns, or levels of columns.",
+            )
         together = len(self.names) * entries(dimension)
-        if is_wide(dimension) or together > MOST_ENTRIES:
+        if together > MOST_ENTRIES:
             raise InputError(
                 "E187",
                 f"{len(self.names):,} strata of {dimension:,} columns have {together:,} entries; at most "
@@ -134,7 +151,7 @@ class Strata:
         """Where a stratum stands among ``names``; one that is not declared is refused (E284)."""
         wanted = name if isinstance(name, str) else ",".join(map(str, name))
         if wanted not in self.names:
-            some = ", ".join(self.names[:8]) + (", …" if len(self.names) > 8 else "")
+            some = "; ".join(self.names[:8]) + ("; …" if len(self.names) > 8 else "")
             raise ParameterError("E284", f"there is no stratum {brief(wanted)}.", f"There are: {some}.")
         return self.names.index(wanted)
 

@@ -23,8 +23,6 @@ max_rows_per_person = 1     # how many rows one person can have; multiplies the 
 # person = "id"             # optional: the column that says whose row it is; further rows are then dropped
 # exhaustive = true         # optional, beside levels: every row has one of them; less noise. Then also say
 # otherwise = "LEVEL"       # which of the levels any other cell counts as
-# A column of dates: lower = "2020-01-01", upper = "2024-12-31", feature = false; then numbers of it under [derived],
-# such as stay = "days(discharged - admitted)"
 # row_norm_bound = 1.5      # optional, in scaled units; default: no row is ever clipped
 """
 _FILE = """
@@ -33,13 +31,22 @@ _FILE = """
 _DECIMAL_COMMA = """\
 # decimal = ","             # take the mark away in front if numbers are written 1,5: a wrong mark makes them missing
 """
+_BLANKS = {
+    "numeric": "lower =                     # the least value possible\n"
+    "upper =                     # the greatest value possible\n",
+    "date": 'lower =                     # the first date possible, such as "2020-01-01"\n'
+    "upper =                     # the last date possible\n"
+    'feature = false             # numbers of it go under [derived]: year = "year(admitted)", stay = "days(b - a)"\n',
+    "text": 'levels =                    # every value to count, such as ["no", "yes"]; others: zeros\n',
+}
 
 
 def template(types: Mapping[str, str], file: Dialect = RFC_4180) -> str:
     """TOML text with one table per column; it cannot be read back until the blanks are filled.
 
-    ``types`` says of every name whether its column looks ``numeric``; ``file`` is written where it departs from the
-    default. A decimal comma that nobody has declared is only suggested, where semicolons separate cells.
+    ``types`` says of every name whether its column looks ``numeric``, like a ``date`` or like ``text``; ``file`` is
+    written where it departs from the default. A decimal comma that nobody has declared is only suggested, where
+    semicolons separate cells.
     """
     if any(_NUMBER.fullmatch(name) for name in types):  # a template is public: no value may get into it
         raise InputError(
@@ -53,11 +60,5 @@ def template(types: Mapping[str, str], file: Dialect = RFC_4180) -> str:
         if file.separator == ";" and file.decimal == RFC_4180.decimal:
             parts.append(_DECIMAL_COMMA)
     for name, kind in types.items():
-        blanks = (
-            "lower =                     # the least value possible\n"
-            "upper =                     # the greatest value possible\n"
-            if kind == "numeric"
-            else 'levels =                    # every value to count, such as ["no", "yes"]; others: zeros\n'
-        )
-        parts.append(f"\n[columns.{toml_key(name)}]\n{blanks}")
+        parts.append(f"\n[columns.{toml_key(name)}]\n{_BLANKS[kind]}")
     return "".join(parts)

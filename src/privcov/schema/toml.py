@@ -91,6 +91,13 @@ def declarations(given: Mapping[str, Any]) -> dict[str, Any]:
         if word in rest:
             rest[word] = _floats(rest[word])
     sources = tuple(_column(name, about) for name, about in columns.items())
+    dates = [column.name for column in sources if isinstance(column, Numeric) and column.date]
+    if dates and rest.get("per_person") == "sum":
+        raise InputError(
+            "E148",
+            f"per_person = 'sum' would add up the dates of column {quoted(dates[0])}.",
+            'Write per_person = "mean", or leave dates out.',
+        )
     hidden = {check_name(name) for name, about in columns.items() if about.get("feature") is False}
     derived = given.get("derived", {})
     rules = {

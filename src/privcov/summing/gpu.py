@@ -242,8 +242,7 @@ class DeviceSum:
         ends: NDArray[np.intp] = np.array([len(block[0])])
         if self._split is not None:
             columns, strata = self._split.parted(block)
-            order = np.argsort(strata, kind="stable")
-            ends = np.bincount(strata, minlength=self._split.count).cumsum()
+            order, ends = self._split.ordered(strata)
             block = [cells[order] for cells in columns]
         for start in range(0, len(block[0]), BLOCK_ROWS):
             part = part_of(block, start, start + BLOCK_ROWS)

@@ -85,6 +85,18 @@ class Split:
         found = np.where(known, codes, self.count - 1).astype(np.int16)
         return [block[place] for name, place in places.items() if name not in names], found
 
+    def ordered(self, found: NDArray[np.int16]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+        """The places of rows, by stratum and then as they came; and where each stratum ends among them.
+
+        Whole numbers that hold both, stratum and place, are sorted: that takes a third of the time of ``argsort``.
+        """
+        bits = len(found).bit_length()
+        word: Any = np.uint32 if bits + self.count.bit_length() <= 32 else np.uint64
+        keys = (found.astype(word) << word(bits)) | np.arange(len(found), dtype=word)
+        keys.sort()
+        ends: NDArray[np.intp] = np.searchsorted(keys, np.arange(1, self.count + 1, dtype=word) << word(bits))
+        return (keys & word(2**bits - 1)).astype(np.intp), ends
+
 
 def sum_strata(
     table: Table,
@@ -192,7 +204,7 @@ class HostSum:
     def add(self, block: Block) -> None:
         """Bound the rows of a block and add them, in equal parts that fit the cache, in the same memory each time."""
         if self._split is not None:
-            self._add_strata(*self._split.parted(block))
+            self._add_strata(self._split, block)
             return
         for _, rows in self._bounded(block):
             self._grams[0].add(rows)
@@ -206,19 +218,22 @@ class HostSum:
             yield start, rows
             self._check.saw(rows)
 
-    def _add_strata(self, block: Block, strata: NDArray[np.int16]) -> None:
+    def _add_strata(self, split: Split, block: Block) -> None:
         """Gather the bounded rows of each stratum, whole rows at a time, and add them to its sum.
 
         In between they are float32, in half of the room: whole numbers of at most 2^20 stay what they are.
         """
+        block, strata = split.parted(block)
         size = len(strata) * self._bounding.grid.dimension
         if self._lines.size < size:
             self._lines = np.empty(size, dtype=np.float32)
         lines = self._lines[:size].reshape(len(strata), -1)
         for start, rows in self._bounded(block):
-            lines[start : start + len(rows)] = rows
-        order = np.argsort(strata, kind="stable")  # by radix: linear in the rows, whatever they say
-        ends = np.cumsum(np.bincount(strata, minlength=len(self._grams)))
+            for place, feature in enumerate(
+                rows.T
+            ):  # in two thirds of the time that all of them take at once
+                lines[start : start + len(rows), place] = feature
+        order, ends = split.ordered(strata)
         for gram, begin, end in zip(self._grams, (0, *ends), ends, strict=False):
             if begin < end:
                 gram.add(np.take(lines, order[begin:end], axis=0).astype(np.float64))

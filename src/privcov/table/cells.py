@@ -160,13 +160,14 @@ def codes_of_numbers(column: Categorical, numbers: Floats) -> Floats:
         table = np.full(int(high - low) + 1, UNKNOWN)
         for position, level in reversed(list(enumerate(levels))):
             table[int(level - low)] = position
-        places = (np.clip(np.where(finite, numbers, low), low, high) - low).astype(np.intp)
-        codes = np.where(places + low == numbers, table[places], UNKNOWN)
+        places = (np.fmin(np.fmax(numbers, low), high) - low).astype(np.intp)  # of a NaN, the first
+        codes = table.take(places)
+        np.copyto(codes, UNKNOWN, where=places + low != numbers)
     else:
         codes = np.full(len(numbers), UNKNOWN)
         for position, level in reversed(list(enumerate(levels))):
             codes[numbers == level] = position
-    codes[~finite] = np.nan
+    np.copyto(codes, np.nan, where=~finite)
     return apply_missing_codes(column, numbers, codes)
 
 

@@ -18,6 +18,7 @@ from privcov.table.base import Table, block_rows
 from privcov.table.blocks import Block
 from privcov.table.cells import is_number, is_text
 from privcov.table.fragments import Piece
+from privcov.table.moments import is_moment
 from privcov.table.sources import changed, regular_file
 
 _MANY_ROWS = 10**8
@@ -118,14 +119,18 @@ def _checked(file: Any, path: Path, size: int, schema: Schema) -> tuple[Any, lis
     return metadata, [found.names[place] for place in places]
 
 
-def read_kinds(path: Path) -> list[tuple[str, bool]]:
-    """Every column's name, and whether its type is a number; from metadata alone."""
+def read_kinds(path: Path) -> list[tuple[str, str]]:
+    """Every column's name, and whether its type is ``numeric``, ``date`` or ``text``; from metadata alone."""
     regular_file(path)
     try:
         with pq.ParquetFile(os.fspath(path)) as file:
-            return [(field.name, is_number(field.type)) for field in file.schema_arrow]
+            return [(field.name, _kind(field.type)) for field in file.schema_arrow]
     except (pa.ArrowException, OSError, ValueError):
         _damaged(path)
+
+
+def _kind(kind: pa.DataType) -> str:
+    return "numeric" if is_number(kind) else "date" if is_moment(kind) else "text"
 
 
 def _damaged(path: Path) -> Never:

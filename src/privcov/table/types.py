@@ -24,10 +24,14 @@ from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
 
+import numpy as np
+import pyarrow as pa
+
 from privcov.errors import InputError
 from privcov.schema.dialect import RFC_4180, SEPARATORS, Dialect
 from privcov.schema.names import canonical, fault
 from privcov.table.headers import MOST_COLUMNS, read_header
+from privcov.table.moments import moments
 from privcov.table.parquet import read_kinds
 from privcov.table.records import LONGEST_LINE
 from privcov.table.sources import PACKED, source_of
@@ -40,7 +44,7 @@ _SUFFIXES = {".csv": ",", ".tsv": "\t"}
 
 @dataclass(frozen=True, kw_only=True)
 class Glance:
-    """Every column's name in order and whether it looks ``numeric`` or like ``text``, and how the file is written."""
+    """Every column's name in order, with ``numeric``, ``date`` or ``text`` as it looks, and how the file is written."""
 
     columns: Mapping[str, str]
     file: Dialect = RFC_4180
@@ -49,9 +53,9 @@ class Glance:
 def glance(path: str | Path, said: Mapping[str, str] | None = None) -> Glance:
     """What a template says of a file; ``said`` holds words of ``[file]`` that need no proposal.
 
-    A column of a file of lines looks numeric when most of the first lines parse as numbers. The person who fills in
-    the template confirms or corrects it; no value, level or bound is written anywhere. A decimal comma is never
-    taken for granted: the template suggests it.
+    A column of a file of lines looks numeric when most of the first lines parse as numbers, and so with dates. The
+    person who fills in the template confirms or corrects it; no value, level or bound is written anywhere. A decimal
+    comma is never taken for granted: the template suggests it.
     """
     given = Path(path)
     suffix = (given.with_suffix("") if given.suffix.lower() in PACKED else given).suffix.lower()
@@ -60,13 +64,8 @@ def glance(path: str | Path, said: Mapping[str, str] | None = None) -> Glance:
     if suffix in (".parquet", ".pq"):
         kinds = read_kinds(given)
         names = checked_names([name for name, _ in kinds], given.name)
-        numeric = [number for _, number in kinds]
-        return Glance(columns=_types(names, numeric))
+        return Glance(columns=dict(zip(names, (kind for _, kind in kinds), strict=True)))
     raise InputError("E118", f"{given.name} is neither a .csv or .tsv nor a .parquet file.")
-
-
-def _types(names: list[str], numeric: list[bool]) -> dict[str, str]:
-    return {name: "numeric" if number else "text" for name, number in zip(names, numeric, strict=True)}
 
 
 def _of_lines(path: Path, said: Mapping[str, str], *, usual: str) -> Glance:
@@ -100,13 +99,17 @@ def _of_lines(path: Path, said: Mapping[str, str], *, usual: str) -> Glance:
         for row in (cells(text.rstrip("\n"), proposal) for text in islice(lines, _GLANCE_LINES))
         if len(row) == len(names)
     ]
-    numeric = []
-    for place in range(len(names)):
+    kinds = {}
+    for place, name in enumerate(names):
         filled = [cell for row in rows if (cell := row[place].strip())]
         numbers = max(sum(_is_number(cell, mark, proposal.thousands) for cell in filled) for mark in marks)
-        numeric.append(2 * numbers > len(filled))
+        dates = np.count_nonzero(np.isfinite(moments(pa.array(filled, pa.string()))))
+        kinds[name] = next(
+            (kind for kind, count in (("numeric", numbers), ("date", dates)) if 2 * count > len(filled)),
+            "text",
+        )
     declared = proposal if "decimal" in said else replace(proposal, decimal=RFC_4180.decimal)
-    return Glance(columns=_types(names, numeric), file=declared)
+    return Glance(columns=kinds, file=declared)
 
 
 def _is_number(cell: str, decimal: str, thousands: str) -> bool:

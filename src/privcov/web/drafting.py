@@ -62,12 +62,11 @@ class Draft:
 
 
 def blank(path: Path) -> dict[str, Any]:
-    """A draft for a table: the names of its columns, and whether each looks like numbers; every bound is blank."""
+    """A draft for a table: the names of its columns, and what each looks like; every bound is blank."""
     seen = glance(path)
     template(seen.columns)  # refuses a first line that looks like a row of data
     columns = [
-        _fields(name, kind="numeric" if kind == "numeric" else "levels")
-        for name, kind in seen.columns.items()
+        _fields(name, kind="levels" if kind == "text" else kind) for name, kind in seen.columns.items()
     ]
     return _settings() | {"columns": columns, "file": seen.file.words()}
 

@@ -18,7 +18,8 @@ from privcov.linalg.mixing import Mixing
 from privcov.mechanisms import MECHANISMS
 from privcov.models.association import partial_correlation
 from privcov.models.moments import EntryNoise
-from privcov.noise.laws import Congruent, GaussianFreeTrace, LaplaceTriangle, joint_gaussian
+from privcov.noise.composed import Congruent
+from privcov.noise.laws import GaussianFreeTrace, LaplaceTriangle, joint_gaussian
 from privcov.noise.randomness import rehearsal
 from privcov.releases import codec
 from privcov.releases.release import assembled

@@ -7,7 +7,8 @@ import pytest
 
 from privcov.linalg.mixing import Mixing
 from privcov.noise import laws
-from privcov.noise.laws import LAWS, Congruent, centred_wishart, joint_gaussian
+from privcov.noise.composed import Congruent
+from privcov.noise.laws import LAWS, centred_wishart, joint_gaussian
 from privcov.noise.randomness import rehearsal
 
 KINDS = [*LAWS.values(), centred_wishart(9), joint_gaussian("1.250000")]

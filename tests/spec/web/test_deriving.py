@@ -194,7 +194,12 @@ def test_a_column_that_is_not_ticked_is_read_where_an_expression_needs_it(tmp_pa
         ({"weight_power": "2"}, "weight_power", "from 0 to 1"),
         ({"intercept": False}, "intercept", "exhaustive"),
         ({"weight": "", "per_person": "mean"}, "max_rows_per_person", "makes one row of each person"),
-        ({"max_rows_per_person": "1", "per_person": "sum"}, "weight", "does not say what that row weighs"),
+        ({"max_rows_per_person": "1", "per_person": "mean"}, "weight", "does not say what that row weighs"),
+        (
+            {"max_rows_per_person": "1", "per_person": "sum"},
+            "per_person",
+            "would add up the dates of column seen",
+        ),
         ({"weight": "", "max_rows_per_person": "1", "per_person": "median"}, "per_person", "'mean' or 'sum'"),
         ({"missing": "drop"}, "missing", "'midpoint', 'zero-row' or 'none'"),
     ],
