@@ -133,6 +133,11 @@ class Rehearsals:
         """The interval of each group's sum of eigenvalues; the groups are all there are, in order."""
         return self._ends(self.world, groups, level)
 
+    def estimates(self, groups: tuple[range, ...]) -> Floats:
+        """Each group's sum of eigenvalues without what noise adds to it on average: within the interval of ``sums``."""
+        seen, true, released = self._sums(self.world, groups)
+        return np.maximum(seen - np.median(released - true, axis=0), 0.0)
+
     def loadings(self, components: Floats, level: float) -> Floats:
         """The ends (last axis) of the entries of ``components``, one a row; meant for groups of one."""
         drawn = self.world
@@ -189,11 +194,8 @@ class Rehearsals:
         """
         if self.drowned:
             return np.tile([0.0, np.inf], (len(groups), 1))
-        first = [group.start for group in groups]
         sizes = np.array([len(group) for group in groups], dtype=np.float64)
-        seen, true, released = (
-            np.add.reduceat(values, first, axis=-1) for values in (self.raw[0], drawn.values, drawn.released)
-        )
+        seen, true, released = self._sums(drawn, groups)
         if not self.sampled:
             low, high = np.quantile(released - true, _tails(level), axis=0)
             return np.maximum(np.stack([seen - high, seen - low], axis=1), 0.0)
@@ -218,6 +220,14 @@ class Rehearsals:
                 most = np.maximum(most, seen - middle + (middle - low) * wider(most))
             ends = [np.minimum(ends[0], least), most]
         return np.maximum(np.stack(ends, axis=1), 0.0)
+
+    def _sums(self, drawn: Drawn, groups: tuple[range, ...] | list[range]) -> tuple[Floats, Floats, Floats]:
+        """Sums of eigenvalues over groups: as released, of a world, and of each of its rehearsed releases."""
+        first = [group.start for group in groups]
+        seen, true, released = (
+            np.add.reduceat(values, first, axis=-1) for values in (self.raw[0], drawn.values, drawn.released)
+        )
+        return seen, true, released
 
     def _sampling_alone(self, drawn: Drawn, groups: tuple[range, ...] | list[range]) -> Floats:
         """Standard deviations of what sampling of normal rows adds to the sums of groups."""
