@@ -93,7 +93,7 @@ def _pull(fit: Fit) -> str:
 
     With a share p of zeros in place of cells of a column, the moments M that are seen have 1−p of each product with
     it. Solved with and without, its slope is (1 − ph)/(1 − p) of what it should be, h = Mⱼⱼ(M⁻¹)ⱼⱼ: the further from
-    the middle of its bounds and the more it goes with other columns, the less.
+    the middle of its bounds and the more it goes with other columns, the less. Of the target all slopes are 1 − p.
     """
     schema, found = fit.release.schema, {}
     rules = {column.name: schema.rule(column) for column in schema.columns}
@@ -101,11 +101,14 @@ def _pull(fit: Fit) -> str:
         own = fit.moments.design.diagonal() * fit.swept.inverse.diagonal()
         ratios = zip(fit.moments.names, (1 - _SUPPOSED * own) / (1 - _SUPPOSED), strict=True)
         found = {name: ratio for name, ratio in ratios if rules.get(name) == "midpoint" and ratio > 0}
+    if rules.get(fit.formula.target) == "midpoint" and found:
+        found[fit.formula.target] = 1 - _SUPPOSED
     if not found:
         return "They pull slopes towards zero."
     worst = min(found, key=lambda name: found[name])
+    which = "every slope" if worst == fit.formula.target else "its slope"
     return (
-        f"Were {100 * _SUPPOSED:g} % of those of {cut(worst)} missing at random, its slope would be about "
+        f"Were {100 * _SUPPOSED:g} % of those of {cut(worst)} missing at random, {which} would be about "
         f"{found[worst]:.2f} of what it should be."
     )
 

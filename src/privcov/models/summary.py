@@ -316,11 +316,7 @@ def may_be_others(fit: Fit) -> str:
     elif len(drowned) < slopes:
         features = {feature.name: feature for feature in fit.release.schema.features}
         terms = [_spelled(features[name]) for name in drowned if name in features]
-        without = (
-            f" Intervals may have an end without them; add - {' - '.join(terms)} to the formula."
-            if terms
-            else ""
-        )
+        without = f" Intervals may have an end without them: write … - {' - '.join(terms)}." if terms else ""
     return (
         f"{few} may be a combination of other columns. Estimates and standard errors mean little, so one digit of each "
         f"is printed, and R² cannot be told.{without}"
