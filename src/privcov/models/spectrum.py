@@ -127,7 +127,12 @@ class Rehearsals:
         both = [self._ends(drawn, alone, wide) for drawn in (self.world, *self._other_worlds)]
         widest = np.stack([np.min(both, axis=0)[:, 0], np.max(both, axis=0)[:, 1]], axis=1)
         grouped = np.repeat([len(group) > 1 for group in self.groups], [len(group) for group in self.groups])
-        return np.where(grouped[:, None], widest, ends)
+        found = np.where(grouped[:, None], widest, ends)
+        for group in self.groups:  # in falling order, as the eigenvalues are that they hold
+            here = slice(group.start, group.stop)
+            found[here, 0] = np.minimum.accumulate(found[here, 0])
+            found[here, 1] = np.maximum.accumulate(found[here, 1][::-1])[::-1]
+        return found
 
     def sums(self, groups: tuple[range, ...], level: float) -> Floats:
         """The interval of each group's sum of eigenvalues; the groups are all there are, in order."""
