@@ -246,9 +246,11 @@ def _invert(
         delta = loss_words["delta"]
         sort = cast("Kind", kind or ("pure" if delta is None else "approximate"))
         found = answer_loss(rows=_rows(rows), kind=sort, neighbours=neighbours, delta=delta, **common)
-    print_json(found.to_dict()) if as_json else say(
-        _sentence(found, wanted, asked_rows=rows == "?", given=given)
-    )
+    if as_json:
+        print_json(found.to_dict())
+        return
+    told = [_sentence(found, wanted, asked_rows=rows == "?", given=given), wanted.supposed(schema, moments)]
+    say("\n".join(filter(None, told)))
 
 
 def _sentence(found: Answer, wanted: Target, *, asked_rows: bool, given: bool) -> str:

@@ -83,29 +83,32 @@ def _missing(fit: Fit) -> list[str]:
         few = ", ".join(map(cut, middling[:6])) + (f" and {len(middling) - 6} more" if middling[6:] else "")
         lines.append(
             f"Missing cells of {few}: each counts as the middle of its bounds or as a fill, and the release does not "
-            f"know how many there are. {_pull(fit, middling)}"
+            f"know how many there are. {_pull(fit)}"
         )
     return lines
 
 
-def _pull(fit: Fit, names: list[str]) -> str:
+def _pull(fit: Fit) -> str:
     """What a few missing cells at random would do to the slope that minds them most, from the moments themselves.
 
-    With a share p of zeros in place of cells, the variance that is seen is v, that of the others is
-    q/(1−p) − (m/(1−p))², with m and q the moments that are seen, and the covariance is 1−p of theirs.
+    With a share p of zeros in place of cells of a column, the moments M that are seen have 1−p of each product with
+    it. Solved with and without, its slope is (1 − ph)/(1 − p) of what it should be, h = Mⱼⱼ(M⁻¹)ⱼⱼ: the further from
+    the middle of its bounds and the more it goes with other columns, the less. Of the target all slopes are 1 − p.
     """
-    rows, places = _counted(fit), {f.name: i for i, f in enumerate(fit.release.schema.features)}
-    found = {}
-    for name in set(names) & set(fit.moments.names) if fit.release.schema.intercept else ():
-        mean, square = (_raw(fit, at, places[name]) / rows for at in (0, places[name]))
-        seen, there = square - mean**2, square / (1 - _SUPPOSED) - (mean / (1 - _SUPPOSED)) ** 2
-        if seen > 0 and there > 0:
-            found[name] = (1 - _SUPPOSED) * there / seen
+    schema, found = fit.release.schema, {}
+    rules = {column.name: schema.rule(column) for column in schema.columns}
+    if fit.moments.intercept and not fit.uncertainty.hides:
+        own = fit.moments.design.diagonal() * fit.swept.inverse.diagonal()
+        ratios = zip(fit.moments.names, (1 - _SUPPOSED * own) / (1 - _SUPPOSED), strict=True)
+        found = {name: ratio for name, ratio in ratios if rules.get(name) == "midpoint" and ratio > 0}
+    if rules.get(fit.formula.target) == "midpoint" and found:
+        found[fit.formula.target] = 1 - _SUPPOSED
     if not found:
         return "They pull slopes towards zero."
     worst = min(found, key=lambda name: found[name])
+    which = "every slope" if worst == fit.formula.target else "its slope"
     return (
-        f"Were {100 * _SUPPOSED:g} % of those of {cut(worst)} missing at random, its slope would be about "
+        f"Were {100 * _SUPPOSED:g} % of those of {cut(worst)} missing at random, {which} would be about "
         f"{found[worst]:.2f} of what it should be."
     )
 
@@ -143,7 +146,7 @@ def _persons(fit: Fit) -> list[str]:
 def _errors(fit: Fit) -> list[str]:
     if fit.method == "none":
         return []
-    factors = [] if fit.uncertainty.drowned else list(fit.widening.values())
+    factors = [] if fit.uncertainty.hides else list(fit.widening.values())
     least, most = (f"{end:.2f}" for end in (min(factors), max(factors))) if factors else ("", "")
     times = "larger" if not factors else f"{least} to {most} times as large"
     if fit.errors == "conservative":

@@ -56,12 +56,14 @@ def total_squares(moments: Moments) -> float:
 
 
 def r_squared(uncertainty: Uncertainty) -> float:
-    """1 − residual / total, within [0, 1]; NaN where the target's variance is within two deviations of noise."""
+    """1 − residual / total, within [0, 1]; NaN where noise could be all of it: the target's variance, or the share."""
     moments, total = uncertainty.moments, total_squares(uncertainty.moments)
     tau = spread_direction(moments)
     spread = 0.0 if moments.noise is None else moments.noise.forms(tau, tau, tau, tau)
     # What rounding leaves of a constant target is no variance, however small the noise is.
     if not total > max(2 * np.sqrt(spread), 1e-12 * float(moments.matrix[-1, -1])):
+        return float("nan")
+    if moments.noise is not None and r_squared_interval(uncertainty, 0.95) == (0.0, 1.0):
         return float("nan")
     residual = uncertainty.residual_variance * moments.freedom
     return float(np.clip(1 - residual / total, 0.0, 1.0))
@@ -75,9 +77,9 @@ def r_squared_interval(uncertainty: Uncertainty, level: float) -> tuple[float, f
     8 tr (ΣV)³, and at ρ = 0 nothing else moves it. The linear part is that of the noise, for slopes that are shrunk to
     explain ρ, and 4ρ(1−ρ)²/n of the total squared for sampling, as with normal errors. A shifted gamma law has these
     cumulants. At a boundary an interval does not shrink to a point: what is seen counts as no less likely there than
-    one standard deviation. Where a column is drowned nothing is known.
+    one standard deviation. Where noise hides a column, or a combination of columns, nothing is known.
     """
-    if uncertainty.drowned:
+    if uncertainty.hides:
         return 0.0, 1.0
     # Sampling that counts for more than 1 is a bound: an end has the mean excess that puts it further out. So it is
     # where noise is large for the design: it puts squares in, and hides what a regressor explains by as much or more.
@@ -190,7 +192,10 @@ def _first(excess: Callable[[float], float], places: Floats) -> float:
 
 
 def residual_variance_interval(uncertainty: Uncertainty, critical: float) -> tuple[float, float]:
-    """Every variance of errors that the residual sum of squares does not reject, for normal errors; from 0."""
+    """Every variance of errors that the residual sum of squares does not reject, for normal errors.
+
+    From 0 to the largest variance that a bounded target can have, over the degrees of freedom.
+    """
     moments, zeta = uncertainty.moments, uncertainty.direction
     noise = 0.0 if moments.noise is None else moments.noise.forms(zeta, zeta, zeta, zeta)
     freedom, residual = moments.freedom, uncertainty.residual_squares
@@ -198,11 +203,12 @@ def residual_variance_interval(uncertainty: Uncertainty, critical: float) -> tup
     # 2·critical·w ≥ f it has no upper end.
     lead = freedom**2 - 2 * critical * uncertainty.weight * freedom
     under = (residual * freedom) ** 2 - lead * (residual**2 - critical * noise)
+    largest = moments.target_limit**2 * moments.rows / freedom
     if not lead > 0:
-        return 0.0, float("inf")
+        return 0.0, largest
     root = np.sqrt(max(under, 0.0))
-    ends = [(residual * freedom - root) / lead, (residual * freedom + root) / lead]
-    return max(ends[0], 0.0), max(ends[1], 0.0)
+    low, high = (float(np.clip((residual * freedom + side * root) / lead, 0.0, largest)) for side in (-1, 1))
+    return low, high
 
 
 def f_test(uncertainty: Uncertainty, *, method: str, bootstrap: Bootstrap | None = None) -> FTest:

@@ -173,6 +173,17 @@ class Uncertainty:
         return tuple(name for name, pivot, limit in pairs if not pivot > limit)
 
     @cached_property
+    def hides(self) -> bool:
+        """Whether noise hides a column or a combination of columns, so that estimates mean little."""
+        if self.drowned or self.moments.noise is None:
+            return bool(self.drowned)
+        limit = critical_value(0.95, self.freedom)
+        if self.wald_is_sound or self.entries.far_away > 2 * limit:  # twice: more than any tails make of it
+            return False
+        tails = (self.tails(row).critical(0.95) for row in self.moments.slope)
+        return self.entries.far_away <= limit or any(self.entries.far_away <= end for end in tails)
+
+    @cached_property
     def positive_design(self) -> Floats:
         """M with negative eigenvalues, which only noise can make, set to zero; of weighted rows their spread."""
         design = self.moments.design if self.moments.spread is None else self.moments.spread
@@ -340,28 +351,30 @@ def score_set(
     from scipy.optimize import brentq  # on use: it takes a quarter of a second, and most commands do without
 
     def crossing(one: float, other: float) -> float:
-        if np.isinf(other):  # along 1 / (θ − centre), which reaches infinity at zero
-            far = brentq(lambda u: _beyond(profile, centre, u) - critical, 1 / (one - centre), 0.0, rtol=1e-7)
-            return float(centre + 1 / far) if far else other
+        if np.isinf(one) or np.isinf(other):  # along step / (θ − centre), which reaches infinity at zero
+            near = other if np.isinf(one) else one
+            far = brentq(
+                lambda u: profile(centre + step / u if u else np.inf) - critical,
+                step / (near - centre),
+                0.0,
+                rtol=1e-7,
+                xtol=1e-300,
+            )
+            return float(centre + step / far) if far else float(np.copysign(np.inf, near - centre))
         # The profile is nearly a parabola, so that its root is nearly a line, which the search crosses in few steps.
         return float(
             brentq(lambda t: _root(profile(t)) - _root(critical), one, other, xtol=max(1e-9 * step, 1e-300))
         )
 
-    # A place accepted at the end of the ladder where infinity is not: bounded in principle, beyond any use.
-    before, start = unbounded or accepted[0], -np.inf if unbounded or accepted[0] else None
-    pieces, last = [], -np.inf
-    for place, yes in [*zip(places, accepted, strict=True), (np.inf, unbounded or accepted[-1])]:
+    start, before, last = -np.inf, unbounded, -np.inf
+    pieces = []
+    for place, yes in [*zip(places, accepted, strict=True), (np.inf, unbounded)]:
         if yes and not before:
             start = crossing(last, place)
         elif before and not yes:
-            assert start is not None, "an accepted place has opened a piece"
             pieces.append((start, crossing(place, last)))
         before, last = yes, place
-    if before:
-        assert start is not None, "an accepted place has opened a piece"
-        pieces.append((start, np.inf))
-    return tuple(pieces)
+    return (*pieces, (start, np.inf)) if before else tuple(pieces)
 
 
 def is_all(profile: Callable[[float], float], *, centre: float, critical: float, null: float) -> bool:
@@ -405,10 +418,6 @@ def is_lost(profile: Callable[[float], float], centre: float) -> bool:
     if isinstance(profile, Profile) and profile.uncertainty.at_estimate <= 0.5:
         return False
     return not profile(centre) <= 0.5
-
-
-def _beyond(profile: Callable[[float], float], centre: float, inverse: float) -> float:
-    return profile(centre + 1 / inverse if inverse else np.inf)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -399,7 +399,7 @@ class Fit(Contrasts, Shown):
         -------
         tuple of float
             The low and the high end, in units of the target. It counts sampling, as with normal errors, and the
-            noise.
+            noise, and ends where the bounds of the target do.
 
         Raises
         ------
@@ -424,8 +424,8 @@ class Fit(Contrasts, Shown):
 
     @cached_property
     def rsquared(self) -> float:
-        """The share of the target's variance that the model explains; NaN where noise hides that variance."""
-        return goodness.r_squared(self._known)
+        """The share of the target's variance that the model explains; NaN where its 95 % interval is all of [0, 1]."""
+        return goodness.r_squared(self._persons)
 
     def rsquared_interval(self, level: float = 0.95) -> tuple[float, float]:
         """Return a confidence interval for R².
@@ -438,7 +438,7 @@ class Fit(Contrasts, Shown):
         Returns
         -------
         tuple of float
-            The low and the high end; 0 and 1 where the noise drowns the target.
+            The low and the high end; 0 and 1 where the noise drowns the target or a column.
 
         Raises
         ------

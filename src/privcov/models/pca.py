@@ -131,7 +131,10 @@ class Direction(NamedTuple):
     components : range
         Which components, from 0.
     variance : float
-        The variance along it, or the sum of the variances of the group, in squared units of the PCA.
+        The variance along it, or the sum of the variances of the group, in squared units of the PCA: what the interval
+        for the table is around. Where there is no such interval, that of the repaired covariance.
+    share : float
+        The same over that of all components.
     table, population : tuple of float, or None
         The interval of ``variance`` for the very table that was released, and for the population that its rows were
         sampled from. None where it is not known.
@@ -146,13 +149,14 @@ class Direction(NamedTuple):
 
     Examples
     --------
-    >>> Direction("PC1", range(1), 0.7, (0.6, 0.8), (0.5, 0.9), np.array([0.6, 0.8]), None).name
+    >>> Direction("PC1", range(1), 0.7, 0.5, (0.6, 0.8), (0.5, 0.9), np.array([0.6, 0.8]), None).name
     'PC1'
     """
 
     name: str
     components: range
     variance: float
+    share: float
     table: tuple[float, float] | None
     population: tuple[float, float] | None
     loadings: Floats
@@ -411,15 +415,25 @@ class PCAFit(Shown):
         if not self._is_rehearsed:
             known = perturbation.can_be_rehearsed(self.release) and not self.correlation
             ends = self.intervals(level) if known else None
+            shares = self.explained_share
             return tuple(
                 Direction(
-                    f"PC{k + 1}", range(k, k + 1), float(values[k]), pair(ends, k), None, vectors[k], None
+                    name=f"PC{k + 1}",
+                    components=range(k, k + 1),
+                    variance=float(values[k]),
+                    share=float(shares[k]),
+                    table=pair(ends, k),
+                    population=None,
+                    loadings=vectors[k],
+                    ends=None,
                 )
                 for k in range(self.rank)
             )
         both = [self._rehearsals(level, sampled=sampled) for sampled in (False, True)]
         groups = both[1].groups
         table, population = (one.sums(groups, level) for one in both)
+        found = both[0].estimates(groups)
+        shares = found / max(float(found.sum()), 1e-300)
         single, made = both[1].loadings(vectors[: self.rank], level), []
         wider = both[1].widening(groups)
         for place, group in enumerate(groups):
@@ -430,9 +444,19 @@ class PCAFit(Shown):
             loadings = vectors[group.start] if alone else np.linalg.norm(vectors[here], axis=0)
             ends = single[group.start] if alone else both[1].lengths(group, loadings, level)
             name = f"PC{group.start + 1}" + ("" if alone else f" to PC{group.stop}")
-            sums = float(values[here].sum()), pair(table, place), pair(population, place)
-            times = None if wider is None or np.isnan(wider[place]) else float(wider[place])
-            made.append(Direction(name, group, *sums, loadings, ends, times))
+            made.append(
+                Direction(
+                    name=name,
+                    components=group,
+                    variance=float(found[place]),
+                    share=float(shares[place]),
+                    table=pair(table, place),
+                    population=pair(population, place),
+                    loadings=loadings,
+                    ends=ends,
+                    widening=None if wider is None or np.isnan(wider[place]) else float(wider[place]),
+                )
+            )
         return tuple(made)
 
     def transform(self, rows: Any) -> Floats:
@@ -554,7 +578,7 @@ class PCAFit(Shown):
                     "name": one.name,
                     "components": [k + 1 for k in one.components],
                     "variance": one.variance,
-                    "share": one.variance / self.total_variance,
+                    "share": one.share,
                     "interval": finite(one.table),
                     "population_interval": finite(one.population),
                     "loadings" if len(one.components) == 1 else "lengths": one.loadings.tolist(),

@@ -127,11 +127,21 @@ class Rehearsals:
         both = [self._ends(drawn, alone, wide) for drawn in (self.world, *self._other_worlds)]
         widest = np.stack([np.min(both, axis=0)[:, 0], np.max(both, axis=0)[:, 1]], axis=1)
         grouped = np.repeat([len(group) > 1 for group in self.groups], [len(group) for group in self.groups])
-        return np.where(grouped[:, None], widest, ends)
+        found = np.where(grouped[:, None], widest, ends)
+        for group in self.groups:  # in falling order, as the eigenvalues are that they hold
+            here = slice(group.start, group.stop)
+            found[here, 0] = np.minimum.accumulate(found[here, 0])
+            found[here, 1] = np.maximum.accumulate(found[here, 1][::-1])[::-1]
+        return found
 
     def sums(self, groups: tuple[range, ...], level: float) -> Floats:
         """The interval of each group's sum of eigenvalues; the groups are all there are, in order."""
         return self._ends(self.world, groups, level)
+
+    def estimates(self, groups: tuple[range, ...]) -> Floats:
+        """Each group's sum of eigenvalues without what noise adds to it on average: within the interval of ``sums``."""
+        seen, true, released = self._sums(self.world, groups)
+        return np.maximum(seen - np.median(released - true, axis=0), 0.0)
 
     def loadings(self, components: Floats, level: float) -> Floats:
         """The ends (last axis) of the entries of ``components``, one a row; meant for groups of one."""
@@ -189,11 +199,8 @@ class Rehearsals:
         """
         if self.drowned:
             return np.tile([0.0, np.inf], (len(groups), 1))
-        first = [group.start for group in groups]
         sizes = np.array([len(group) for group in groups], dtype=np.float64)
-        seen, true, released = (
-            np.add.reduceat(values, first, axis=-1) for values in (self.raw[0], drawn.values, drawn.released)
-        )
+        seen, true, released = self._sums(drawn, groups)
         if not self.sampled:
             low, high = np.quantile(released - true, _tails(level), axis=0)
             return np.maximum(np.stack([seen - high, seen - low], axis=1), 0.0)
@@ -218,6 +225,14 @@ class Rehearsals:
                 most = np.maximum(most, seen - middle + (middle - low) * wider(most))
             ends = [np.minimum(ends[0], least), most]
         return np.maximum(np.stack(ends, axis=1), 0.0)
+
+    def _sums(self, drawn: Drawn, groups: tuple[range, ...] | list[range]) -> tuple[Floats, Floats, Floats]:
+        """Sums of eigenvalues over groups: as released, of a world, and of each of its rehearsed releases."""
+        first = [group.start for group in groups]
+        seen, true, released = (
+            np.add.reduceat(values, first, axis=-1) for values in (self.raw[0], drawn.values, drawn.released)
+        )
+        return seen, true, released
 
     def _sampling_alone(self, drawn: Drawn, groups: tuple[range, ...] | list[range]) -> Floats:
         """Standard deviations of what sampling of normal rows adds to the sums of groups."""

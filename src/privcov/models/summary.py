@@ -12,6 +12,7 @@ import numpy as np
 from privcov.errors import ParameterError
 from privcov.models.assumptions import assumptions, of_rows, target
 from privcov.models.inference import Pieces
+from privcov.models.levels import Term
 from privcov.text.aligning import cut, line, widths
 
 if TYPE_CHECKING:
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 
     from privcov.models.ols import Fit
     from privcov.models.ridge import RidgeFit
+    from privcov.schema.columns import Feature
 
 _METHODS = {
     "wald": "Wald, with a sandwich variance of sampling and privacy noise",
@@ -198,7 +200,7 @@ def known_digits(fit: Fit) -> int | None:
     """How many digits of an estimate tables print: one of a drowned fit, two where nobody knows the noise, else all."""
     if fit.method == "none":
         return 2
-    return 1 if fit.method != "naive" and fit.uncertainty.drowned else None
+    return 1 if fit.method != "naive" and fit.uncertainty.hides else None
 
 
 def significant(value: float, digits: int) -> float:
@@ -288,11 +290,8 @@ def _split(fit: Fit) -> list[str]:
         f"{cut(name)} {100 * share:.0f} %" for name, share in list(fit.privacy_share.items())[:12]
     )
     lines = ["", f"Share of privacy noise in each variance (std. error squared): {parts}."]
-    if drowned := fit.uncertainty.drowned:
-        lines.append(
-            f"THE NOISE IS TOO LARGE FOR THIS MODEL: {', '.join(drowned)} may be a combination of other columns. "
-            "Estimates and standard errors mean little, so one digit of each is printed."
-        )
+    if fit.uncertainty.hides:
+        lines.append(f"THE NOISE IS TOO LARGE FOR THIS MODEL: {may_be_others(fit)}")
     if shrunk := _shrunk(fit):
         lines.append(_to_predict(shrunk))
     if fit.method == "score":
@@ -305,6 +304,29 @@ def _split(fit: Fit) -> list[str]:
             f"DO NOT TRUST THESE INTERVALS: the noise is too large for {fit.method}. Use method score, or auto."
         )
     return lines
+
+
+def may_be_others(fit: Fit) -> str:
+    """Which columns the noise hides, what that means for the table, and how to do without them."""
+    drowned, slopes = fit.uncertainty.drowned, len(fit.moments.names) - int(fit.moments.intercept)
+    few = ", ".join(map(cut, drowned[:8])) + (f" and {len(drowned) - 8} more" if drowned[8:] else "")
+    few, without = few or "some of its columns", ""
+    if not drowned:
+        without = " A model of fewer columns may have intervals that end."
+    elif len(drowned) < slopes:
+        features = {feature.name: feature for feature in fit.release.schema.features}
+        terms = [_spelled(features[name]) for name in drowned if name in features]
+        without = f" Intervals may have an end without them: write … - {' - '.join(terms)}." if terms else ""
+    return (
+        f"{few} may be a combination of other columns. Estimates and standard errors mean little, so one digit of each "
+        f"is printed, and R² cannot be told.{without}"
+    )
+
+
+def _spelled(feature: Feature) -> str:
+    """A column or one of its levels as formulas have it."""
+    level = {"level": str(feature.level), "missing": "missing"}.get(feature.kind)
+    return str(Term(column=feature.column, chosen=() if level is None else (level,)))
 
 
 def _to_predict(shrunk: RidgeFit) -> str:
@@ -332,7 +354,7 @@ def _overall(fit: Fit, level: float) -> list[str]:
         else (_here(*map(_short, spread)), _here(*(f"{end:.4g}" for end in ends)))
     )
     error, (least, most) = fit.residual_std_error, fit.residual_std_error_interval(level)
-    found = "is within the noise" if math.isnan(error) else _short(error)
+    found = "is within the noise" if math.isnan(error) else rounded(error, known_digits(fit))
     rows = of_rows(fit)
     lines = [
         f"Residual standard error{rows} {found}, {100 * level:g} % interval [{_short(least)}, {_short(most)}]"

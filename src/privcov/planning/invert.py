@@ -164,7 +164,7 @@ def answer_loss(
         raise ParameterError(
             "E264",
             f"{target.text} cannot be reached with {rows} rows: even {_letter(kind)} = {MOST} gives {best:.4g}.",
-            "Ask for less accuracy, or plan for more rows (--rows ?).",
+            f"Ask for less accuracy, or plan for more rows (--rows ?). {target.supposed(schema, moments)}".strip(),
         )
     amount = _least(lambda value: look(value)[0] <= target.bound)
     error, made = look(amount)

@@ -103,6 +103,20 @@ class Target:
         """Whether the answer depends on the table, so that public moments must stand in for it."""
         return bool(self.formula)
 
+    def supposed(self, schema: Schema, moments: PublicMoments | None) -> str:
+        """What is taken of columns that nobody described, where it matters, in a sentence; else nothing."""
+        told = frozenset[str]() if moments is None else moments.columns
+        pair = [schema.features[place] for place in self.places if len(self.places) == 2]
+        numbers = dict.fromkeys(feature.column for feature in pair if feature.kind == "numeric")
+        unknown = [column for column in numbers if column not in told]
+        if not unknown or not schema.intercept:
+            return ""
+        key = f"[planning.columns.{toml_key(unknown[0])}]"
+        return (
+            f"Nobody said what {' and '.join(unknown)} may be like, so bad ones are taken: means at a bound, and "
+            f"values that fill a fifth of the bounds. With mean and std in {key} less may do."
+        )
+
     def error(self, forecast: Forecast, schema: Schema, moments: PublicMoments | None) -> float:
         """The error a forecast gives for this question."""
         if self.norm:

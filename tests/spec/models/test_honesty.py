@@ -19,7 +19,7 @@ from privcov.cli.pca import render
 from privcov.errors import ParameterError
 from privcov.models.association import partial_correlation
 from privcov.models.assumptions import assumptions
-from privcov.noise.laws import GaussianEnsemble
+from privcov.noise.laws import GaussianEnsemble, GaussianTriangle, LaplaceTriangle
 from privcov.noise.randomness import rehearsal
 from privcov.report.page import html
 from privcov.report.page.models import model
@@ -319,6 +319,102 @@ def test_what_missing_cells_do_to_a_slope_is_what_the_output_says(make):
     assert after.params["x"] / before.params["x"] == pytest.approx(factor, abs=0.02)
 
 
+def test_columns_that_go_together_count_in_what_missing_cells_do(make):
+    """Both lie in the middle of their bounds, where a column alone would lose nothing; correlated by 0.9 it does."""
+    source = np.random.default_rng(9)
+    x = source.normal(0, 0.2, 200_000)
+    z = 0.9 * x + 0.09 * source.normal(0, 1, len(x))
+    y = 0.5 * x + 0.1 * z + source.normal(0, 0.05, len(x))
+    lacking = np.where(source.uniform(size=len(x)) < 0.05, 0.0, x)
+    schema = pc.Schema.from_dict({"columns": {**PAIR, "z": {"lower": -1, "upper": 1, "missing": "none"}}})
+    before, after = (pc.ols(make(schema, {"x": v, "y": y, "z": z}), "y ~ x + z") for v in (x, lacking))
+    told = next(line for line in assumptions(after) if "Were 5 %" in line)
+    factor = float(told.split("of those of x")[1].split("about ")[1].split(" of")[0])
+    assert factor < 0.9
+    assert after.params["x"] / before.params["x"] == pytest.approx(factor, abs=0.02)
+
+
+def test_missing_cells_of_the_target_are_told_too(make):
+    """Columns that lie in the middle and go with nothing lose nothing; all slopes lose what the target lacks."""
+    source = np.random.default_rng(3)
+    x = source.uniform(-0.5, 0.5, 200_000)
+    y = 0.5 * x + source.normal(0, 0.05, len(x))
+    lacking = np.where(source.uniform(size=len(x)) < 0.05, 0.0, y)
+    schema = pc.Schema.from_dict({"columns": PAIR})
+    before, after = (pc.ols(make(schema, {"x": x, "y": v}), "y ~ x") for v in (y, lacking))
+    told = next(line for line in assumptions(after) if "Were 5 %" in line)
+    assert "of those of y missing at random, every slope would be about 0.95" in told
+    assert after.params["x"] / before.params["x"] == pytest.approx(0.95, abs=0.01)
+
+
+def hidden_fit(seed=0):
+    """A constant column beside two that stand clear."""
+    source = np.random.default_rng(seed)
+    columns = {
+        "a b": source.uniform(-1, 1, 5_000),
+        "still": np.full(5_000, 0.4),
+        "x": source.uniform(-1, 1, 5_000),
+    }
+    columns["y"] = 0.3 * columns["a b"] + 0.2 * columns["x"] + source.normal(0, 0.1, 5_000)
+    schema = pc.Schema.from_dict(
+        {"columns": {name: {"lower": -1, "upper": 1} for name in columns}, "missing": "none"}
+    )
+    loss = pc.PureDP(epsilon=1, neighbours="replace-one")
+    return pc.release(np.column_stack(list(columns.values())), schema=schema, loss=loss)
+
+
+def test_where_noise_hides_a_column_the_table_says_how_to_do_without_it():
+    release = hidden_fit()
+    fit = pc.ols(release, "y ~ .")
+    assert "still" in fit.uncertainty.drowned
+    assert math.isinf(fit.conf_int()["x"][1])
+    told = fit.summary()
+    more = re.search(r"without them: write … (.*)\.", told).group(1)
+    assert more in html(release, models=["y ~ ."])
+    without = pc.ols(release, f"y ~ . {more}")
+    assert all(math.isfinite(end) for pair in without.conf_int().values() for end in pair)
+    assert "TOO LARGE" not in without.summary()
+
+
+def test_a_drowned_regression_has_no_r_squared():
+    fit = pc.ols(hidden_fit(), "y ~ .")
+    assert fit.rsquared_interval() == (0.0, 1.0)
+    assert math.isnan(fit.rsquared)
+    assert "R-squared is within the noise" in fit.summary()
+    assert fit.to_dict()["r_squared"] is None
+
+
+def test_no_residual_error_is_larger_than_the_bounds_of_the_target_allow():
+    """Fifteen columns of 300 rows: without the limit the interval ends at 6.4 for a target between -1 and 1."""
+    source = np.random.default_rng(2)
+    rows = source.uniform(-1, 1, (300, 15))
+    schema = pc.Schema.from_dict(
+        {"columns": {f"x{i}": {"lower": -1, "upper": 1} for i in range(15)}, "missing": "none"}
+    )
+    fit = pc.ols(
+        pc.release(rows, schema=schema, loss=pc.PureDP(epsilon=1, neighbours="replace-one")), "x0 ~ ."
+    )
+    for about in (fit, fit.table):
+        assert 0 < about.residual_std_error_interval()[1] <= math.sqrt(300 / 285)
+
+
+def test_a_combination_that_noise_hides_is_told_though_no_single_column_is_drowned():
+    """Columns near the noise: every interval is endless, and estimates are not printed to four digits."""
+    made = [released("missing, zero-row", 5_000, seed).release for seed in range(12)]
+    fits = [pc.ols(release, honesty.DESIGNS["missing, zero-row"].formula) for release in made]
+    endless = [
+        fit
+        for fit in fits
+        if not fit.uncertainty.drowned and all(np.isinf(ends).all() for ends in fit.conf_int().values())
+    ]
+    assert endless
+    for fit in endless:
+        assert fit.uncertainty.hides
+        assert fit.to_dict()["digits"] == 1
+        assert "THE NOISE IS TOO LARGE FOR THIS MODEL" in fit.summary()
+        assert math.isnan(fit.rsquared)
+
+
 def test_a_table_declared_without_missing_cells_has_no_such_line(make):
     source = np.random.default_rng(1)
     x = source.uniform(-1, 1, 300)
@@ -410,6 +506,27 @@ def test_the_oracle_of_the_bench_finds_what_noise_hides_and_nothing_else(make):
         )
         hidden.append(honesty._hides(release, [0, 1, 2]))
     assert hidden == [True, False]
+
+
+@pytest.mark.parametrize(("law", "hidden"), [(GaussianTriangle, False), (LaplaceTriangle, True)])
+def test_the_oracle_of_the_bench_knows_the_tails_of_the_noise(make, law, hidden):
+    """A column 2.05 deviations above the noise: beyond 95 % of normal draws (1.96), within 95 % of Laplace's (2.12)."""
+    table = {"x": np.tile([-0.5, 0.5], 500), "y": np.zeros(1000)}
+    unit = math.sqrt(law(dimension=3, scale=1.0).diagonal_variance)
+    release = make(
+        pc.Schema.from_dict({"columns": PAIR}), table, law=law(dimension=3, scale=250 / 2.05 / unit)
+    )
+    assert honesty._hides(release, [0, 1]) is hidden
+
+
+def test_the_oracle_of_widths_takes_estimates_of_any_law():
+    """Estimates by Laplace's law, and an interval that holds 95 % of it: a normal oracle has 1.49."""
+    asked = honesty._Asked(
+        design=honesty.DESIGNS["plain"], loss="laplace", rows=5_000, truth={"x1": 0.4}, share=0.5, spread=0.1
+    )
+    asked.estimates = [{"x1": 0.4 + value} for value in stats.laplace.ppf(np.linspace(0.0005, 0.9995, 1000))]
+    asked.widths = [{"x1": 2 * math.log(20)}]
+    assert asked._width() == pytest.approx(1, abs=0.02)
 
 
 @pytest.mark.long

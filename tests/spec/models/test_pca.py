@@ -217,6 +217,29 @@ def test_loadings_of_components_that_stand_out_have_intervals_and_those_alike_ha
     assert 0.03 <= missed / asked <= 0.18
 
 
+@pytest.mark.parametrize("repair", ["auto", "isotropic"])
+def test_what_is_printed_of_a_variance_is_within_its_own_interval(repair):
+    """Repair draws variances towards a guess, `isotropic` to the guess itself; intervals are around the raw ones."""
+    source = np.random.default_rng(5)
+    rows = 0.15 * source.normal(size=(5_000, 3)) @ source.normal(size=(3, 20))
+    rows += 0.25 * source.normal(size=rows.shape) + source.uniform(-0.4, 0.4, 20)
+    schema = pc.Schema.from_dict({"columns": {f"c{i}": {"lower": -1, "upper": 1} for i in range(20)}})
+    loss = pc.ApproxDP(epsilon=1, delta="1e-6", neighbours="add-remove")
+    told = pc.pca(pc.release(np.clip(rows, -1, 1), schema=schema, loss=loss), repair=repair).directions()
+    assert len(told) >= 2
+    assert all(one.table[0] <= one.variance <= one.table[1] for one in told)
+    assert 0.5 < sum(one.share for one in told) <= 1 + 1e-9
+
+
+def test_intervals_of_components_that_cannot_be_told_apart_fall_as_they_do(make):
+    """A smaller eigenvalue whose interval began above that of a larger one was covered too seldom."""
+    for _, fit in fits(make, 10):
+        for ends in (fit.intervals(), fit.population_intervals()):
+            for one in fit.directions():
+                here = ends[one.components.start : one.components.stop]
+                assert (np.diff(here, axis=0) <= 0).all()
+
+
 def test_components_that_cannot_be_told_apart_are_one_line(make):
     """Four equal eigenvalues are told apart somewhere in at most one table in twenty for each of three gaps.
 
@@ -227,7 +250,7 @@ def test_components_that_cannot_be_told_apart_are_one_line(make):
     _, fit = next(fits(make, 1))
     group = fit.directions()[-1]
     assert group.name == "PC3 to PC6"
-    assert group.variance == pytest.approx(fit.explained_variance[2:].sum())
+    assert group.variance == pytest.approx(fit.explained_variance[2:].sum(), rel=0.02)
     assert (group.loadings**2).sum() == pytest.approx(4)
     kept = pc.pca(fit.release, rank=3, repair="clip").directions()[-1]
     assert kept.name == "PC3 to PC6"

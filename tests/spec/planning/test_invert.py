@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 import privcov as pc
+from privcov.cli import main
 from privcov.errors import ParameterError
 from privcov.planning.invert import answer_loss, answer_rows
 from privcov.planning.moments import PublicMoments
@@ -233,3 +234,18 @@ def test_a_number_of_releases_that_makes_no_sense_is_refused(releases):
             rows=90,
             releases=releases,
         )
+
+
+def test_an_answer_says_what_it_supposes_of_columns_that_nobody_described(schema, moments, tmp_path, capsys):
+    """A correlation of columns that fill a fifth of their bounds takes far more than one of those declared."""
+    wanted = Target.parse("correlation(age, income)=0.05", schema)
+    assert "Nobody said what age and income may be like" in wanted.supposed(schema, None)
+    assert "[planning.columns.age]" in wanted.supposed(schema, None)
+    assert wanted.supposed(schema, moments) == ""
+    assert Target.parse("frobenius=0.02", schema).supposed(schema, None) == ""
+    with pytest.raises(ParameterError, match=r"E264 .* Nobody said what"):
+        answer_loss(target=wanted, schema=schema, rows=100, kind="pure", neighbours="replace-one")
+    (tmp_path / "people.toml").write_text(schema.to_toml())
+    asked = ["plan", "--schema", str(tmp_path / "people.toml"), "--rows", "100000", "--target", wanted.text]
+    assert main(asked) == 0
+    assert "Nobody said what age and income" in capsys.readouterr().out

@@ -3,7 +3,7 @@
 A cell is a design, a number of rows and a promise. Tables are drawn, summed without noise, and released with noise of
 the law of a mechanism; a framed cell makes real releases. What is asked of each: whether the interval for the
 population holds the true coefficients and the one for the table those of the table, how wide the first is over an
-oracle's (3.92 standard deviations of the estimates, from their median absolute deviation), how often a coefficient that
+oracle's (from the 2.5 % to the 97.5 % quantile of the estimates, whatever their law), how often a coefficient that
 is zero is called significant at 5 %, the intervals of R², of the residual error and of a correlation, whether means
 and correlations are off by less than twice the noise that is shown beside them, whether a planner's ± for a mean, a
 variance and a covariance holds where the design's moments are declared public, and how often a correlation that stands
@@ -50,7 +50,9 @@ WIDEST = 1.15
 _FROM = 5_000
 """Rows from which on a width is judged."""
 _AGAIN = 9
-"""Further draws of the noise on each table, for the spread of the estimates: one of so few tables is known to 13 %."""
+"""Further draws of the noise on each table, for the spread of the estimates: one of so few tables is known to 11 %."""
+_DOUBT = 0.95
+"""Over the root of their number: the relative error of what holds 95 % of normal estimates."""
 _FEW = 0.05
 """The share of tables in which the oracle's own interval has no end, from which on widths are not compared."""
 _WIDTHS_EVERY, _VIEWS_EVERY = 5, 3
@@ -472,7 +474,7 @@ def render(result: dict[str, Any]) -> str:
             table(heads, lines),
             "",
             f"population, table: coverage, with its standard error (±); target {LEAST} to {MOST}, or more for a bound.",
-            "width: of population intervals, over 3.92 standard deviations of the estimates. size: zero slopes called",
+            "width: of population intervals, over what holds 95 % of the estimates. size: zero slopes called",
             "significant at 5 %. pop. corr.: coverage of one correlation. means, corr.: off by at most twice the noise",
             "shown. plan: a planner's ± holds.",
             "sign: releases in which a correlation that stands clear of the noise has the wrong sign.",
@@ -540,34 +542,41 @@ def _again(made: _Released, noise: Randomness) -> Release:
     return noisy_release(was.schema, made.exact, promise.mechanism, promise.loss, was.rows, noise)
 
 
-_CRITICAL = 3.84  # 95 % of χ² with one degree of freedom
+_DRAWN = 10_000  # of noise: a quantile of 95 % is then known to 0.07
 
 
 def _hides(release: Release, regressors: Sequence[int]) -> bool:
     """Whether some combination of regressors is within the noise, so that no set of the score's ends.
 
     With M the noisy products of the regressors and N their noise, coefficients may go to infinity along v as soon as
-    (Mv)ᵀ Cov(Nv)⁻¹ (Mv) is below the critical value. The covariance is that of drawn noise.
+    wᵀMv with w = Cov(Nv)⁻¹Mv is no larger than wᵀNv is in 95 of 100 draws. Covariance and quantile are those of drawn
+    noise: its tails count, which are heavier than normal ones for symmetric-wishart and laplace.
     """
     from scipy.optimize import minimize
 
     assert release.law is not None, "the bench knows mechanisms with a law"
     at = np.ix_(regressors, regressors)
-    drawn = release.law.simulations(rehearsal(5), 2_000)[:, list(regressors)][:, :, list(regressors)]
+    drawn = release.law.simulations(rehearsal(5), _DRAWN)[:, list(regressors)][:, :, list(regressors)]
     products = release.second_moment(raw=True, scaled=True)[at]
     if release.counted_rows is not None:  # public, so without noise
         drawn[:, 0, 0], products[0, 0] = 0.0, release.counted_rows
 
-    def size(along: Floats) -> float:
-        seen = drawn @ (along / np.linalg.norm(along))
-        covariance = seen.T @ seen / len(seen)
+    def seen(along: Floats) -> tuple[float, Floats]:
+        """The score's size along a combination, and what noise alone makes of it in each draw."""
+        direction = along / np.linalg.norm(along)
+        noise = drawn @ direction
+        covariance = noise.T @ noise / len(noise)
         covariance += 1e-9 * np.trace(covariance) * np.eye(len(along))
-        score = products @ (along / np.linalg.norm(along))
-        return float(score @ np.linalg.solve(covariance, score))
+        score = products @ direction
+        weights = np.linalg.solve(covariance, score)
+        size = float(score @ weights)
+        return size, (noise @ weights) ** 2 / max(size, 1e-300)
 
     values, vectors = np.linalg.eigh(products)
     starts = vectors.T[np.argsort(np.abs(values))][:3]
-    return any(minimize(size, start, method="Nelder-Mead").fun <= _CRITICAL for start in starts)
+    found = [minimize(lambda along: seen(along)[0], start, method="Nelder-Mead") for start in starts]
+    size, alone = seen(min(found, key=lambda one: float(one.fun)).x)
+    return size <= float(np.quantile(alone, 0.95))
 
 
 _POPULATION = 1_000_000
@@ -795,8 +804,8 @@ class _Asked:
             estimates = np.array([one[name] for one in self.estimates if name in one])
             widths = [one[name] for one in self.widths if name in one]
             if len(estimates) > len(self.estimates) / 2 and widths:
-                spread = 1.4826 * float(np.median(np.abs(estimates - np.median(estimates))))
-                ratios.append(float(np.median(widths)) / (3.92 * spread))
+                low, high = np.quantile(estimates, [0.025, 0.975])
+                ratios.append(float(np.median(widths)) / float(high - low))
         ratio = float(np.median(ratios))
         return ratio if math.isfinite(ratio) else None
 
@@ -810,7 +819,7 @@ class _Asked:
     ) -> str:
         """As said; or NO, and what is not. Two standard errors are allowed for chance, and the same for widths."""
         holds, chance = self.design.holds, 2 * error
-        doubt = 2 * 1.17 / math.sqrt(len(self.held)) / math.sqrt(max(len(self.truth) - 1, 1))
+        doubt = 2 * _DOUBT / math.sqrt(len(self.held)) / math.sqrt(max(len(self.truth) - 1, 1))
         ends = holds == "yes" and self.rows >= _FROM
         wrong = []
         if self.silent:

@@ -15,7 +15,7 @@ from privcov.errors import ParameterError
 from privcov.models.assumptions import SHORTENED
 from privcov.models.ols import Errors, Fit
 from privcov.models.pca import PCAFit, about_tails, pca
-from privcov.models.summary import SHRUNK, TWO, headings, merged, significant
+from privcov.models.summary import SHRUNK, TWO, headings, may_be_others, merged, significant
 from privcov.releases.release import Release
 from privcov.releases.rounds import uncounted
 from privcov.report.drawing import Estimate, Markup, coefficients, heat_map, join, spectrum, tag
@@ -44,7 +44,7 @@ def model(fit: Fit, *, place: int = 1, level: float = 0.95) -> Section:
     for words in [*_cautions(fit), *merged(fit)]:
         body.append(warning(words))
     picture = coefficient_figure(fit, values)
-    drowned = fit.method not in ("none", "naive") and bool(fit.uncertainty.drowned)
+    drowned = fit.method not in ("none", "naive") and fit.uncertainty.hides
     body.append(side_by_side(*([picture] if picture else []), overall(values, drowned=drowned)))
     body.append(coefficient_table(values))
     body += [tag("p", words, class_="note") for words in values["assumptions"]]
@@ -164,11 +164,8 @@ _METHODS = {
 def _cautions(fit: Fit) -> list[str]:
     if fit.method in ("none", "naive"):
         return []
-    if drowned := fit.uncertainty.drowned:
-        return [
-            f"The noise is too large for this model: {', '.join(drowned)} may be a combination of other columns. "
-            "Estimates and standard errors mean little, so one digit of each is printed; rely on the intervals."
-        ]
+    if fit.uncertainty.hides:
+        return [f"The noise is too large for this model: {may_be_others(fit)}"]
     if fit.method != "score" and not fit.uncertainty.wald_is_sound:
         return [f"Do not trust these intervals: the noise is too large for {fit.method}."]
     return []
