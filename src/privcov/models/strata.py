@@ -21,7 +21,7 @@ from privcov.linalg.arrays import Floats, Matrix
 from privcov.models.levels import Term
 from privcov.models.ols import ols
 from privcov.models.partial import Apart, siblings
-from privcov.models.summary import span
+from privcov.models.summary import short, span
 from privcov.releases.release import Release
 from privcov.releases.strata import StratifiedRelease
 from privcov.schema import Schema
@@ -112,7 +112,7 @@ class Differences:
         """Headings, the cells of a line for each difference, and what a reader has to know."""
         heads = ("", cut(self.first), cut(self.second), "difference", f"{100 * self.level:g} % interval")
         rows: list[tuple[str, ...]] = [
-            (cut(one.name), f"{one.first:.4g}", f"{one.second:.4g}", f"{one.value:.4g}", _ends(one))
+            (cut(one.name), short(one.first), short(one.second), short(one.value), _ends(one))
             for one in self.found
         ]
         told = "*: zero is outside. Intervals count sampling and the noise of both strata. They cost nothing."

@@ -84,8 +84,8 @@ def as_text(fit: Fit, level: float = 0.95) -> str:
                 row["code"],
                 *(_spans(row[pieces]) for pieces in intervals),
                 *(estimate(row[f"{part}_std_error"]) for part in parts),
-                *(_short(row["widening"]) for _ in widened),
-                *(_short(row[word]) for word in drawn),
+                *(short(row["widening"]) for _ in widened),
+                *(short(row[word]) for word in drawn),
             ]
             for row in rows
         ]
@@ -169,7 +169,7 @@ def as_latex(fit: Fit, level: float = 0.95) -> str:
             for pieces in _headings(fit, level):
                 cells += [_spans(row[pieces]).replace("∞", r"$\infty$").replace("∪", r"$\cup$")]
             cells += [rf"{100 * row['privacy_share']:.0f}\,\%"]
-            cells += [_short(row["shrunk"])] if "shrunk" in row else []
+            cells += [short(row["shrunk"])] if "shrunk" in row else []
         body.append(" & ".join(cells) + r" \\")
     drawn = [_to_predict(shrunk)] if shrunk else []
     notes = [*_labels(fit), f"{fit.formula}", *drawn, *_closing(fit)]
@@ -219,7 +219,7 @@ def rounded(value: float, digits: int | None) -> str:
     ('-17.442', '-20', '0.73', '200')
     """
     if digits is None or not math.isfinite(value) or value == 0:
-        return _short(value)
+        return short(value)
     near = significant(value, digits)
     last = digits - 1 - math.floor(math.log10(abs(near)))
     return f"{near:.{max(0, last)}f}" if 1e-4 <= abs(near) < 1e7 else f"{near:.{digits - 1}e}"
@@ -317,8 +317,9 @@ def may_be_others(fit: Fit) -> str:
         features = {feature.name: feature for feature in fit.release.schema.features}
         terms = [_spelled(features[name]) for name in drowned if name in features]
         without = f" Intervals may have an end without them: write … - {' - '.join(terms)}." if terms else ""
+    said = "noise hides how much it varies" if slopes == 1 else "may be a combination of other columns"
     return (
-        f"{few} may be a combination of other columns. Estimates and standard errors mean little, so one digit of each "
+        f"{few}{':' * (slopes == 1)} {said}. Estimates and standard errors mean little, so one digit of each "
         f"is printed, and R² cannot be told.{without}"
     )
 
@@ -351,20 +352,20 @@ def _overall(fit: Fit, level: float) -> list[str]:
     here = (
         ("", "")
         if len(_headings(fit, level)) == 1
-        else (_here(*map(_short, spread)), _here(*(f"{end:.4g}" for end in ends)))
+        else (_here(*map(short, spread)), _here(*(f"{end:.4g}" for end in ends)))
     )
     error, (least, most) = fit.residual_std_error, fit.residual_std_error_interval(level)
     found = "is within the noise" if math.isnan(error) else rounded(error, known_digits(fit))
     rows = of_rows(fit)
     lines = [
-        f"Residual standard error{rows} {found}, {100 * level:g} % interval [{_short(least)}, {_short(most)}]"
+        f"Residual standard error{rows} {found}, {100 * level:g} % interval [{short(least)}, {short(most)}]"
         f"{here[0]}, on {moments.freedom:,.0f} degrees of freedom",
-        f"R-squared{rows} {'is within the noise' if math.isnan(fit.rsquared) else _short(fit.rsquared)}, "
+        f"R-squared{rows} {'is within the noise' if math.isnan(fit.rsquared) else short(fit.rsquared)}, "
         f"{100 * level:g} % interval [{low:.4g}, {high:.4g}]{here[1]}",
     ]
     if (test := fit.f_test) is not None:
         lines.append(
-            f"F-statistic {_short(test.statistic)} on {test.numerator_freedom} and "
+            f"F-statistic {short(test.statistic)} on {test.numerator_freedom} and "
             f"{test.denominator_freedom:,.0f} degrees of freedom, p-value {_probability(test.p_value)}"
         )
     return lines
@@ -437,10 +438,10 @@ def span(low: float, high: float) -> str:
     """
     if math.isinf(low) and math.isinf(high):
         return "unbounded (-∞, ∞)"
-    return f"[{_short(low)}, {_short(high)}]".replace("[-inf", "(-∞").replace("inf]", "∞)")
+    return f"[{short(low)}, {short(high)}]".replace("[-inf", "(-∞").replace("inf]", "∞)")
 
 
-def _short(value: float) -> str:
+def short(value: float) -> str:
     """Four significant digits or so, in plain notation where that stays short."""
     if math.isnan(value) or math.isinf(value):
         return "–" if math.isnan(value) else str(value)
