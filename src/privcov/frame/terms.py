@@ -81,6 +81,12 @@ def count_noise(loss: PureDP | ZCDP, *, per_row: int, rows_per_person: int) -> F
     return counts_l2(loss.neighbours, **people) * sqrt_up(1 / (2 * loss.rho))
 
 
+def count_std(loss: PureDP | ZCDP, *, per_row: int, rows_per_person: int) -> float:
+    """The standard deviation of the noise on counts of rows."""
+    noise = float(count_noise(loss, per_row=per_row, rows_per_person=rows_per_person))
+    return noise * (COUNT_STD if isinstance(loss, PureDP) else 1.0)
+
+
 @dataclass(frozen=True, kw_only=True)
 class Terms:
     """What a frame of centres, scales and a radius may cost, in front of a mechanism with a law.
@@ -210,8 +216,7 @@ class Terms:
     def sees(self, rows: int) -> bool:
         """Whether so many rows stand clear enough of the noise on a count."""
         price, most = self.purse.part(self.detail.share), self.schema.max_rows_per_person
-        noise = float(count_noise(price, per_row=len(numbers_of(self.schema)), rows_per_person=most))
-        std = noise * (COUNT_STD if isinstance(price, PureDP) else 1.0)
+        std = count_std(price, per_row=len(numbers_of(self.schema)), rows_per_person=most)
         return self.detail.margin * std <= rows
 
 

@@ -9,19 +9,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
 from privcov.errors import ParameterError
-from privcov.frame.terms import Terms, has_forecast
+from privcov.frame.terms import Terms, count_std, has_forecast
 from privcov.linalg.arrays import Floats
 from privcov.noise.laws import NoiseLaw
 from privcov.planning.candidates import Candidate, decide
 from privcov.planning.purpose import Purpose
-from privcov.privacy import Loss
+from privcov.privacy import Loss, PureDP
 from privcov.releases.certificate import RADII
 from privcov.releases.rounds import Norms
 from privcov.schema import Schema
@@ -114,9 +114,16 @@ def in_frame(
         entry_std=math.sqrt(_noise(terms)),
         rows=float(rows),
     )
+    # The radius is chosen from noisy counts, in which a tail cannot be excluded: it is larger than it would be.
+    price = terms.purse.part(terms.detail.radius)
+    seen = replace(
+        norms,
+        noise_std=count_std(price, per_row=1, rows_per_person=schema.max_rows_per_person) / rows,
+        laplace=isinstance(price, PureDP),
+    )
     even = math.sqrt(law.offdiagonal_variance) / rows * 3
     return Framed(
-        private=norms.error(norms.radius),
+        private=norms.error(seen.radius),
         even=even,
         narrow=even / FILLED**2,
         mechanism=terms.mechanism.name,
