@@ -80,7 +80,7 @@ class Differences:
     >>> print(made.summary().splitlines()[0])
     Kern less Inyo
     >>> made.lines[1]
-    [('age', '2', '1.5', '0.5', '[0.1000, 0.9000] *')]
+    [('age', '2.000', '1.500', '0.5000', '[0.1000, 0.9000] *')]
     """
 
     first: str
