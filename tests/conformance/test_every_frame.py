@@ -207,6 +207,14 @@ def test_the_same_for_people_with_three_rows(kind, neighbours):
     assert check("laplace" if kind == "pure" else "gaussian", loss, most=3, frame="shape") > 0.6
 
 
+def test_the_same_where_means_come_before_anything_else():
+    """A loss at which noise hides every histogram; the number of rows is public, so one row a person."""
+    loss = pc.PureDP(epsilon="0.7", neighbours="replace-one")
+    first = pc.release(rows_of(400), schema=pc.Schema.from_dict(TABLE), loss=loss, frame="auto").certificate.rounds
+    assert [one.name for one in first] == ["means", "radius"]
+    assert check("laplace", loss, rows=400) > 0.6
+
+
 def half_the_change(*_, rows_per_person, per_row=1, largest=1, columns=1):
     return Fraction(per_row * largest * rows_per_person, 2)
 

@@ -14,10 +14,11 @@ import privcov as pc
 from privcov.linalg.arrays import Floats
 from privcov.noise.laws import GaussianEnsemble, LaplaceTriangle, NoiseLaw, WishartDifference
 from privcov.noise.randomness import rehearsal
-from privcov.repair import METHODS, Observed, PublicFacts, repair
+from privcov.repair import METHODS, Observed, PublicFacts, Usual, repair
 from privcov.repair.choose import CANDIDATES, _smallest_on_simplex, weights
 from privcov_lab.bench import utility
 
+NUMBERS, MANY = (Usual.within_bounds(tuple(range(1, count))) for count in (14, 31))
 SHAPES = {"1/k": 1.0, "1/k²": 2.0, "near rank one": 5.0}
 DATA = Path(os.environ.get("PRIVCOV_DATA", Path(__file__).parents[2].parent / "shared" / "data"))
 
@@ -212,10 +213,14 @@ def test_in_drowning_noise_nothing_is_believed_that_stands_out_by_chance(chance:
     if chance == "one pair":
         noise[1, 2] = noise[2, 1] = 12 * np.sqrt(law.offdiagonal_variance)
     observed = Observed(
-        matrix=exact + noise, law=law, rows=178, squared_norm_bound=14.0, numeric=tuple(range(1, 14))
+        matrix=exact + noise,
+        law=law,
+        rows=178,
+        squared_norm_bound=14.0,
+        usual=NUMBERS,
     )
     moved = {
-        "plain": repair(dataclasses.replace(observed, numeric=())),
+        "plain": repair(dataclasses.replace(observed, usual=None)),
         "auto": repair(observed),
     }
     means = {name: made[0] / made[0, 0] for name, made in moved.items()}
@@ -263,7 +268,7 @@ def test_a_clear_correlation_of_few_columns_is_left_alone(seed: int) -> None:
     exact[1, 2] = exact[2, 1] = 0.9 * 5000 / 3
     noisy = exact + law.simulate(rehearsal(seed))
     plain = Observed(matrix=noisy, law=law, rows=5000, squared_norm_bound=5.0)
-    told = repair(dataclasses.replace(plain, numeric=(1, 2, 3, 4)))
+    told = repair(dataclasses.replace(plain, usual=Usual.within_bounds((1, 2, 3, 4))))
     np.testing.assert_allclose(told[1, 2], repair(plain)[1, 2], rtol=0.02)
 
 
@@ -272,11 +277,17 @@ def test_one_pair_that_stands_clear_of_the_noise_refutes_the_guess() -> None:
     law = GaussianEnsemble(dimension=31, scale=10.0)
     matrix = 900 * np.diag([1.0, *[1 / 3] * 30]) + law.simulate(rehearsal(3))
     leaning = repair(
-        Observed(matrix=matrix, law=law, rows=900, squared_norm_bound=31.0, numeric=tuple(range(1, 31)))
+        Observed(
+            matrix=matrix,
+            law=law,
+            rows=900,
+            squared_norm_bound=31.0,
+            usual=MANY,
+        )
     )
     assert abs(leaning[1, 2] - leaning[0, 1] * leaning[0, 2] / leaning[0, 0]) < 0.1
     matrix[1, 2] += 8 * np.sqrt(law.offdiagonal_variance)
     matrix[2, 1] = matrix[1, 2]
     plain = Observed(matrix=matrix, law=law, rows=900, squared_norm_bound=31.0)
-    told = dataclasses.replace(plain, numeric=tuple(range(1, 31)))
+    told = dataclasses.replace(plain, usual=MANY)
     np.testing.assert_allclose(repair(told), repair(plain), atol=0.05 * np.sqrt(law.offdiagonal_variance))

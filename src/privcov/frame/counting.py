@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privcov.errors import InternalError, without_reasons
-from privcov.frame.terms import COUNT_STD, count_noise, numbers_of
+from privcov.frame.terms import COUNT_STD, count_noise, cube_std, numbers_of
 from privcov.linalg.arrays import Floats
 from privcov.mechanisms.sensitivity import sqrt_up, sums_l2, sums_sup
 from privcov.noise.exact import discrete_cube, discrete_laplace, rounded_normals
@@ -255,8 +255,7 @@ class Means(Look):
 
     @property
     def _pure_std(self) -> float:
-        # Uniform in a cube of half-width r, r the sum of cells + 1 exponential variables.
-        return math.sqrt((self.cells + 1) * (self.cells + 2) / 3)
+        return cube_std(self.cells)
 
     def _pure(self, randomness: Randomness, scale: int) -> Sequence[int]:
         return discrete_cube(randomness, scale=scale, dimension=self.cells)

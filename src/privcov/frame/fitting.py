@@ -43,6 +43,8 @@ _MOST_HIDDEN = 0.1
 """The share of the rows that noise may hide where a closer look is taken."""
 _CLOSER = 17
 """How many times as wide as a closer look the bounds are at most, for cells beyond it to count."""
+_USUAL, _LEAST_ROOM = 0.3, 0.1
+"""The standard deviation of a column over the largest that its mean allows; and the least square of that."""
 _WITHIN = 0.2
 """How far the mean of the numbers in a cell may lie from its middle, over its width."""
 _LEAST_WIDTH, _LARGEST = 2.0**-800, 2.0**1020
@@ -64,7 +66,8 @@ class Fit:
     rounds : tuple of Round, default ()
         The rounds that were asked.
     most : int, default 3
-        How many histograms of the columns may be asked for, each within the cells that the one before found full.
+        How many histograms of the columns may be asked for, each within the cells that the one before found full. With
+        none, means within the declared bounds come first, and public formulas guess the deviations.
     emphasis : tuple of str, default ()
         The columns that matter; other numeric columns weigh half as much in the norm of a row. Empty: all matter.
     means : PureDP or ZCDP, optional
@@ -94,12 +97,15 @@ class Fit:
         if self.radii:
             return ()
         found = self._scales[-1] if self._scales else None
-        if found is None or (len(self._scales) < self.most and found.narrow):
+        if len(self._scales) < self.most and (found is None or found.narrow):
             return (Scales(schema=self._within(found)),)
         if self.shaped and not self._shapes:
             return (self._products,)
-        if self.means is not None and self.squares is not None and not self._asked("means"):
-            return self._sums(self.means), self._squared(self.squares)
+        if self.means is not None and not self._asked("means"):
+            if self.squares is not None:
+                return self._sums(self.means), self._squared(self.squares)
+            if not self.most:
+                return (self._sums(self.means),)
         last = Radius(schema=(schema := self._shaped(1.0)), edges=self._edges(schema))
         return (last,) if self.means is None or self._asked("means") else (last, self._sums(self.means))
 
@@ -119,7 +125,7 @@ class Fit:
     @property
     def _products(self) -> Sums:
         """The question for a shape."""
-        return Sums(schema=self._scaled(1.0, self._scales[-1].scale))
+        return Sums(schema=self._scaled(1.0, self._about.scale))
 
     @cached_property
     def _found(self) -> tuple[Floats, Matrix] | None:
@@ -139,12 +145,20 @@ class Fit:
                 made.append(_Scales.of(look, one, profiles, rows=self.count))
         return made
 
+    @cached_property
+    def _about(self) -> _About:
+        """What columns are measured from and in, as far as it is known."""
+        if self.most:
+            return self._scales[-1].about
+        return _About.of_means(numbers_of(self.declared), self._asked("means"), rows=self.count)
+
     @property
     def count(self) -> float:
         """The number of rows: public, or the noisy number that the first histograms add up to."""
         if self.rows is not None:
             return max(1.0, float(self.rows))
-        return max(1.0, sum(self.rounds[0].answers) / len(numbers_of(self.declared)))
+        first = self.rounds[0].answers if self.rounds else ()
+        return max(1.0, sum(first) / len(numbers_of(self.declared)))
 
     def _plain(self) -> Schema:
         """The declared columns, without a bound on the norm of a row."""
@@ -161,7 +175,7 @@ class Fit:
 
         ``moved``: how far the means are from these centres, in deviations of the histograms, where that is known.
         """
-        found = self._scales[-1]
+        found = self._about
         centres = found.centre if moved is None else found.centre + moved * found.scale
         about = iter(zip(centres.tolist(), spreads.tolist(), strict=True))
 
@@ -190,7 +204,7 @@ class Fit:
         their columns are shortened with it. Noise that is larger than the variance of the histograms must be cleared
         by up to four errors.
         """
-        scale = self._scales[-1].scale
+        scale = self._about.scale
         for one in self._asked("squares"):
             (means,) = self._asked("means")
             halves, shares, stds = centred_squares(one, means, count=self.count)
@@ -211,8 +225,11 @@ class Fit:
             column.middle if column.fill is None else column.fill for column in numbers_of(self._shaped(1.0))
         )
         asked = Means(schema=plain, fills=fills)
-        noise = asked.std(paid) / asked.one / self.count
-        found = tuple(one.interval(noise, self.count) for one in self._profiles)
+        if self.most:
+            noise = asked.std(paid) / asked.one / self.count
+            found = tuple(one.interval(noise, self.count) for one in self._profiles)
+        else:
+            found = tuple(Interval(one.lower, one.upper, 0.0, 0.0) for one in numbers_of(plain))
         bounded = _bounded(plain, [(one.lower, one.upper) for one in found])
         return replace(asked, schema=bounded, intervals=found)
 
@@ -221,7 +238,7 @@ class Fit:
         plain = self._plain()
         fills = tuple(c.middle if c.fill is None else c.fill for c in numbers_of(self._shaped(1.0)))
         asked = Squares(schema=plain, fills=fills)
-        noise, centres = asked.std(paid) / asked.one / self.count, self._scales[-1].centre.tolist()
+        noise, centres = asked.std(paid) / asked.one / self.count, self._about.centre.tolist()
         pairs = zip(self._profiles, centres, strict=True)
         found = tuple(one.distance(centre, noise, self.count) for one, centre in pairs)
         bounds = zip(numbers_of(plain), found, strict=True)
@@ -284,14 +301,35 @@ def _bounded(schema: Schema, bounds: list[tuple[float, float]]) -> Schema:
     return replace(schema, columns=tuple(columns))
 
 
+class _About(NamedTuple):
+    """What columns are measured from and in."""
+
+    centre: Floats
+    scale: Floats
+    """About one standard deviation."""
+
+    @classmethod
+    def of_means(cls, columns: list[Numeric], told: list[Round], *, rows: float) -> _About:
+        """The means that were told, within the declared bounds, and what columns with such means are usually like.
+
+        A column whose mean is a share m of half the width of its bounds off their middle has a standard deviation of at
+        most √(1 − m²) halves, which it has where every row is at one of the bounds; ``_USUAL`` is what is usual of it.
+        """
+        lower, upper = np.array([(column.lower, column.upper) for column in columns]).T
+        halves, shares = upper / 2 - lower / 2, np.zeros(len(columns))
+        for one in told:
+            shares = np.clip(np.array(one.answers, dtype=np.float64) / (one.unit * rows), -1.0, 1.0)
+        most = np.sqrt(np.maximum(1 - shares**2, _LEAST_ROOM))
+        return cls(centre=lower / 2 + upper / 2 + shares * halves, scale=_USUAL * most * halves)
+
+
 @dataclass(frozen=True, kw_only=True)
 class _Scales:
     """What the histograms of every column say: where it is full, its centre and its standard deviation."""
 
     lower: Floats
     upper: Floats
-    centre: Floats
-    scale: Floats
+    about: _About
     narrow: bool
     """Whether a column fills so little of its histogram that a closer look would tell more."""
     profiles: list[_Profile]
@@ -312,8 +350,7 @@ class _Scales:
         return cls(
             lower=np.where(narrow, closer[0], lower),
             upper=np.where(narrow, closer[1], upper),
-            centre=np.array([own.centre for own in found]),
-            scale=np.array([own.scale for own in found]),
+            about=_About(np.array([own.centre for own in found]), np.array([own.scale for own in found])),
             narrow=bool(narrow.any()),
             profiles=profiles,
         )

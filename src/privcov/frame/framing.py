@@ -52,8 +52,7 @@ class Framing(Terms):
         self, data: Any, *, schema: Schema, mechanism: Mechanism, randomness: Randomness, engine: Engine
     ) -> Fitted:
         """Ask the rounds, and return what the release is made under. Reads the table once for each of them."""
-        prices = {"scales": self.purse.part(self.detail.share)}
-        prices |= {name: self.purse.part(share) for name, share in self._last.items()}
+        prices = self.price_of
         public = self.loss.neighbours.count_is_public(schema.max_rows_per_person)
         fit = Fit(
             declared=schema,

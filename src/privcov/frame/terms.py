@@ -15,7 +15,7 @@ from privcov.frame.spending import Purse, as_rho
 from privcov.linalg.triangle import is_wide
 from privcov.mechanisms.base import AdditiveMechanism, Mechanism
 from privcov.mechanisms.gaussian import Gaussian
-from privcov.mechanisms.sensitivity import counts_l1, counts_l2, sqrt_up
+from privcov.mechanisms.sensitivity import counts_l1, counts_l2, sqrt_up, sums_l2, sums_sup
 from privcov.mechanisms.symmetric_wishart import SymmetricWishart
 from privcov.privacy import ZCDP, Loss, PureDP
 from privcov.repair import MOST_REHEARSED
@@ -56,13 +56,19 @@ class Detail(NamedTuple):
     """Of the loss, for the sums of their squared distances from their centres; 0 where the cut is not counted."""
 
 
+MEANS_ALONE = Detail(Fraction(0), 0, means=Fraction(1, 4))
+"""Means within the declared bounds come first, and no column is looked at: deviations follow by public formulas."""
 DETAILS = (
     Detail(Fraction(1, 50), 3, radius=Fraction(1, 50), margin=150),
     Detail(Fraction(1, 20), 3, radius=Fraction(1, 50), margin=40),
     Detail(Fraction(1, 10), 2, margin=12),
+    Detail(Fraction(1, 5), 1, margin=8),
+    MEANS_ALONE,
     Detail(Fraction(1, 5), 1, margin=4),
 )
 """In this order: the first at which noise lets columns be seen."""
+MOST_UNSURE = 0.125
+"""How far noise may move such a mean, over half the width of the bounds."""
 _MEANS_FIRST = Fraction(1, 2)
 """Of the loss, for the sums of the columns and of their squares, where means matter most."""
 _COUNTED = Fraction(1, 20)
@@ -87,6 +93,22 @@ def count_std(loss: PureDP | ZCDP, *, per_row: int, rows_per_person: int) -> flo
     return noise * (COUNT_STD if isinstance(loss, PureDP) else 1.0)
 
 
+def cube_std(columns: int) -> float:
+    """The standard deviation of the law of a cube of scale 1, for so many columns.
+
+    Uniform in a cube of half-width r, r the sum of ``columns`` + 1 exponential variables.
+    """
+    return math.sqrt((columns + 1) * (columns + 2) / 3)
+
+
+def sum_std(loss: PureDP | ZCDP, *, columns: int, rows_per_person: int) -> float:
+    """The standard deviation of the noise on a sum of cells of at most 1, where so many columns are added up."""
+    people = {"largest": 1, "rows_per_person": rows_per_person}
+    if isinstance(loss, PureDP):
+        return cube_std(columns) * sums_sup(loss.neighbours, **people) / float(loss.epsilon)
+    return float(sums_l2(loss.neighbours, columns=columns, **people)) / math.sqrt(2 * float(loss.rho))
+
+
 @dataclass(frozen=True, kw_only=True)
 class Terms:
     """What a frame of centres, scales and a radius may cost, in front of a mechanism with a law.
@@ -109,13 +131,24 @@ class Terms:
     @property
     def prices(self) -> list[PureDP | ZCDP]:
         """The most that may be asked: every histogram of the columns, and each of the others once."""
-        looks = [self.purse.part(self.detail.share)] * self.detail.most
-        return [*looks, *map(self.purse.part, self._last.values())]
+        return [*self._looks, *map(self.purse.part, self._last.values())]
+
+    @property
+    def _looks(self) -> list[PureDP | ZCDP]:
+        """The price of every look at the columns."""
+        return [self.purse.part(self.detail.share) for _ in range(self.detail.most)]
+
+    @property
+    def price_of(self) -> dict[str, PureDP | ZCDP]:
+        """What each kind of round costs every time that it is asked."""
+        looks = dict(zip(("scales",), self._looks[:1], strict=False))
+        return looks | {name: self.purse.part(share) for name, share in self._last.items()}
 
     @property
     def shares(self) -> dict[str, Fraction]:
         """The most that each kind of round takes of the loss."""
-        return {"scales": self.detail.most * self.detail.share, **self._last}
+        looks = {"scales": self.detail.most * self.detail.share} if self.detail.most else {}
+        return {**looks, **self._last}
 
     @property
     def _last(self) -> dict[str, Fraction]:
@@ -134,7 +167,7 @@ class Terms:
     @property
     def likely_rest(self) -> Loss:
         """What is left for the matrix if one look at the columns is enough."""
-        return self.purse.rest(self.prices[self.detail.most - 1 :])
+        return self.purse.rest(self.prices[max(0, self.detail.most - 1) :])
 
     def rho_with(self, mechanism: Mechanism) -> Fraction | None:
         """What rounds and matrix cost as zCDP, however many of the rounds are asked; None where that is not known.
@@ -144,7 +177,7 @@ class Terms:
         if self.purse.unit is ZCDP:
             return self.purse.total
         most, prices = self.detail.most, self.prices
-        paths = [[*prices[:count], *prices[most:]] for count in range(1, most + 1)]
+        paths = [[*prices[:count], *prices[most:]] for count in range(min(1, most), most + 1)]
         costs = [(path, mechanism.as_zcdp(self.purse.rest(path))) for path in paths]
         found = [sum(map(as_rho, path), start=rest) for path, rest in costs if rest is not None]
         return max(found) if len(found) == len(paths) else None
@@ -183,11 +216,13 @@ class Terms:
             other = "declared" if refusal(schema, mechanism) else "scales"
             raise ParameterError("E218", f"a private frame needs {reason}.", f'Use frame = "{other}".')
         squares = _COUNTED if cut == "counted" else Fraction(0)
+        # Means alone find no deviations, which a shape and a cut that is counted are told from.
+        details = [one for one in DETAILS if one.most or not (word == "shape" or squares)]
         made = [
             cls(loss=loss, mechanism=mechanism, schema=schema, detail=detail, emphasis=emphasis)
             for detail in (
                 one._replace(squares=squares, means=_MEANS_FIRST - squares if means_first else one.means)
-                for one in DETAILS
+                for one in details
             )
         ]
         seen = [made[2]] if rows is None else [one for one in made if one.sees(rows)]
@@ -214,9 +249,13 @@ class Terms:
         return SHAPES[0] if hidden <= HIDDEN else SHAPES[-1]
 
     def sees(self, rows: int) -> bool:
-        """Whether so many rows stand clear enough of the noise on a count."""
-        price, most = self.purse.part(self.detail.share), self.schema.max_rows_per_person
-        std = count_std(price, per_row=len(numbers_of(self.schema)), rows_per_person=most)
+        """Whether so many rows stand clear enough of the noise on a count, or on a mean where no cell is counted."""
+        most, columns = self.schema.max_rows_per_person, len(numbers_of(self.schema))
+        if not self.detail.most:
+            return (
+                sum_std(self.price_of["means"], columns=columns, rows_per_person=most) <= MOST_UNSURE * rows
+            )
+        std = count_std(self.price_of["scales"], per_row=columns, rows_per_person=most)
         return self.detail.margin * std <= rows
 
 

@@ -27,12 +27,12 @@ from privcov.releases import codec
 from privcov.releases.certificate import Certificate, Round
 from privcov.releases.documents import Written
 from privcov.releases.means import Calibration, Means, cut_deviations
-from privcov.releases.rounds import Norms
+from privcov.releases.rounds import Norms, usual_variances
 from privcov.releases.signing import PrivateKey, PublicKey
 from privcov.releases.sketch import Sketch, ridge_of
 from privcov.releases.triangle import Triangle
-from privcov.repair import MOST_REHEARSED, Observed, Structure, repair, repair_without_law
-from privcov.schema import Categorical, Schema
+from privcov.repair import MOST_REHEARSED, Observed, Structure, Usual, repair, repair_without_law
+from privcov.schema import Categorical, Numeric, Schema
 from privcov.schema.grid import Grid
 from privcov.schema.recovery import recovery, scaled_corners
 from privcov.text.display import Shown
@@ -575,26 +575,25 @@ class Release(Written, Shown):
             rows=self.rows,
             squared_norm_bound=bound,
             structure=structure,
-            numeric=self._within_bounds,
+            usual=self._usual,
         )
         return repair(observed, method=method)
 
     @property
-    def _within_bounds(self) -> tuple[int, ...]:
-        """The columns whose bounds guess their variance: numbers as declared, neither framed nor in shortened rows."""
+    def _usual(self) -> Usual | None:
+        """What numeric columns are like: as their bounds guess, or as the rounds of a private frame tell.
+
+        None where nothing guesses it: about a declared centre, in rows shortened as declared, or with a shape.
+        """
         schema, missing = self.schema, {place - 1 for place in self.schema.number_indicators}
-        if (
-            not schema.intercept
-            or self._is_bare
-            or schema.row_norm_bound is not None
-            or schema.shape is not None
-        ):
-            return ()
-        return tuple(
-            place
-            for place, feature in enumerate(schema.summed)
-            if feature.kind == "numeric" and place not in missing and feature.unit == feature.half_width
-        )
+        if not schema.intercept or self._is_bare or schema.shape is not None:
+            return None
+        numbers = {at: schema.summed[at] for at in schema.summed_numbers if at not in missing}
+        if self.certificate.rounds:
+            columns = {column.name: column for column in schema.columns if isinstance(column, Numeric)}
+            return usual_variances(self, {at: columns[one.column] for at, one in numbers.items()})
+        places = tuple(at for at, one in numbers.items() if one.unit == one.half_width)
+        return Usual.within_bounds(places) if places and schema.row_norm_bound is None else None
 
     @property
     def _is_bare(self) -> bool:

@@ -7,6 +7,7 @@ it: ``privcov.frame.fitting`` asks here.
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -20,6 +21,7 @@ from privcov.noise.laws import Normal
 from privcov.privacy import ApproxDP, PureDP
 from privcov.releases.certificate import RADII, Certificate, Round
 from privcov.releases.means import Means
+from privcov.repair.facts import Usual
 from privcov.repair.histogram import denoised
 from privcov.schema import Numeric, Schema
 from privcov.schema.names import split_names
@@ -29,6 +31,8 @@ if TYPE_CHECKING:
 
 _SMALL = 0.001
 """Noise on the share of a cell that needs no care."""
+_APART = 0.7
+"""How far variances of columns are from one another in a frame, as a share of them."""
 BIAS = 0.08
 """The root mean square bias of correlations over the root of the squared length that a radius cuts off, by row."""
 
@@ -82,6 +86,31 @@ def weight_in(emphasis: tuple[str, ...], column: Numeric) -> float:
 def width_of(schema: Schema, emphasis: tuple[str, ...]) -> float:
     """The number of numeric columns, each counted with the square of its weight."""
     return sum(weight_in(emphasis, column) ** 2 for column in schema.columns if isinstance(column, Numeric))
+
+
+def usual_variances(release: Release, columns: Mapping[int, Numeric]) -> Usual:
+    """What the rounds of a release tell of its numeric columns beside the matrix: in one scale, and shortened alike.
+
+    Parameters
+    ----------
+    release : Release
+        A release in a private frame without a shape.
+    columns : mapping of int to Numeric
+        The columns by their places in the sum.
+    """
+    norms, emphasis = Norms.of(release), _emphasis(release.certificate)
+    level = norms.spread**2 * norms.kept(norms.radius)
+    return Usual(
+        places=tuple(columns),
+        variances=tuple(level * weight_in(emphasis, column) ** 2 for column in columns.values()),
+        most=norms.weight,
+        apart=_APART,
+    )
+
+
+def _emphasis(certificate: Certificate) -> tuple[str, ...]:
+    stated = certificate.options.get("emphasis")
+    return () if stated is None else tuple(split_names(stated))
 
 
 def framed_means(release: Release) -> Means | None:
@@ -141,8 +170,6 @@ class Norms:
         if not certificate.rounds or certificate.law is None or not columns:
             raise ParameterError("E210", "this release has no rounds: it was made in the declared frame.")
         last = next(one for one in certificate.rounds if one.name == "radius")
-        stated = certificate.options.get("emphasis")
-        emphasis = () if stated is None else tuple(split_names(stated))
         rows = release.rows
         count = (
             max(1.0, sum(certificate.rounds[0].answers) / columns) if rows is None else float(max(1, rows))
@@ -150,7 +177,7 @@ class Norms:
         return cls(
             counts=np.array(last.answers, dtype=np.float64) / count,
             noise_std=last.std / count,
-            width=width_of(schema, emphasis),
+            width=width_of(schema, _emphasis(certificate)),
             weight=float(schema.squared_norm_bound - schema.fixed_squared_norm),
             entry_std=math.sqrt(certificate.law.offdiagonal_variance),
             rows=count,
@@ -168,12 +195,16 @@ class Norms:
         A radius c leaves noise·c²·d/(n·kept) on a correlation, with kept = mean min(u², c²) for u = |z|/√d, and a bias
         of about ``BIAS``·√g, g = mean (1 − c²/u²)₊. Both means are over the likely shares.
         """
-        square = radius * radius
-        # Where few long rows have most of the squared length, it lies in few columns: the others have no more than 1.
-        kept = min(max(float(self.likely @ np.minimum(_MIDDLES, square)), 0.4 * min(1.0, square)), 1.0)
+        square, kept = radius * radius, self.kept(radius)
         cut = max(float(self.likely @ _cut(square)), 0.0)
         noise = self.entry_std / self.weight * square * self.width / (self.rows * kept)
         return math.sqrt(noise * noise + BIAS * BIAS * cut)
+
+    def kept(self, radius: float) -> float:
+        """The mean square of a column of rows that are shortened to a radius, of 1 before."""
+        square = radius * radius
+        # Where few long rows have most of the squared length, it lies in few columns: the others have no more than 1.
+        return min(max(float(self.likely @ np.minimum(_MIDDLES, square)), 0.4 * min(1.0, square)), 1.0)
 
     @cached_property
     def likely(self) -> Floats:

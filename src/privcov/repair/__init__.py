@@ -22,10 +22,10 @@ from privcov.linalg.triangle import symmetrized
 from privcov.noise.laws import NoiseLaw
 from privcov.repair import spectra
 from privcov.repair.choose import auto, rehearsed, towards_guess
-from privcov.repair.facts import PublicFacts
+from privcov.repair.facts import PublicFacts, Usual
 from privcov.repair.structure import Structure
 
-__all__ = ["METHODS", "MOST_REHEARSED", "Observed", "PublicFacts", "Structure", "repair"]
+__all__ = ["METHODS", "MOST_REHEARSED", "Observed", "PublicFacts", "Structure", "Usual", "repair"]
 
 MOST_REHEARSED = 1_447
 """Columns of a release that is not wide. Beyond, nothing is rehearsed: ``auto`` is ``shrink``, which with so many
@@ -56,7 +56,7 @@ def repair(observed: Observed, *, method: str = "auto") -> Floats:
         The noisy matrix in scaled units, the law of its noise, and public facts.
     method : str, default "auto"
         A name of ``METHODS``: "none", "clip", "trace", "believed", "shrink", "spiked", "isotropic", "zero", or
-        "auto", which mixes them by rehearsal, and leans to what bounds guess as far as noise drowns the rest. Beyond
+        "auto", which mixes them by rehearsal, and leans to what is usual as far as noise drowns the rest. Beyond
         1,447 columns "auto" is "shrink".
 
     Returns
@@ -103,13 +103,13 @@ def repair(observed: Observed, *, method: str = "auto") -> Floats:
     result = composed(vectors, way(eigenvalues[None, :], fitted.facts)[0])
     if fitted.structure is not None:
         result = fitted.structure.fit_positive(result)
-    if method == "auto" and observed.numeric:
+    if method == "auto" and observed.usual is not None:
 
         def remake(matrices: Floats) -> Floats:
             values, vectors = eigh(matrices)
             return np.asarray((vectors * way(values, fitted.facts)[:, None, :]) @ vectors.transpose(0, 2, 1))
 
-        result = towards_guess(result, fitted.matrix, observed.law, observed.numeric, remake)
+        result = towards_guess(result, fitted.matrix, observed.law, observed.usual, remake)
     return result
 
 
@@ -152,10 +152,9 @@ class Observed:
         The bound on the squared norm of a row.
     structure : Structure, optional
         What the schema makes certain about the matrix.
-    numeric : tuple of int, default ()
-        Columns that run from -1 to 1 by their bounds, beside an intercept in column 0, and that the structure says
-        nothing about. Where the noise drowns their products, "auto" leans to what the bounds alone would guess:
-        no correlation, and one variance.
+    usual : Usual, optional
+        What numeric columns are like, beside an intercept in column 0, where the structure says nothing about them.
+        Where the noise drowns their products, "auto" leans to that: no correlation, and usual variances.
 
     Raises
     ------
@@ -178,7 +177,7 @@ class Observed:
     rows: float | None
     squared_norm_bound: float
     structure: Structure | None = None
-    numeric: tuple[int, ...] = ()
+    usual: Usual | None = None
 
     def __post_init__(self) -> None:
         given, d = np.asarray(self.matrix, dtype=np.float64), self.law.dimension

@@ -8,23 +8,22 @@ the truth. A possible truth counts for more when its noisy spectra look like the
 when every repair misses it by far, so that the mixture is good for each truth that could lie behind the
 release.
 
-``towards_guess`` then moves the covariances of numeric columns to what the bounds alone would say (columns apart from
-each other, all of one variance) as far as an estimate of the risk of such mixtures advises.
+``towards_guess`` then moves the covariances of numeric columns to what the bounds or the frame alone would say (columns
+apart from each other, of their usual variances) as far as an estimate of the risk of such mixtures advises.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 import numpy as np
-from numpy.typing import NDArray
 
 from privcov.linalg.arrays import Floats
 from privcov.linalg.devices import eigh
 from privcov.noise.laws import NoiseLaw
 from privcov.repair import spectra as repairs
-from privcov.repair.facts import PublicFacts, truncated_normal_mean
+from privcov.repair.facts import PublicFacts, Usual, truncated_normal_mean
 from privcov.repair.spectra import noise_bank
 
 CANDIDATES: dict[str, Callable[[Floats, PublicFacts], Floats]] = {
@@ -37,12 +36,9 @@ _DECAYS = (0.0, 0.5, 1.0, 2.0, 4.0)  # possible truths: eigenvalue k proportiona
 _SUMMARIES = 8
 _LEAST = 0.1  # of the mean squared noise: no truth counts as easier than that
 _TIE = 1e-2  # repairs that rehearse alike: lean to the flatter one
-_UNIFORM = 1 / 3  # the variance of a scaled column that is spread evenly over its bounds
-_DOUBT = 0.1  # how far the variances of columns are from that
+_DOUBT = 0.3  # how far the variances of columns are from the usual ones, as a share of them
 _NOTHING_SEEN = 1e100  # from this noise on a variance says nothing, and its square would be no number
-_EXPECTED = (
-    0.06  # how far covariances of scaled columns are from the guess, it is expected: a correlation of .18
-)
+_EXPECTED = 0.18  # how far correlations are from the guess, it is expected
 _CLEAR = 3.0  # deviations of the largest product of noise: what a pair has to stand clear of
 _STEEP = 8  # how fast the guess gives way beyond that
 _SMALL = 1e-3  # of the squared distance from the guess: less noise than that, and nothing is gained by it
@@ -73,9 +69,9 @@ def weights(spectrum: Floats, facts: PublicFacts) -> dict[str, float]:
 
 
 def towards_guess(
-    made: Floats, noisy: Floats, law: NoiseLaw, numeric: Sequence[int], remake: Callable[[Floats], Floats]
+    made: Floats, noisy: Floats, law: NoiseLaw, usual: Usual, remake: Callable[[Floats], Floats]
 ) -> Floats:
-    """A repaired matrix, its numeric columns moved to what the bounds guess as far as the risk of mixtures advises.
+    """A repaired matrix, its numeric columns moved to what is usual as far as the risk of mixtures advises.
 
     Of the mixtures G + a·D, where G is the guess and D the repaired matrix less the guess, the one with
     a = ⟨D, T − G⟩ / ‖D‖² is nearest the truth T. The product is not known, but ⟨D, Y − G⟩ of the noisy matrix Y is: it
@@ -91,8 +87,8 @@ def towards_guess(
         The repaired matrix, and the one it was made from. The first column is the intercept.
     law : NoiseLaw
         The law of the noise.
-    numeric : sequence of int
-        The columns that run from -1 to 1; no equality of a structure may touch them.
+    usual : Usual
+        What numeric columns are like, as far as bounds or a frame tell; no equality of a structure may touch them.
     remake : callable
         Repairs a stack of matrices in the same way.
 
@@ -101,12 +97,12 @@ def towards_guess(
     ndarray of shape (d, d)
         Positive semi-definite, if the repaired matrix is.
     """
-    count, at = float(made[0, 0]), np.array(numeric, dtype=np.intp)
+    count, at = float(made[0, 0]), np.array(usual.places, dtype=np.intp)
     if not (at.size and count > 0 and law.scale > 0):
         return made
     touched = np.zeros(made.shape, dtype=bool)
     touched[at, 1:] = touched[1:, at] = True
-    guess, bank = _guess(made, noisy, law, at), noise_bank(law).draws
+    guess, bank = _guess(made, noisy, law, usual), noise_bank(law).draws
     alone, apart, away = bank[:, touched], (noisy - guess)[touched], (made - guess)[touched]
     noise, distance = float((alone**2).sum(axis=1).mean()), float(away @ away)
     if noise <= _SMALL * float(apart @ apart) or not distance > 0:
@@ -116,49 +112,64 @@ def towards_guess(
     # Without noise D takes nothing, so that only what noise changes in it has a mean: the rest would hide it.
     changes = np.array(
         [
-            (new - _guess(new, old, law, at))[touched] - away
+            (new - _guess(new, old, law, usual))[touched] - away
             for new, old in zip(remake(again), again, strict=True)
         ]
     )
     chance = alone[:rehearsals]
     by_chance = float((changes * chance).sum(axis=1).mean())
     spread = float(((changes + away) * chance).sum(axis=1).std())
-    expected = by_chance * (_EXPECTED * count) ** 2 * apart.size / noise
+    variances = np.append(0.0, usual.of_all(len(made)))
+    expected = (
+        by_chance * (_EXPECTED * count) ** 2 * float(np.outer(variances, variances)[touched].sum()) / noise
+    )
     believed = 0.0
     if expected > 0 and spread > 0:
         seen = np.array([float(away @ apart) - by_chance - spread * (spread / expected)])
         believed = float(truncated_normal_mean(seen, spread, np.inf)[0])
-    sizes = np.maximum(law.entry_variances, 1e-300)[touched]
-    largest = (alone**2 / sizes).max(axis=1)
+    noises = np.maximum(law.entry_variances, 1e-300)[touched]
+    largest = (alone**2 / noises).max(axis=1)
     clear = float(largest.mean() + _CLEAR * largest.std())
     # Products of a row are at most 1, so that in drowning noise no pair can stand clear but by chance.
-    pair = clear / max(float((apart**2 / sizes).max()), clear) if count**2 > clear * sizes.max() else 1.0
+    pair = clear / max(float((apart**2 / noises).max()), clear) if count**2 > clear * noises.max() else 1.0
     share = min(1.0, max(believed / distance, 1.0 - pair**_STEEP))
     return np.asarray(guess + share * (made - guess))
 
 
-def _guess(made: Floats, noisy: Floats, law: NoiseLaw, at: NDArray[np.intp]) -> Floats:
-    """The repaired means, no correlation of numeric columns with any other, and one variance for all of them.
+def _guess(made: Floats, noisy: Floats, law: NoiseLaw, usual: Usual) -> Floats:
+    """The repaired means, no correlation of numeric columns with any other, and variances in their usual proportions.
 
-    That is the mean of a normal law about the uniform third, given the noisy sum of their squares.
+    How large they are together is the mean of a normal law about the usual, given the noisy sum of their squares; and
+    so is each of them, where columns may differ from one another.
     """
-    count, k = float(made[0, 0]), len(at)
-    rows = max(count, 1e-300)
+    count, at, variances = float(made[0, 0]), np.array(usual.places, dtype=np.intp), np.array(usual.variances)
+    rows, parts = max(count, 1e-300), 1 / (len(at) * variances)
     means = made[0] / rows
-    size = math.sqrt((law.diagonal_variance + (k - 1) * law.shared) / k) / rows
+    # The noise on the mean of squares over usual variances: parts that are shared by all squares do not average out.
+    own, shared = law.diagonal_variance - law.shared, law.shared
+    size = math.sqrt(own * float(parts @ parts) + shared * float(parts.sum()) ** 2) / rows
     if size < _NOTHING_SEEN:
-        seen = float(np.mean(noisy[at, at] / rows - means[at] ** 2))
+        seen = float(parts @ (noisy[at, at] / rows - means[at] ** 2))
         weight = _DOUBT**2 / (_DOUBT**2 + size**2)
-        centre, spread = np.array([_UNIFORM + weight * (seen - _UNIFORM)]), math.sqrt(weight) * size
+        centre, spread = np.array([1 + weight * (seen - 1)]), math.sqrt(weight) * size
     else:  # a rehearsal that noise left without rows: sums are not divided by nothing
-        centre, spread = np.array([_UNIFORM]), _DOUBT
+        centre, spread = np.array([1.0]), _DOUBT
+    most = usual.most / float(variances.max())
     level = (
-        float(truncated_normal_mean(centre, spread, 1.0)[0]) if spread > 0 else float(np.clip(seen, 0.0, 1.0))
+        float(truncated_normal_mean(centre, spread, most)[0])
+        if spread > 0
+        else float(np.clip(seen, 0.0, most))
     )
+    own_variances = level * variances
+    if usual.apart > 0 and 0 < size < _NOTHING_SEEN:  # each column is looked at, too
+        around, noise = usual.apart * own_variances, math.sqrt(law.diagonal_variance) / rows
+        weights = around**2 / (around**2 + noise**2)
+        moved = own_variances + weights * (noisy[at, at] / rows - means[at] ** 2 - own_variances)
+        own_variances = truncated_normal_mean(moved, np.sqrt(weights) * noise, usual.most)
     guess = made.copy()
     guess[at] = count * np.outer(means[at], means)
     guess[:, at] = guess[at].T
-    guess[at, at] += count * level
+    guess[at, at] += count * own_variances
     return guess
 
 

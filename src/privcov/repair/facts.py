@@ -12,6 +12,49 @@ from privcov.errors import ParameterError
 from privcov.linalg.arrays import Floats
 from privcov.noise.laws import NoiseLaw
 
+EVEN = 1 / 3
+"""The variance of a scaled column that is spread evenly over its bounds."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Usual:
+    """What numeric columns are like, as far as their bounds or a private frame tell. All in scaled units.
+
+    Parameters
+    ----------
+    places : tuple of int
+        The columns, beside an intercept in column 0.
+    variances : tuple of float
+        What each of them is expected to have as its variance.
+    most : float, default 1.0
+        The largest variance that one of them can have.
+    apart : float, default 0.0
+        How far the variance of each may be from what is expected of all, as a share of it. With 0 no column is told
+        from the others.
+
+    Examples
+    --------
+    >>> from privcov.repair.facts import Usual
+    >>> Usual(places=(1, 2), variances=(0.2, 0.4)).of_all(4).tolist()
+    [0.2, 0.4, 0.3333333333333333]
+    """
+
+    places: tuple[int, ...]
+    variances: tuple[float, ...]
+    most: float = 1.0
+    apart: float = 0.0
+
+    @classmethod
+    def within_bounds(cls, places: tuple[int, ...]) -> Usual:
+        """Columns that are spread evenly over their bounds."""
+        return cls(places=places, variances=(EVEN,) * len(places))
+
+    def of_all(self, dimension: int) -> Floats:
+        """The variances of all columns but the intercept; nothing is expected of the others but that they vary."""
+        found = np.full(dimension, EVEN)
+        found[list(self.places)] = self.variances
+        return found[1:]
+
 
 @dataclass(frozen=True, kw_only=True)
 class PublicFacts:
@@ -103,7 +146,7 @@ _FAR = 1e3
 """Deviations, from which on the difference of two logarithms has too few digits left."""
 
 
-def truncated_normal_mean(centre: Floats, std: float, upper: float) -> Floats:
+def truncated_normal_mean(centre: Floats, std: float | Floats, upper: float) -> Floats:
     """Mean of N(centre, std²) conditioned on [0, upper], stable far outside the interval."""
     if upper == 0:
         return np.zeros_like(centre)

@@ -79,7 +79,8 @@ def _question(release: Release, one: Round) -> str:
         return f"the products of {columns} numeric columns ({len(one.answers)} sums)"
     many = f"each of {columns} numeric columns" if columns > 1 else "the numeric column"
     if one.name == "means":
-        return f"the sum of {many}, within bounds that the histograms suggest"
+        looked = any(other.name == "scales" for other in release.certificate.rounds)
+        return f"the sum of {many}, within {'bounds that the histograms suggest' if looked else 'the declared bounds'}"
     if one.name == "squares":
         return f"the sum of squared distances of {many} from its centre, within bounds that the histograms suggest"
     return f"a histogram of {many} ({len(one.answers) // columns} cells)"

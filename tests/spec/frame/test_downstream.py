@@ -393,3 +393,20 @@ def test_a_plan_names_the_frame_where_there_is_one():
     without = replace(plan, schema=replace(schema(), row_norm_bound=2))
     assert "--frame" not in str(without)
     assert without.to_dict()["correlations"] is None
+
+
+def test_where_noise_drowns_a_frame_correlations_are_hardly_worse_than_zero():
+    """Fixed streams: 0.105 for 0.075 of zero in ten releases, and 0.24 without what the rounds tell of variances."""
+    rng = np.random.default_rng(8)
+    rows = np.column_stack([rng.normal(5, 0.6, 1500) + 0.1 * rng.normal(size=1500) for _ in range(5)])
+    rows[:, 1] += 0.2 * (rows[:, 0] - 5)
+    schema = pc.Schema.from_dict({"columns": {name: {"lower": 0, "upper": 20} for name in "abcde"}})
+    loss = pc.PureDP(epsilon="0.2", neighbours="replace-one")
+
+    def off(seed):
+        made = pc.release(rows, schema=schema, loss=loss, frame="scales", randomness=rehearsal(seed))
+        return (np.nan_to_num(made.correlation()) - np.corrcoef(rows.T))[np.triu_indices(5, 1)]
+
+    zero = np.corrcoef(rows.T)[np.triu_indices(5, 1)]
+    found = np.concatenate([off(seed) for seed in range(10)])
+    assert np.sqrt(np.mean(found**2)) < 1.8 * np.sqrt(np.mean(zero**2))
