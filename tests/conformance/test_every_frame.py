@@ -210,7 +210,9 @@ def test_the_same_for_people_with_three_rows(kind, neighbours):
 def test_the_same_where_means_come_before_anything_else():
     """A loss at which noise hides every histogram; the number of rows is public, so one row a person."""
     loss = pc.PureDP(epsilon="0.7", neighbours="replace-one")
-    first = pc.release(rows_of(400), schema=pc.Schema.from_dict(TABLE), loss=loss, frame="auto").certificate.rounds
+    first = pc.release(
+        rows_of(400), schema=pc.Schema.from_dict(TABLE), loss=loss, frame="auto"
+    ).certificate.rounds
     assert [one.name for one in first] == ["means", "radius"]
     assert check("laplace", loss, rows=400) > 0.6
 

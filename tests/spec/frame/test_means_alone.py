@@ -34,7 +34,9 @@ ROWS = table()
 
 
 def made(seed=1, rows=ROWS, **words):
-    return pc.release(rows, randomness=rehearsal(seed), **{"schema": SCHEMA, "loss": LOSS, "frame": "auto", **words})
+    return pc.release(
+        rows, randomness=rehearsal(seed), **{"schema": SCHEMA, "loss": LOSS, "frame": "auto", **words}
+    )
 
 
 def off(release, rows=ROWS):

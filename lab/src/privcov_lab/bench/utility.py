@@ -94,8 +94,8 @@ def guess(
                     squared_norm_bound=float(schema.squared_norm_bound),
                     structure=made.structure,
                 )
-                for way, numeric in enumerate(((), tuple(range(1, len(exact))))):
-                    found = repair(replace(seen, numeric=numeric))
+                for way, usual in enumerate((None, Usual.within_bounds(tuple(range(1, len(exact)))))):
+                    found = repair(replace(seen, usual=usual))
                     squares[way] += ((centred(found) / (found[0, 0] - 1) - truth) ** 2).mean()
             without, auto = np.sqrt(squares / runs).tolist()
             lines.append({"promise": kind, "epsilon": epsilon, "without": without, "auto": auto})
