@@ -13,6 +13,7 @@ import sys
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from privcov.text import display as _display
 from privcov.version import __version__
 
 if sys.platform == "win32":
@@ -95,6 +96,15 @@ _HOMES = {
 
 # `from privcov import *` must not need scikit-learn.
 __all__ = [*(name for name, home in _HOMES.items() if home != "privcov.estimators"), "__version__"]
+
+
+def _drawn(result: object) -> str:
+    """A result as HTML: what draws it is above all results, and is imported when a notebook asks."""
+    html: str = import_module("privcov.report.notebook").shown(result)
+    return html
+
+
+_display.drawn_by(_drawn)
 
 
 def __getattr__(name: str) -> Any:
