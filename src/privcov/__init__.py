@@ -13,6 +13,7 @@ import sys
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from privcov.text import display as _display
 from privcov.version import __version__
 
 if sys.platform == "win32":
@@ -46,10 +47,10 @@ if TYPE_CHECKING:
     from privcov.publish.check import check as check
     from privcov.publish.release import release as release
     from privcov.publish.surrogate import surrogate as surrogate
+    from privcov.releases.loading import load as load
+    from privcov.releases.loading import load_strata as load_strata
     from privcov.releases.release import Release as Release
-    from privcov.releases.release import load as load
     from privcov.releases.strata import StratifiedRelease as StratifiedRelease
-    from privcov.releases.strata import load_strata as load_strata
     from privcov.report.doubts import Doubt as Doubt
     from privcov.report.doubts import doubts as doubts
     from privcov.schema import Schema as Schema
@@ -67,9 +68,9 @@ _HOMES = {
     "check": "privcov.publish.check",
     "release": "privcov.publish.release",
     "Release": "privcov.releases.release",
-    "load": "privcov.releases.release",
+    "load": "privcov.releases.loading",
     "StratifiedRelease": "privcov.releases.strata",
-    "load_strata": "privcov.releases.strata",
+    "load_strata": "privcov.releases.loading",
     "ols": "privcov.models.ols",
     "doubts": "privcov.report.doubts",
     "Doubt": "privcov.report.doubts",
@@ -95,6 +96,15 @@ _HOMES = {
 
 # `from privcov import *` must not need scikit-learn.
 __all__ = [*(name for name, home in _HOMES.items() if home != "privcov.estimators"), "__version__"]
+
+
+def _drawn(result: object) -> str:
+    """A result as HTML: what draws it is above all results, and is imported when a notebook asks."""
+    html: str = import_module("privcov.report.notebook").shown(result)
+    return html
+
+
+_display.drawn_by(_drawn)
 
 
 def __getattr__(name: str) -> Any:

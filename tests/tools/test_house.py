@@ -105,6 +105,12 @@ def test_no_modules_of_ours_need_each_other_to_be_imported() -> None:
     assert cycles(loading) == []
 
 
+def test_rooms_of_ours_import_each_other_in_one_direction_only() -> None:
+    house = House(ROOT / "src/privcov", ROOT / ".importlinter")
+    assert len(house.between()) > 20
+    assert cycles(house.between()) == []
+
+
 def test_of_calls_told_by_their_types_the_one_that_answers_is_asked_for_its_words(
     house: Any, tmp_path: Path
 ) -> None:

@@ -121,6 +121,19 @@ def test_the_workflow_runs_what_we_run_with_actions_of_a_known_major_version() -
     assert all("timeout-minutes" in job for job in workflow["jobs"].values())
 
 
+def test_the_run_and_the_workflow_name_files_and_versions_that_there_are() -> None:
+    script = (ROOT / ".ci/run").read_text()
+    named = {path.rstrip(".") for path in re.findall(r"\b(?:tests|tools|docs|requirements)/[\w./-]+", script)}
+    assert len(named) > 15
+    assert [path for path in sorted(named) if not (ROOT / path).exists()] == []
+    extras = {extra for given in re.findall(r"'\.\[([\w,]+)\]'", script) for extra in given.split(",")}
+    assert extras <= {*PROJECT["optional-dependencies"]}
+    workflow = read((ROOT / ".github/workflows/ci.yml").read_text())
+    versions = workflow["jobs"]["versions"]["strategy"]["matrix"]["python"]
+    declared = [line.rpartition(" ")[2] for line in PROJECT["classifiers"] if ":: Python :: 3." in line]
+    assert versions == declared
+
+
 def test_the_hooks_are_the_tools_of_the_extra_dev() -> None:
     hooks = read((ROOT / ".pre-commit-config.yaml").read_text())["repos"][0]["hooks"]
     run = (ROOT / ".ci/run").read_text()

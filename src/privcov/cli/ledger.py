@@ -124,8 +124,7 @@ def verify(where: str, head: str | None, as_json: bool) -> None:
 
     Example: privcov ledger verify census.ledger
     """
-    from privcov.ledger import Ledger
-    from privcov.ledger.store import store_for
+    from privcov.ledger import Ledger, store_for
 
     ledger = Ledger(store_for(where))
     try:

@@ -10,7 +10,7 @@ import click
 
 from privcov.cli.delivery import passphrase, passphrase_option
 from privcov.cli.output import json_option, note, print_json, say
-from privcov.errors import InputError
+from privcov.errors import InputError, ParameterError
 
 if TYPE_CHECKING:
     from privcov.web.places import Directory
@@ -54,8 +54,14 @@ def command(
     from privcov.releases import keyfiles
     from privcov.web.asking import Given
     from privcov.web.places import Directory
-    from privcov.web.server import doorway, open_browser, serve
     from privcov.web.workbench import Workbench
+
+    try:
+        from privcov.web.server import doorway, open_browser, serve
+    except ImportError:
+        raise ParameterError(
+            "E291", "the workbench needs starlette and uvicorn.", "Install them: pip install 'privcov[web]'"
+        ) from None
 
     place = Directory.of(directory)
     key = (

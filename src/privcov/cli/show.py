@@ -99,7 +99,7 @@ def _show_estimate(path: str, *, as_json: bool) -> None:
 def _tell_shrunk(path: str, stratum: str | None, what: str, *, as_json: bool) -> None:
     """Strata drawn towards their pool, as means, covariances or correlations."""
     from privcov.models.strata import shrunk
-    from privcov.releases.strata import load_strata
+    from privcov.releases.loading import load_strata
     from privcov.report.tables import matrix
 
     if what not in ("correlation", "covariance", "mean"):

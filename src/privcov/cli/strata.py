@@ -28,7 +28,7 @@ against_option = click.option(
 
 def releases_in(path: str, stratum: str | None) -> Mapping[str, Release]:
     """The releases that a file and ``--stratum`` mean, by name; a file without strata is one without a name."""
-    from privcov.releases.release import load
+    from privcov.releases.loading import load
 
     try:
         single = load(path)
@@ -92,6 +92,6 @@ def tell_differences(
 
 
 def _strata(path: str) -> StratifiedRelease:
-    from privcov.releases.strata import load_strata
+    from privcov.releases.loading import load_strata
 
     return load_strata(path)

@@ -16,6 +16,7 @@ from threading import Lock
 from typing import Any, ParamSpec, TypeVar
 
 from privcov.errors import BudgetError, ParameterError, without_frames
+from privcov.ledger.addresses import server_words
 from privcov.ledger.entries import (
     FORMAT,
     START,
@@ -30,8 +31,9 @@ from privcov.ledger.entries import (
     seal,
     texts,
 )
+from privcov.ledger.postgres import Postgres
 from privcov.ledger.rules import Account, Broken, History, read_entries, underpriced
-from privcov.ledger.store import Session, Store, store_for
+from privcov.ledger.store import Session, SQLite, Store
 from privcov.noise.randomness import kernel
 from privcov.privacy import Loss
 
@@ -537,6 +539,12 @@ def _secret(facts: Mapping[str, str], name: str) -> bytes:
         raise BudgetError(
             "E305", f"{name} was altered: its secret is damaged.", "Nothing was paid."
         ) from None
+
+
+def store_for(where: str) -> Store:
+    """PostgreSQL for a ``postgresql://`` address, an SQLite file for a path; what may be neither is refused (E312)."""
+    words = server_words(where)
+    return SQLite(where) if words is None else Postgres(words)
 
 
 def _again(store: Store, request_id: str | None) -> Ledger:

@@ -18,7 +18,6 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from privcov.errors import BudgetError, OutputError
-from privcov.ledger.addresses import server_words
 from privcov.ledger.entries import Row
 from privcov.ledger.holding import PATIENCE, busy, held, refuse_network
 
@@ -187,13 +186,3 @@ class SQLite:
             f"{self.name} is not a ledger, or is damaged: {reason}.",
             "Nothing was paid. Compare it with the last good copy.",
         )
-
-
-def store_for(where: str) -> Store:
-    """PostgreSQL for a ``postgresql://`` address, an SQLite file for a path; what may be neither is refused (E312)."""
-    words = server_words(where)
-    if words is not None:
-        from privcov.ledger.postgres import Postgres
-
-        return Postgres(words)
-    return SQLite(where)

@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -679,53 +678,6 @@ class Release(Written, Shown):
 
 TOTAL = "(total)"
 """What stands in place of a stratum in the certificate of the sum over strata."""
-
-
-def load(path: str | Path, *, signed_by: PublicKey | None = None, stratum: str | None = None) -> Release:
-    """Read a release from its file, after strict validation.
-
-    Parameters
-    ----------
-    path : str or Path
-        The release file.
-    signed_by : PublicKey, optional
-        The key that must have signed the file. Without one an unsigned file is read too, and a signature is
-        checked where there is one.
-    stratum : str, optional
-        Of a file with several strata (``load_strata``), the one to return; "total" is their sum.
-
-    Returns
-    -------
-    Release
-        The release. Its ``signer`` is the key whose signature holds, or None.
-
-    Raises
-    ------
-    ReleaseError
-        The file cannot be read or has another format (E6xx), or a signature cannot be checked because the extra
-        ``sign`` is not installed (E607).
-    VerificationError
-        The digest or the signature does not hold, or another key signed it.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> import numpy as np, privcov as pc
-    >>> schema = pc.Schema.from_dict({"columns": {"age": {"lower": 0, "upper": 100}}})
-    >>> loss = pc.PureDP(epsilon=1, neighbours="replace-one")
-    >>> path = tempfile.mkdtemp() + "/people.release.json"
-    >>> pc.release(np.full((9, 1), 80.0), schema=schema, loss=loss).save(path)
-    >>> pc.load(path).rows
-    9
-    """
-    if stratum is not None:
-        from privcov.releases.strata import load_strata
-
-        return load_strata(path, signed_by=signed_by).part(stratum)
-    parts, signer = codec.read(path, signed_by=signed_by)
-    release = assembled(parts)
-    object.__setattr__(release, "signer", signer)  # no argument: a copy with other contents has no signer
-    return release
 
 
 def assembled(parts: codec.Parts) -> Release:

@@ -10,7 +10,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
-from pathlib import Path
 from typing import Any, NamedTuple
 
 from privcov.errors import ReleaseError
@@ -332,46 +331,6 @@ class StratifiedRelease(Written, Shown, Mapping[str, Release]):
             f"<StratifiedRelease of {len(self):,} strata by {self.strata.title}, {self.schema.dimension} columns each: "
             f"{self.certificate.mechanism}, {self.certificate.loss}>"
         )
-
-
-def load_strata(path: str | Path, *, signed_by: PublicKey | None = None) -> StratifiedRelease:
-    """Read a release of several strata from its file, after strict validation.
-
-    Parameters
-    ----------
-    path : str or Path
-        The file.
-    signed_by : PublicKey, optional
-        The key that must have signed the file. Without one an unsigned file is read too, and a signature is
-        checked where there is one.
-
-    Returns
-    -------
-    StratifiedRelease
-        The strata. Their ``signer`` is the key whose signature holds, or None.
-
-    Raises
-    ------
-    ReleaseError
-        The file cannot be read or has another format (E6xx), such as that of a single release (E615).
-    VerificationError
-        The digest or the signature does not hold, or another key signed it.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> import numpy as np, privcov as pc
-    >>> columns = {"age": {"lower": 0, "upper": 100}, "area": {"levels": [1, 2]}}
-    >>> loss = pc.PureDP(epsilon=1, neighbours="add-remove")
-    >>> made = pc.release(np.ones((9, 2)), schema=pc.Schema.from_dict({"columns": columns}), loss=loss, by="area")
-    >>> path = tempfile.mkdtemp() + "/areas.release.json"
-    >>> made.save(path)
-    >>> pc.load_strata(path) == made, pc.load(path, stratum="2") == made["2"]
-    (True, True)
-    """
-    made, signer = FORM.read(path, unsealed, signed_by=signed_by)
-    object.__setattr__(made, "signer", signer)
-    return made
 
 
 def unsealed(document: object) -> StratifiedRelease:

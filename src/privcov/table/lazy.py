@@ -16,9 +16,7 @@ from privcov.table.arrow import ArrowTable, batch_blocks, check_columns
 from privcov.table.base import Table, block_rows, read_columns
 from privcov.table.blocks import Block
 from privcov.table.fragments import Held
-from privcov.table.plans import Unlisted, walked
-from privcov.table.plans.duckdb import check_relation
-from privcov.table.plans.polars import check_lazy_frame
+from privcov.table.plans import Unlisted, check_lazy_frame, check_relation, walked
 
 
 class LazyTable(Table):

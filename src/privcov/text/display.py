@@ -1,10 +1,20 @@
-"""How results show themselves in a notebook: a method that asks the report layer, and only when it is called.
+"""How results show themselves in a notebook: a method that asks whoever draws, and only when it is called.
 
-Results live below the layer that draws them, so nothing here or there imports it before a notebook asks. That one
-upward step is written down in ``.importlinter``; why it is one: docs/decisions/0011-display.md.
+Results live below the report layer, which draws them. They know that somebody draws, and not who: the package itself,
+which is above all layers and is there before any result, says so. Why: docs/decisions/0011-display.md.
 """
 
 from __future__ import annotations
+
+from collections.abc import Callable
+
+_draw: Callable[[object], str]
+
+
+def drawn_by(draw: Callable[[object], str]) -> None:
+    """Say who makes HTML of a result."""
+    global _draw
+    _draw = draw
 
 
 class Shown:
@@ -13,6 +23,4 @@ class Shown:
     __slots__ = ()
 
     def _repr_html_(self) -> str:
-        from privcov.report.notebook import shown
-
-        return shown(self)
+        return _draw(self)

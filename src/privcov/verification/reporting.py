@@ -12,9 +12,9 @@ from pathlib import Path
 
 from privcov.errors import ParameterError
 from privcov.models.ols import Errors
-from privcov.releases.release import load
+from privcov.releases.loading import load, load_strata
 from privcov.releases.signing import PublicKey
-from privcov.releases.strata import FORM, load_strata
+from privcov.releases.strata import FORM
 from privcov.report.page import Source, html
 from privcov.unbounded import page as estimates
 from privcov.unbounded.estimate import load as load_estimate

@@ -91,7 +91,7 @@ class Guard:
                 raise Refusal(
                     401, "The token is missing or wrong. Open the whole address that privcov serve printed."
                 )
-            scope.setdefault("state", {})["known"] = True  # connections.py lets it stay
+            scope.setdefault("state", {})["known"] = True  # server.py lets it stay
         if scope["method"] == "POST":
             kind = (_only(scope, b"content-type") or b"").partition(b";")[0].strip()
             if kind != b"application/json":

@@ -20,9 +20,9 @@ from privcov.models.strata import differences
 from privcov.planning.forecast import check_rows
 from privcov.planning.purpose import Purpose
 from privcov.privacy import Loss
-from privcov.releases.release import Release, load
+from privcov.releases.loading import load, load_strata
+from privcov.releases.release import Release
 from privcov.releases.signing import PrivateKey
-from privcov.releases.strata import load_strata
 from privcov.report.page import Section, sections
 from privcov.report.page.models import model
 from privcov.text import files

@@ -138,11 +138,11 @@ def test_a_cross_names_every_line_that_is_to_be_declared():
     )
     assert "interactions with area need one of its levels" in refused("y ~ b:area")
     assert refused("y ~ (.)^2").endswith("more")
-    started = time.perf_counter()
+    started = time.process_time()
     wide = pc.Schema.from_dict({"columns": {f"x{i}": {"lower": 0, "upper": 1} for i in range(200)}})
     assert "at most 5,000 terms" in refused("x0 ~ .^2", wide)
     assert "at most 5,000 terms" in refused("x0 ~ (.)^9", wide)
-    assert time.perf_counter() - started < 2
+    assert time.process_time() - started < 2
 
 
 def test_an_indicator_of_missing_numbers_is_a_term_of_its_own_and_that_of_levels_is_a_level():

@@ -125,3 +125,17 @@ def test_the_notebook_runs_and_shows_pictures(tmp_path):
         assert any(word in heading for heading in headings), (word, headings)
     assert sum("<svg" in page for page in pages) >= 5
     read((tmp_path / "people.html").read_text(encoding="utf-8"))
+
+
+def test_a_result_that_is_found_without_the_package_s_names_shows_itself():
+    """As from a pickle or a notebook that imports one module: the package is there before its modules."""
+    program = (
+        "import sys\n"
+        "from privcov.models.association import NamedMatrix\n"
+        "assert 'privcov.report.notebook' not in sys.modules\n"
+        "import numpy as np\n"
+        "made = NamedMatrix(what='correlation', columns=('a', 'b'), values=np.eye(2), rehearsal=False)\n"
+        "print(made._repr_html_()[:21])"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == '<div class="privcov">'

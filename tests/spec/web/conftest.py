@@ -13,11 +13,12 @@ import pytest
 from patience import until
 
 pytest.importorskip("starlette", reason="the workbench needs the extra web")
+pytest.importorskip("uvicorn", reason="the workbench needs the extra web")
 
 import privcov as pc
-from privcov.web.app import application
 from privcov.web.asking import Given
 from privcov.web.places import Directory
+from privcov.web.server import application
 from privcov.web.workbench import Workbench
 
 PORT = 8123

@@ -10,7 +10,7 @@ from contextlib import ExitStack, suppress
 import pytest
 from patience import PATIENCE
 
-from privcov.web.connections import LONGEST, MOST
+from privcov.web.server import LONGEST, MOST
 from privcov_lab.bench.paid import HALF, HELD, OWN, UNFINISHED, held
 from privcov_lab.bench.serving import Page
 

@@ -72,6 +72,7 @@ def test_without_the_extra_it_says_which_one_is_missing(tmp_path, monkeypatch, c
     monkeypatch.chdir(tmp_path)
     for name in ("uvicorn", "starlette.applications"):
         with monkeypatch.context() as patched:
+            patched.delitem(sys.modules, "privcov.web.server", raising=False)
             patched.setitem(sys.modules, name, None)
             assert main(["serve", "--no-browser"]) == 2
         assert "privcov[web]" in capsys.readouterr().err

@@ -18,7 +18,7 @@ from typing import Any
 
 from privcov.ledger import Ledger
 from privcov.privacy import PureDP
-from privcov.releases.release import load
+from privcov.releases.loading import load
 from privcov.schema import Schema
 from privcov_lab.bench.serving import PRIVCOV, Page, started
 

@@ -20,7 +20,7 @@ from typing import Any
 from privcov.errors import BudgetError
 from privcov.ledger import Ledger, Request
 from privcov.privacy import PureDP
-from privcov.releases.release import load
+from privcov.releases.loading import load
 from privcov.report.tables import table
 from privcov_lab.bench import attacks, hostile
 from privcov_lab.bench.hostile import SCHEMA, Chance, Corpus, Shell

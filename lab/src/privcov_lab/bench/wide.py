@@ -23,7 +23,7 @@ from privcov.noise.laws import GaussianEnsemble
 from privcov.noise.randomness import rehearsal
 from privcov.privacy import ApproxDP, Loss, PureDP
 from privcov.publish.release import release
-from privcov.releases.release import load
+from privcov.releases.loading import load
 from privcov.repair import METHODS, PublicFacts
 from privcov.report.tables import table
 from privcov.schema.grid import Grid

@@ -5,17 +5,14 @@ revealed as far as the decisions need. Proposals are accepted or rejected by a f
 cannot matter and by balls otherwise; coordinates are rounded by integer intervals. Floats and eigenvectors
 only shape the envelope, and every valid envelope gives the same law.
 
-Proof: docs/proofs/exact-eigenvectors.md
+*The envelope* is guessed in floats and certified in integers. The best shift σ has tr Ω⁻¹ = 1 for Ω = 2κ(σI - M),
+and the best B has BᵀΩB = I: both come from the eigenvalues and eigenvectors of M, which float64 knows well enough
+unless the concentration is extreme, and then a Jacobi iteration in long integers does. Whatever they say, it is used
+only if exact integer arithmetic confirms, by diagonal dominance, that BᵀΩB is close to a multiple of I, and then that
+tr Ω⁻¹ is close to 1. The first makes the envelope valid, both together bound how many proposals it wastes
+(``privcov.noise.exact.envelope``).
 
-Finding an envelope for exact Bingham sampling: guessed in floats, certified in integers.
-
-The best shift σ has tr Ω⁻¹ = 1 for Ω = 2κ(σI - M), and the best B has BᵀΩB = I: both come from the eigenvalues
-and eigenvectors of M, which float64 knows well enough unless the concentration is extreme, and then a Jacobi
-iteration in long integers does. Whatever they say, it is used only if exact integer arithmetic confirms, by
-diagonal dominance, that BᵀΩB is close to a multiple of I, and then that tr Ω⁻¹ is close to 1. The first makes
-the envelope valid, both together bound how many proposals it wastes (``privcov.noise.exact.envelope``).
-
-Proof: docs/proofs/exact-eigenvectors.md#certificate
+Proof: docs/proofs/exact-eigenvectors.md, the envelope at #certificate
 """
 
 from __future__ import annotations
@@ -81,11 +78,13 @@ def bingham(
     # A tuned envelope accepts one proposal in about 1.2·√q at worst, so one batch mostly suffices.
     batch = proposals or 4 + math.isqrt(q)
     while True:
+        # Proposals are independent, and each is judged by its own bits alone: the first that is accepted has the law.
         points = normals(randomness, batch * q)
         accepted = np.flatnonzero(_accepted(randomness, envelope, points))
         if accepted.size or proposals is not None:
             chosen = int(accepted[0]) if accepted.size else batch - 1
             where = np.arange(chosen * q, (chosen + 1) * q)
+            # The bits that the judge has not read are fair still. Rounding reads them, and moves no real.
             return _rounded(envelope, points, where, bits).tolist(), bool(accepted.size)
 
 
@@ -97,8 +96,7 @@ def _accepted(randomness: Randomness, envelope: Envelope, points: LazyReals) -> 
     uniforms = LazyUniforms(randomness, len(floats))
     exponents, errors = envelope.approximate(floats)
     with np.errstate(all="ignore"):
-        # An exponent off by e < 1/2 moves its exp by at most 2e of itself; larger or unknown errors go to the
-        # judge.
+        # An exponent off by e < 1/2 moves its exp by at most 2e of itself. Larger or unknown errors go to the judge.
         probabilities = np.exp(-exponents)
         margins = MARGIN + 2 * errors * probabilities
         margins[~(errors < 0.5)] = np.nan
@@ -167,7 +165,7 @@ def _require(concentration: Fraction, *, bits: int, proposals: int | None) -> No
 
 
 _CUT_BITS = 50
-"""Entries of BᵀWB are compared after a cut to this many bits, where float64 sums of integers are exact."""
+"""Entries of BᵀWB are compared after a cut to this many bits, as whole numbers that float64 holds exactly."""
 _MACHINE_SPREAD = 2**60
 """Beyond this 2κ·max|M| float64 eigenvalues are too coarse for sure, and below 2^900 nothing overflows."""
 
@@ -258,7 +256,8 @@ def _certified(matrix: Integral, twice: Fraction, transform: Transform, shift: F
     cut = max(0, max(diagonal).bit_length() - _CUT_BITS)
     entries = np.array([int(x) >> cut for x in form.entries()], dtype=np.float64).reshape(q, q)
     own = entries.diagonal().copy()
-    # A cut entry is less than one unit too small: the magnitude of one off the diagonal grows by one at most.
+    # A cut entry is less than one unit too small: the magnitude of one off the diagonal grows by one at most. A sum of
+    # magnitudes is exact up to 2^53; a row with a larger one is far from dominant, and is refused below all the same.
     others = np.abs(entries).sum(axis=1) - own + (q - 1)
     least, most = int((own - others).min()), int((own + 1 + others).max())
     # By diagonal dominance every eigenvalue of BᵀWB lies in [least, most], in units of the cut. ``least`` is

@@ -115,6 +115,7 @@ def exact_chain(
                 bits=bits,
                 proposals=proposals,
             )
+        # From here on only what was drawn and what is public: the lift, its rounding and its sign cost nothing.
         lifted = fmpz_mat(1, dimension - i, coordinates) * complement
         vectors.append(_canonical([_nearest(int(entry)) for entry in lifted.entries()]))
     return ExactBasis.of(vectors, bits=bits)
@@ -125,9 +126,8 @@ def complement_of(vectors: Sequence[Vector], *, dimension: int, bits: int) -> In
     if not vectors:
         rows = np.eye(dimension)
     else:
-        # Floats are safe here. P is made from released vectors alone, and how far it is from orthonormal is
-        # measured afterwards in exact integers (``excess``) and paid for. A poor P costs accuracy, never
-        # privacy.
+        # Floats are safe here. P is made from released vectors alone, and how far it is from orthonormal is measured
+        # afterwards in exact integers (``excess``) and paid for. A poor P costs accuracy, never privacy.
         full, _ = np.linalg.qr(_floats(vectors, bits).T, mode="complete")
         rows = full[:, len(vectors) :].T
     entries = np.rint(rows * 2.0**COMPLEMENT_BITS).astype(np.int64)
@@ -140,8 +140,7 @@ def excess(rows: Integral, *, bits: int) -> Fraction:
     >>> excess(fmpz_mat([[4, 0], [1, 4]]), bits=2)
     Fraction(5, 16)
     """
-    # The largest row sum of magnitudes bounds the spectral norm of a symmetric matrix (Gershgorin), in
-    # integers.
+    # The largest row sum of magnitudes bounds the spectral norm of a symmetric matrix (Gershgorin). All in integers.
     products = (rows * rows.transpose()).table()
     for i, row in enumerate(products):
         row[i] -= 4**bits

@@ -105,8 +105,7 @@ def discrete_gaussian(randomness: Randomness, *, variance: Fraction, count: int)
     def propose(where: Indices) -> Mask:
         nonlocal result
         # exp(-|y|/t)·exp(-(|y| - v/t)²/(2v)) is exp(-y²/(2v)) times a constant: Laplace proposals, thinned, are
-        # the discrete Gaussian, whatever the scale t. A t near the standard deviation wastes the fewest
-        # proposals.
+        # the discrete Gaussian, whatever the scale t. A t near the standard deviation wastes the fewest of them.
         candidates = discrete_laplace(randomness, scale=scale, count=where.size)
         magnitude = abs(candidates)
 

@@ -9,18 +9,14 @@ is proportional to (|z|²/|Bz|²)^(-q/2). If BᵀWB - floor·I is positive semid
 and exp(-(form - q - q·ln(bound/q))/2) is at most 1 and is the ratio of the two densities up to a constant. So
 every such (σ, B, floor) gives exactly the target; a poor one costs proposals only.
 
-Proof: docs/proofs/exact-eigenvectors.md#envelope
-
-How often a tuned envelope accepts, at least; and how many proposals make a failure as rare as wanted.
-
-Theorem: an envelope that ``privcov.noise.exact.bingham`` certified accepts a proposal with probability at least
-1/(5√q) in dimension q, whatever the matrix and the concentration. (The least acceptance met is about
-0.86/√q, at a single large eigenvalue.)
+*How often it accepts.* Theorem: an envelope that ``privcov.noise.exact.bingham`` certified accepts a proposal with
+probability at least 1/(5√q) in dimension q, whatever the matrix and the concentration. (The least acceptance met is
+about 0.86/√q, at a single large eigenvalue.)
 
 A fixed number T of proposals fails with probability at most (1 - p)^T, and a mechanism that fails so with
 probability at most β in total, on every table, and otherwise satisfies ε, satisfies (ε, (1 + e^ε)·β).
 
-Proof: docs/proofs/exact-eigenvectors.md#acceptance
+Proof: docs/proofs/exact-eigenvectors.md#envelope and #acceptance
 """
 
 from __future__ import annotations
@@ -148,8 +144,7 @@ def proposals_needed(dimension: int, failure: Fraction) -> int:
     if floor == 1:
         return 1
     with ctx.workprec(128):
-        # (1 - p)^T <= failure where T >= ln(failure)/ln(1 - p). The upper end of the ball, rounded up, is such
-        # a T.
+        # (1 - p)^T <= failure where T >= ln(failure)/ln(1 - p): at the upper end of the ball, rounded up.
         needed = _log(failure) / _log(1 - floor)
         exact = needed.upper().fmpq()
     return -(-int(exact.p) // int(exact.q))

@@ -7,15 +7,12 @@ release is a function of the ideal one, so it keeps its guarantee, and no float 
 Each function returns the upper triangle, diagonal included, in the order of ``np.triu_indices(dimension)``,
 as an object array of Python integers, or in int64 where they are more than a million and it holds them.
 
-Proof: docs/proofs/exact-sampling.md#rounding
+*Gaussian rows* of an exact covariance M are rounded in the same way (``rounded_rows``): M = SSᵀ with S the Cholesky
+factor of an integer matrix, enclosed in balls, and y = Sn with n lazily refined standard normals. Which square root S
+is taken does not change the law of y. Where the enclosures of S and n leave a rounding in doubt, both are refined; the
+ideal y never moves, so what is returned is round(y).
 
-Gaussian rows of an exact covariance, rounded: each is the nearest integer vector to an ideal N(0, M) one.
-
-M = SSᵀ with S the Cholesky factor of an integer matrix, enclosed in balls; y = Sn with n lazily refined
-standard normals. Which square root S is taken does not change the law of y. Where the enclosures of S and n
-leave a rounding in doubt, both are refined; the ideal y never moves, so what is returned is round(y).
-
-Proof: docs/proofs/johnson-lindenstrauss.md
+Proofs: docs/proofs/exact-sampling.md#rounding, and of rows docs/proofs/johnson-lindenstrauss.md
 """
 
 from __future__ import annotations
@@ -164,7 +161,8 @@ def frobenius_ball(randomness: Randomness, *, dimension: int, scale: Fraction) -
         most_sum = least_sum + freedom
         sizes = variates.magnitudes(where, words)
         bits = 64 * words + 64
-        # Γ/‖G‖, and Γ/(√2‖G‖), as integers over 2^bits; the units of both sums cancel.
+        # Γ/‖G‖, and Γ/(√2‖G‖), as integers over 2^bits; the units of both sums cancel. Every step rounds outwards: the
+        # lower bound has the least Γ over the largest norm and is rounded down, the upper one the reverse.
         weight = np.where(on_diagonal[where], 1, 2)
         low, high = np.zeros(where.size, dtype=object), np.zeros(where.size, dtype=object)
         for share in (1, 2):
@@ -177,6 +175,7 @@ def frobenius_ball(randomness: Randomness, *, dimension: int, scale: Fraction) -
                 )
             else:  # no bit of any normal is set yet: an entry of G is at most its norm
                 high[chosen] = most_sum << bits
+        # The bounds so far are of magnitudes. Below zero they change places.
         negative = variates.negative[where]
         lower, upper = np.where(negative, -high, low), np.where(negative, -low, high)
         denominator = scale.denominator << (bits + 64 * words)

@@ -1,12 +1,11 @@
-"""Eigenvalues of an integer matrix to the nearest integer, exactly.
+"""The spectrum of an integer matrix: eigenvalues rounded exactly, and eigenvectors to any precision.
 
-No float eigensolver meets a released value. The characteristic polynomial of an integer matrix is monic with
-integer coefficients, so a rational root is an integer and no eigenvalue is ever half-way between two
-integers: balls that are narrowed long enough decide.
+``rounded_eigenvalues`` is for values that are released. No float eigensolver meets them: the characteristic polynomial
+of an integer matrix is monic with integer coefficients, so a rational root is an integer, and no eigenvalue is ever
+half-way between two integers. Balls that are narrowed long enough decide.
 
-Eigenvalues and eigenvectors of an integer matrix to any precision, by Jacobi's rotations on integers.
-
-Only for tuning: what it returns is confirmed elsewhere before it is used, and is never released.
+``integer_eigen`` is for tuning. What it returns, by Jacobi's rotations on integers, is never released, and is
+confirmed in exact integers before it is used.
 """
 
 from __future__ import annotations
@@ -36,8 +35,7 @@ def rounded_eigenvalues(matrix: Sequence[Sequence[int]]) -> list[int]:
     for bits in _DEPTHS:
         with ctx.workprec(bits):
             roots: list[Any] = polynomial.complex_roots()
-            # floor(x + 1/2) of a ball is unique once no half-integer lies in it; none is a root, so this comes
-            # to pass.
+            # floor(x + 1/2) of a ball is unique once no half-integer lies in it. None is a root, so that happens.
             found = [((root.real + arb(1) / 2).floor().unique_fmpz(), times) for root, times in roots]
         if all(value is not None for value, _ in found):
             return sorted((int(value) for value, times in found for _ in range(times)), reverse=True)
@@ -74,7 +72,7 @@ def integer_eigen(matrix: BigIntegers, *, bits: int, negligible: int) -> tuple[l
                 cosine, sine = _rotation(matrix[i, i], matrix[j, j], matrix[i, j], bits)
                 turn = np.array([[cosine, sine], [-sine, cosine]], dtype=object)
                 # The shifts round, so entries off the diagonal do not reach zero but stop at ``negligible``. The law
-                # does not rest on these digits: ``tuning`` confirms in exact integers what it takes from here.
+                # does not rest on these digits: ``bingham`` confirms in exact integers what it takes from here.
                 matrix[:, [i, j]] = (matrix[:, [i, j]] @ turn) >> bits
                 matrix[[i, j], :] = (turn.T @ matrix[[i, j], :]) >> bits
                 vectors[:, [i, j]] = (vectors[:, [i, j]] @ turn) >> bits

@@ -57,6 +57,7 @@ def subspace(
     factor = fmpq(Fraction(concentration).numerator, Fraction(concentration).denominator)
     drawn, batch = 0, _BATCH
     while True:
+        # The column space of a normal matrix is uniform, and thinned by exp(−κ(best − score)) ≤ 1 it has the density.
         points, uniforms = normals(randomness, batch * d * rank), LazyUniforms(randomness, batch)
 
         def probability(place: int, words: int, points: LazyReals = points) -> Ball:
@@ -65,6 +66,7 @@ def subspace(
             if solved is None:
                 # Nothing is known yet: the ball [0, 1] decides nothing, and the judge reads more bits.
                 return arb(0.5, 0.5)
+            # tr PM for P = Z(ZᵀZ)⁻¹Zᵀ is tr (ZᵀZ)⁻¹(ZᵀMZ): a matrix of rank columns in place of one of d.
             score = sum((solved[i, i] for i in range(rank)), arb(0))
             # Where the score exceeds a cap this is above 1, and every uniform real is below it: sure to be accepted.
             return (arb(factor) * (score - best)).exp()
@@ -90,7 +92,7 @@ def _solved(columns: Any, right: Any) -> Any:
 
 
 def _rounded(points: LazyReals, place: int, d: int, rank: int, bits: int) -> list[list[int]]:
-    """The nearest integers to 2^bits times the entries of the projector."""
+    """The nearest integers to 2^bits times the entries of the projector, once its balls decide every one of them."""
     for words in DEPTHS:
         with ctx.workprec(64 * words + 64):
             columns = _columns(points, place, words, d, rank)

@@ -44,8 +44,7 @@ def exp_trials(randomness: Randomness, exponents: Floats, exact: Enclosure) -> M
     [True, True, True, True]
     """
     uniforms = LazyUniforms(randomness, exponents.size)
-    # The sign of the lead is the decision. It is believed only where the lead is larger than all roundings in
-    # it.
+    # The sign of the lead is the decision. It is believed only where the lead exceeds all roundings in it.
     lead = np.exp(-exponents) - uniforms.floats()
     success: Mask = lead > 0
 
@@ -70,9 +69,8 @@ def whole_numbers(uniforms: LazyUniforms, survival: Survival) -> NDArray[np.int6
     undecided: list[Indices] = []
     for threshold in _thresholds(survival):
         low, high = max(threshold - margin, 0), min(threshold + margin, 2**64 - 1)
-        # A first word knows its real only to one unit, and a threshold is known to one unit: both are far
-        # inside the margin. A word within it is counted on like any other, and judged from the start at the
-        # end.
+        # A first word knows its real to one unit, a threshold is known to one unit: both are far inside the
+        # margin. A word within it is counted on like any other; in the end it is judged anew, from zero.
         undecided.append(alive[(words >= np.uint64(low)) & (words <= np.uint64(high))])
         survives = words < np.uint64(threshold)
         words, alive = words[survives], alive[survives]

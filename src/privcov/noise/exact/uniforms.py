@@ -69,8 +69,7 @@ class LazyUniforms:
         """The leading words of every real, drawn where they are not known yet."""
         while len(self._columns) < words:
             fresh = self._randomness.words(self.first.size).copy()
-            # A judge may have drawn this word already. It is used again, so that no bit of a real is drawn
-            # twice.
+            # A judge may have drawn this word already. Then it is the word: a bit of a real is drawn once.
             for index, tail in self._tails.items():
                 if tail:
                     fresh[index] = tail.pop(0)
