@@ -257,17 +257,36 @@ def test_a_private_row_norm_is_chosen_once_for_all_strata(tmp_path):
         assert np.abs(moved).max() < grid.squared_norm_bound / 100
 
 
-@pytest.mark.parametrize("rows", [1, 7, 65_536, 2**20])
-@pytest.mark.parametrize("counts", [(2,), (50,), (1_024, 4)])
-def test_rows_are_ordered_by_stratum_and_then_as_they_came(rows, counts):
-    """The largest of them need 64 bits for a stratum and a place."""
-    columns = {f"c{place}": {"levels": list(range(count))} for place, count in enumerate(counts)}
-    whole = pc.Schema.from_dict({"columns": {**columns, "x": {"lower": 0, "upper": 1}}})
-    split = Split(strata=Strata.of(whole, by=list(columns))[0], whole=whole)
-    found = np.random.default_rng(rows).integers(0, split.count, rows).astype(np.int16)
-    order, ends = split.ordered(found)
-    np.testing.assert_array_equal(order, np.argsort(found, kind="stable"))
-    np.testing.assert_array_equal(ends, np.cumsum(np.bincount(found, minlength=split.count)))
+@pytest.mark.parametrize("layout", ["rows", "columns", "one by one"])
+@pytest.mark.parametrize("first", [True, False], ids=["strata first", "strata in between"])
+@pytest.mark.parametrize("counts", [(2,), (300,), (64, 4, 16)], ids=len)
+def test_rows_are_ordered_by_stratum_and_then_as_they_came(counts, first, layout):
+    """However a block lies in memory, against the same said row by row: 255 strata need a second byte, 4,096 do."""
+    strata = {f"c{place}": {"levels": list(range(count))} for place, count in enumerate(counts)}
+    numbers = {name: {"lower": 0, "upper": 1} for name in ("x", "y")}
+    columns = {**strata, **numbers} if first else {"x": numbers["x"], **strata, "y": numbers["y"]}
+    whole = pc.Schema.from_dict({"columns": columns})
+    split = Split(strata=Strata.of(whole, by=list(strata))[0], whole=whole)
+    rng, most = np.random.default_rng(len(counts)), 20_000
+    cells = {
+        name: rng.integers(-1, count, most).astype(float) for name, count in zip(strata, counts, strict=True)
+    }
+    for column in cells.values():
+        column[rng.random(most) < 0.05] = math.nan
+    matrix = np.array([cells[name] if name in strata else rng.random(most) for name in columns])
+
+    kept, places = [place for place, name in enumerate(columns) if name in numbers], {}
+    for row in matrix.T.tolist():
+        codes = [cell for name, cell in zip(columns, row, strict=True) if name in strata]
+        known = all(code >= 0 for code in codes)
+        place = int(np.ravel_multi_index([int(c) for c in codes], counts)) if known else split.count - 1
+        places.setdefault(place, []).append([row[place] for place in kept])
+    expected = [row for place in range(split.count) for row in places.get(place, [])]
+
+    block = {"rows": np.ascontiguousarray(matrix.T).T, "columns": matrix, "one by one": list(matrix)}[layout]
+    found, ends = split.ordered(block, np.full(matrix.size, math.nan))
+    assert np.column_stack(list(found)).tolist() == expected
+    assert np.diff(ends, prepend=0).tolist() == [len(places.get(place, [])) for place in range(split.count)]
 
 
 def test_a_private_row_norm_of_strata_of_an_array_reads_the_other_columns():
