@@ -476,6 +476,19 @@ def test_differences_are_of_coefficients_or_of_means_and_correlations(made):
         differences(made, "west", "Napa")
 
 
+def test_differences_say_that_show_repairs_and_they_do_not(made):
+    """A repaired mean has no law that an interval could count, so the two may differ, and both may be read."""
+    plain, fitted = (
+        differences(made, "west", "south"),
+        differences(made, "west", "south", formula="pay ~ age"),
+    )
+    assert "without repair; show and ols of one stratum may print others" in plain.summary()
+    assert plain.note == plain.to_dict()["note"] in plain.summary()
+    # A regression reads the matrix as it was drawn too, so there the two agree and nothing is said.
+    assert fitted.note == ""
+    assert fitted["age"].first == pc.ols(made["west"], "pay ~ age").params["age"]
+
+
 def test_small_strata_are_drawn_towards_the_pool_and_large_ones_hardly():
     rng = np.random.default_rng(0)
     place = np.repeat([1, 2, 3], [6000, 6000, 12])
@@ -549,6 +562,17 @@ def test_by_that_is_read_for_derived_columns_alone_is_refused_with_what_to_do():
     ):
         Strata.of(schema, by="seen")
     assert Strata.of(schema, by="m")[0].names == ("..7", "7..")
+
+
+def test_by_that_can_have_no_levels_says_what_it_is():
+    columns = {"age": COLUMNS["age"], "area": COLUMNS["area"]}
+    schema = pc.Schema.from_dict(
+        {"columns": columns, "derived": {"old": "age >= 65"}, "person": "id", "per_person": "mean"}
+    )
+    with pytest.raises(InputError, match=r"E186 .* Derive levels instead, such as cut\(age, 18, 65\)"):
+        Strata.of(schema, by="old")
+    with pytest.raises(InputError, match=r"E186 by names id, the person's id\."):
+        Strata.of(schema, by="id")
 
 
 def test_names_with_commas_are_told_apart_where_a_stratum_is_not_there():
