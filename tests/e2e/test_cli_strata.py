@@ -71,6 +71,19 @@ def test_a_share_for_the_total_is_planned_checked_released_shown_and_verified(ho
     assert said(capsys, "report", path, "--stratum", "total", "-o", tmp_path / "total.html")[0] == 0
 
 
+def test_a_best_share_of_nothing_is_told(home, tmp_path, capsys):
+    """Two strata under add-remove: what a total would gain, both strata would lose."""
+    asked = ["--schema", home / "t.toml", "--epsilon", "1", "--neighbours", "add-remove", "--by", "area"]
+    code, out, _ = said(capsys, "plan", "--rows", "4000", *asked, "--total-share", "best")
+    assert code == 0
+    assert "with the noise of all of them. No share is better for both together." in out
+    code, _, err = said(
+        capsys, "release", home / "t.csv", *asked, "--total-share", "best", "-o", tmp_path / "b.json"
+    )
+    assert code == 0
+    assert "the best share for the total is 0" in err
+
+
 @pytest.mark.parametrize(
     ("words", "code"),
     [

@@ -75,6 +75,29 @@ def test_a_subset_refuses_unknown_names_repeats_and_nothing(names: list[str], co
         SCHEMA.subset(names)
 
 
+@pytest.mark.parametrize(
+    ("name", "role"),
+    [
+        ("id", "the person's id"),
+        ("w", "what rows are weighted by"),
+        ("born", "read for derived columns alone"),
+    ],
+)
+def test_a_column_that_has_another_role_is_not_called_undeclared(name: str, role: str) -> None:
+    columns = {"age": {"lower": 0, "upper": 9}, "born": {"lower": 0, "upper": 9, "feature": False}}
+    facts = {
+        "person": "id",
+        "max_rows_per_person": 2,
+        "weight": "w",
+        "largest_weight": 9,
+        "derived": {"later": "born + 1"},
+    }
+    schema = pc.Schema.from_dict({"columns": columns, **facts})
+    for cut in (schema.subset, schema.without):
+        with pytest.raises(InputError, match=f"E190 column {name} is {role}, and is not named here"):
+            cut([name])
+
+
 def test_leaving_every_column_out_is_refused() -> None:
     with pytest.raises(InputError, match="E191"):
         SCHEMA.without([column.name for column in SCHEMA.columns])

@@ -14,7 +14,7 @@ import pytest
 from privcov.schema import Schema
 from privcov.schema.grid import BLOCK_ROWS, Grid
 from privcov.summing.bounding import Bounding
-from privcov.summing.gram import Gram
+from privcov.summing.gram import Gram, Stack
 from privcov.summing.sum import sum_rows
 from privcov.table import open_table
 
@@ -62,6 +62,48 @@ def test_batching_and_order_do_not_change_a_bit(size: int) -> None:
     shuffled = np.random.default_rng(size).permutation(rows)
     for variant in (rows, rows[::-1], shuffled, np.asfortranarray(rows), np.repeat(rows, 2, axis=1)[:, ::2]):
         assert gram_of([variant[at : at + size] for at in range(0, len(rows), size)]) == expected
+
+
+@pytest.mark.parametrize("width", [1, 2, 11, 32, 33, 40])
+@pytest.mark.parametrize("count", [1, 975, BLOCK_ROWS])
+def test_every_width_has_the_integers_of_python(width: int, count: int) -> None:
+    """Few columns are multiplied in steps, as if they were two matrices; many as one matrix with itself."""
+    grid = Grid(dimension=width, exponent=15, squared_norm_bound=2**40)
+    rows = whole_rows(count, grid, seed=width)
+    expected = (rows.astype(np.int64).T @ rows.astype(np.int64))[np.triu_indices(width)]  # below 2^53
+    for laid in (rows, np.asfortranarray(rows)):
+        assert gram_of([laid], grid) == expected.tolist()
+
+
+@pytest.mark.parametrize("word", [2**62, 2**54])
+@pytest.mark.parametrize("width", [1, 4, 33])
+def test_a_stack_has_the_sum_of_every_stratum_alone(
+    monkeypatch: pytest.MonkeyPatch, width: int, word: int
+) -> None:
+    """Against one sum for each, with strata of nobody and of one row, over blocks that carry and that do not."""
+    grid = Grid(dimension=width, exponent=15, squared_norm_bound=2**40)
+    alone, stack = [Gram(grid) for _ in range(7)], Stack(grid, 7)
+    blocks = [whole_rows(count, grid, seed=count) for count in (BLOCK_ROWS, 5, 8_000, 3_000)]
+    lengths = [
+        (0, 1, 4_000, 0, 4_191, 0, 0),
+        (5, 0, 0, 0, 0, 0, 0),
+        (0, 0, 0, 0, 0, 0, 8_000),
+        (0, 1_000, 0, 1, 1_998, 1, 0),
+    ]
+    for block, counts in zip(blocks, lengths, strict=True):
+        ends = np.cumsum(counts)
+        for gram, end, count in zip(alone, ends, counts, strict=True):
+            gram.add(block[end - count : end])
+    monkeypatch.setattr(Gram, "_word", word)
+    for block, counts in zip(blocks, lengths, strict=True):
+        stack.add(np.asfortranarray(block), np.cumsum(counts))
+    found = stack.grams()
+    assert (
+        [gram.rows for gram in found]
+        == [gram.rows for gram in alone]
+        == [5, 1_001, 4_000, 1, 6_189, 1, 8_000]
+    )
+    assert [list(a.reveal_to_mechanism()) for a in found] == [list(b.reveal_to_mechanism()) for b in alone]
 
 
 def test_float_sums_would_depend_on_the_order() -> None:

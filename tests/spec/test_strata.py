@@ -257,17 +257,36 @@ def test_a_private_row_norm_is_chosen_once_for_all_strata(tmp_path):
         assert np.abs(moved).max() < grid.squared_norm_bound / 100
 
 
-@pytest.mark.parametrize("rows", [1, 7, 65_536, 2**20])
-@pytest.mark.parametrize("counts", [(2,), (50,), (1_024, 4)])
-def test_rows_are_ordered_by_stratum_and_then_as_they_came(rows, counts):
-    """The largest of them need 64 bits for a stratum and a place."""
-    columns = {f"c{place}": {"levels": list(range(count))} for place, count in enumerate(counts)}
-    whole = pc.Schema.from_dict({"columns": {**columns, "x": {"lower": 0, "upper": 1}}})
-    split = Split(strata=Strata.of(whole, by=list(columns))[0], whole=whole)
-    found = np.random.default_rng(rows).integers(0, split.count, rows).astype(np.int16)
-    order, ends = split.ordered(found)
-    np.testing.assert_array_equal(order, np.argsort(found, kind="stable"))
-    np.testing.assert_array_equal(ends, np.cumsum(np.bincount(found, minlength=split.count)))
+@pytest.mark.parametrize("layout", ["rows", "columns", "one by one"])
+@pytest.mark.parametrize("first", [True, False], ids=["strata first", "strata in between"])
+@pytest.mark.parametrize("counts", [(2,), (300,), (64, 4, 16)], ids=len)
+def test_rows_are_ordered_by_stratum_and_then_as_they_came(counts, first, layout):
+    """However a block lies in memory, against the same said row by row: 255 strata need a second byte, 4,096 do."""
+    strata = {f"c{place}": {"levels": list(range(count))} for place, count in enumerate(counts)}
+    numbers = {name: {"lower": 0, "upper": 1} for name in ("x", "y")}
+    columns = {**strata, **numbers} if first else {"x": numbers["x"], **strata, "y": numbers["y"]}
+    whole = pc.Schema.from_dict({"columns": columns})
+    split = Split(strata=Strata.of(whole, by=list(strata))[0], whole=whole)
+    rng, most = np.random.default_rng(len(counts)), 20_000
+    cells = {
+        name: rng.integers(-1, count, most).astype(float) for name, count in zip(strata, counts, strict=True)
+    }
+    for column in cells.values():
+        column[rng.random(most) < 0.05] = math.nan
+    matrix = np.array([cells[name] if name in strata else rng.random(most) for name in columns])
+
+    kept, places = [place for place, name in enumerate(columns) if name in numbers], {}
+    for row in matrix.T.tolist():
+        codes = [cell for name, cell in zip(columns, row, strict=True) if name in strata]
+        known = all(code >= 0 for code in codes)
+        place = int(np.ravel_multi_index([int(c) for c in codes], counts)) if known else split.count - 1
+        places.setdefault(place, []).append([row[place] for place in kept])
+    expected = [row for place in range(split.count) for row in places.get(place, [])]
+
+    block = {"rows": np.ascontiguousarray(matrix.T).T, "columns": matrix, "one by one": list(matrix)}[layout]
+    found, ends = split.ordered(block, np.full(matrix.size, math.nan))
+    assert np.column_stack(list(found)).tolist() == expected
+    assert np.diff(ends, prepend=0).tolist() == [len(places.get(place, [])) for place in range(split.count)]
 
 
 def test_a_private_row_norm_of_strata_of_an_array_reads_the_other_columns():
@@ -457,6 +476,19 @@ def test_differences_are_of_coefficients_or_of_means_and_correlations(made):
         differences(made, "west", "Napa")
 
 
+def test_differences_say_that_show_repairs_and_they_do_not(made):
+    """A repaired mean has no law that an interval could count, so the two may differ, and both may be read."""
+    plain, fitted = (
+        differences(made, "west", "south"),
+        differences(made, "west", "south", formula="pay ~ age"),
+    )
+    assert "without repair; show and ols of one stratum may print others" in plain.summary()
+    assert plain.note == plain.to_dict()["note"] in plain.summary()
+    # A regression reads the matrix as it was drawn too, so there the two agree and nothing is said.
+    assert fitted.note == ""
+    assert fitted["age"].first == pc.ols(made["west"], "pay ~ age").params["age"]
+
+
 def test_small_strata_are_drawn_towards_the_pool_and_large_ones_hardly():
     rng = np.random.default_rng(0)
     place = np.repeat([1, 2, 3], [6000, 6000, 12])
@@ -530,6 +562,17 @@ def test_by_that_is_read_for_derived_columns_alone_is_refused_with_what_to_do():
     ):
         Strata.of(schema, by="seen")
     assert Strata.of(schema, by="m")[0].names == ("..7", "7..")
+
+
+def test_by_that_can_have_no_levels_says_what_it_is():
+    columns = {"age": COLUMNS["age"], "area": COLUMNS["area"]}
+    schema = pc.Schema.from_dict(
+        {"columns": columns, "derived": {"old": "age >= 65"}, "person": "id", "per_person": "mean"}
+    )
+    with pytest.raises(InputError, match=r"E186 .* Derive levels instead, such as cut\(age, 18, 65\)"):
+        Strata.of(schema, by="old")
+    with pytest.raises(InputError, match=r"E186 by names id, the person's id\."):
+        Strata.of(schema, by="id")
 
 
 def test_names_with_commas_are_told_apart_where_a_stratum_is_not_there():

@@ -176,6 +176,8 @@ def test_a_difference_of_strata_is_that_of_strata_as_drawn_whose_noises_are_inde
         made, pooled=None, certificate=replace(made.certificate, options={"strata": "4"})
     )  # the same matrices without a total
     assert differences(made, "1", "2").found == differences(alone, "1", "2").found
+    assert "without repair and what the total adds;" in differences(made, "1", "2").note
+    assert "without repair;" in differences(alone, "1", "2").note
 
 
 def test_models_take_combined_strata_and_the_total():

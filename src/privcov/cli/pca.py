@@ -100,9 +100,9 @@ def render(fit: PCAFit, values: dict[str, Any]) -> str:
         lines += [table(heads, rows), ""]
         if groups := [one["name"] for one in told if "lengths" in one]:
             lines += [
-                f"{_joined(groups)} cannot be told apart: what is known is their span. Its line has the sum of the "
-                "variances,",
-                "and under loadings how much of each column's axis, from 0 to 1, lies within it.",
+                f"Components within {_joined(groups)} cannot be told apart: what is known is their span. Its line has "
+                "the sum of the",
+                "variances, and under loadings how much of each column's axis, from 0 to 1, lies within it.",
                 "",
             ]
         loadings = [[cut_name, *cells] for cut_name, cells in _loadings(fit, told)]

@@ -67,6 +67,10 @@ def command(
         note(
             f"auto chose {made.certificate.mechanism}: it has less noise here and promises more than you asked for."
         )
+    if order.get("total_share") == "best" and isinstance(made, StratifiedRelease) and made.pooled is None:
+        note(
+            "the best share for the total is 0: the total is the sum of the strata, which have all of the loss."
+        )
     if order["frame"] == "auto" and not made.certificate.rounds:
         unfit = isinstance(made, StratifiedRelease) or made.schema.weight is not None
         why = ": there is no private one for strata and for weighted rows." if unfit else "."

@@ -148,7 +148,8 @@ def _errors(fit: Fit) -> list[str]:
         return []
     factors = [] if fit.uncertainty.hides else list(fit.widening.values())
     least, most = (f"{end:.2f}" for end in (min(factors), max(factors))) if factors else ("", "")
-    times = "larger" if not factors else f"{least} to {most} times as large"
+    range_ = least if least == most else f"{least} to {most}"
+    times = f"{range_} times as large" if factors else "larger"
     if fit.errors == "conservative":
         return [
             f"Errors may have any variance that the bounds allow, for which sampling errors are {times}. R² and the "

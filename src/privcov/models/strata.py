@@ -71,6 +71,8 @@ class Differences:
         The confidence level of each interval.
     found : tuple of Difference
         What was compared.
+    note : str, default ""
+        Why estimates differ from what the release of a stratum shows elsewhere, where they do.
 
     Examples
     --------
@@ -87,6 +89,7 @@ class Differences:
     second: str
     level: float
     found: tuple[Difference, ...]
+    note: str = ""
 
     def __getitem__(self, name: str) -> Difference:
         for one in self.found:
@@ -105,7 +108,8 @@ class Differences:
             JSON values.
         """
         rows = [{**one._asdict(), "difference": one.value} for one in self.found]
-        return {"first": self.first, "second": self.second, "level": self.level, "differences": rows}
+        facts = {"first": self.first, "second": self.second, "level": self.level, "note": self.note}
+        return {**facts, "differences": rows}
 
     @property
     def lines(self) -> tuple[tuple[str, ...], list[tuple[str, ...]], str]:
@@ -116,7 +120,7 @@ class Differences:
             for one in self.found
         ]
         told = "*: zero is outside. Intervals count sampling and the noise of both strata. They cost nothing."
-        return heads, rows, told
+        return heads, rows, f"{told} {self.note}".rstrip()
 
     def summary(self) -> str:
         """Return the differences as a table for people.
@@ -182,7 +186,17 @@ def differences(
     else:
         parts = [{**_means(part, level), **_correlations(part, level)} for part in (one, other)]
     found = tuple(_combined(name, parts[0][name], parts[1][name]) for name in parts[0] if name in parts[1])
-    return Differences(first=first, second=second, level=level, found=found)
+    return Differences(first=first, second=second, level=level, found=found, note=_note(strata, formula))
+
+
+def _note(strata: StratifiedRelease, formula: str | None) -> str:
+    """Noise has a law as long as nothing was repaired or combined, so estimates are those that intervals are about."""
+    without = ["repair"] if formula is None else []
+    if strata.pooled is not None:
+        without.append("what the total adds")
+    if not without:
+        return ""
+    return f"Estimates are as drawn, without {' and '.join(without)}; show and ols of one stratum may print others."
 
 
 Found = tuple[float, float, float]

@@ -355,7 +355,7 @@ def _overall(fit: Fit, level: float) -> list[str]:
         else (_here(*map(short, spread)), _here(*(f"{end:.4g}" for end in ends)))
     )
     error, (least, most) = fit.residual_std_error, fit.residual_std_error_interval(level)
-    found = "is within the noise" if math.isnan(error) else rounded(error, known_digits(fit))
+    found = "is within the noise" if math.isnan(error) else _within(error, least, most, known_digits(fit))
     rows = of_rows(fit)
     lines = [
         f"Residual standard error{rows} {found}, {100 * level:g} % interval [{short(least)}, {short(most)}]"
@@ -369,6 +369,22 @@ def _overall(fit: Fit, level: float) -> list[str]:
             f"{test.denominator_freedom:,.0f} degrees of freedom, p-value {_probability(test.p_value)}"
         )
     return lines
+
+
+def _within(value: float, least: float, most: float, digits: int | None) -> str:
+    """A number cut to so many digits, or to as few more as leave it within its interval.
+
+    >>> _within(22_310.0, 20_927.4, 26_132.0, 1), _within(17.442, 5.0, 30.0, 1)
+    ('22000', '20')
+    """
+    while digits is not None and digits < _MOST_DIGITS and least <= value <= most:
+        if least <= significant(value, digits) <= most:
+            break
+        digits += 1
+    return rounded(value, digits)
+
+
+_MOST_DIGITS = 6
 
 
 def _here(low: str, high: str) -> str:

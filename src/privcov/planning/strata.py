@@ -150,7 +150,7 @@ class StrataPlan:
                 "own."
             )
         if self.best_share == self.total_share:
-            return told + (" No other share is better for both together." if self.total_share else "")
+            return f"{told} No {'other ' if self.total_share else ''}share is better for both together."
         return (
             f"{told} --total-share {float(self.best_share):g} has the least variance of both together: "
             f"{found['best total']:.2f} times the noise on the total, {found['best stratum']:.2f} times that on a "

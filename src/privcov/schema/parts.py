@@ -102,6 +102,15 @@ def _known(schema: Schema, names: Sequence[str]) -> set[str]:
     """The names in the form in which they are compared; refuses what is not declared, and what is there twice."""
     given = [canonical(str(name)) for name in ([names] if isinstance(names, str) else names)]
     known = {column.name for column in declared(schema)}
+    hidden = {column.name for column in schema.read_columns} - known
+    if unseen := [name for name in given if name in {*hidden, schema.weight, schema.person}]:
+        name = quoted(unseen[0])
+        role = {schema.weight: "what rows are weighted by", schema.person: "the person's id"}
+        raise InputError(
+            "E190",
+            f"column {brief(name)} is {role.get(unseen[0], 'read for derived columns alone')}, and is not named here.",
+            f"Name some of {listed([column.name for column in declared(schema)])}; what these need is kept.",
+        )
     if strange := [name for name in given if name not in known]:
         raise InputError(
             "E190",

@@ -103,6 +103,12 @@ class Strata:
                 f"by names {brief(unseen[0])}, which is read for derived columns alone.",
                 "Derive levels from it, such as cut(year(admitted), 2022), and name these.",
             )
+        if schema.person in names:
+            raise InputError(
+                "E186",
+                f"by names {brief(schema.person)}, the person's id.",
+                "Strata are of public levels: name a column with levels.",
+            )
         found = [_checked(name, declared) for name in names]
         if not found:
             raise InputError("E185", "by names no column.", "Name a column with levels.")
@@ -168,6 +174,8 @@ def _checked(name: object, declared: dict[str, Column]) -> Categorical:
         raise InputError(
             "E186",
             f"by names {column.name}, which is numeric and has no levels.",
-            "Declare its levels, or name another column.",
+            "Declare its levels, or name another column."
+            if column.expression is None
+            else "Derive levels instead, such as cut(age, 18, 65), or name another column.",
         )
     return column

@@ -241,9 +241,7 @@ class DeviceSum:
         """Bound the rows of a block and add them."""
         ends: NDArray[np.intp] = np.array([len(block[0])])
         if self._split is not None:
-            columns, strata = self._split.parted(block)
-            order, ends = self._split.ordered(strata)
-            block = [cells[order] for cells in columns]
+            block, ends = self._split.ordered(block, np.empty(len(block) * len(block[0])))
         for start in range(0, len(block[0]), BLOCK_ROWS):
             part = part_of(block, start, start + BLOCK_ROWS)
             if isinstance(part, np.ndarray) and abs(part.strides[0]) < abs(part.strides[1]):

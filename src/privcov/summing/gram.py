@@ -104,7 +104,7 @@ class Gram(Sealed):
         for start in range(0, len(rows), BLOCK_ROWS):
             part = rows[start : start + BLOCK_ROWS]
             self._make_room(len(part) * self.grid.squared_norm_bound)
-            product = np.dot(part.T, part)  # unlike @, it lets other threads of Python run
+            product = _times(_beside(part), part, np.empty_like(self._low, dtype=np.float64))
             for some in _bands(self.grid.dimension):
                 self._low[some] += product[some].astype(np.int64)
             self._rows += len(part)
@@ -204,6 +204,84 @@ class Gram(Sealed):
             self._low &= 2**_LOW_BITS - 1
             self._reach = 2**_LOW_BITS
         self._reach += reach
+
+
+class Stack(Sealed):
+    """The running sums of several strata, side by side: a call of NumPy then adds to all that a block has rows of."""
+
+    __slots__ = ("__weakref__", "_done", "_low", "_reach", "_rows", "grid")
+    _refusal = Gram._refusal
+
+    def __init__(self, grid: Grid, count: int) -> None:
+        self.grid = grid
+        self._low = np.zeros((count, grid.dimension, grid.dimension), dtype=np.int64)
+        self._rows = np.zeros(count, dtype=np.int64)
+        self._reach = 0
+        self._done: tuple[Gram, ...] | None = None
+
+    def add(self, rows: Floats, ends: NDArray[np.intp]) -> None:
+        """Add at most ``BLOCK_ROWS`` rows that stand stratum by stratum; ``ends`` says where each ends among them."""
+        reach = len(rows) * self.grid.squared_norm_bound
+        if self._reach + reach > Gram._word:
+            self._carry()
+        self._reach += reach
+        counts = ends.copy()
+        counts[1:] -= ends[:-1]
+        (some,) = counts.nonzero()
+        if not len(some):
+            return
+        products = np.zeros((some[-1] + 1 - some[0], *self._low.shape[1:]))
+        lines, begin = _beside(rows), 0
+        for place, end in zip((some - some[0]).tolist(), ends[some].tolist(), strict=True):
+            _times(lines[:, begin:end], rows[begin:end], products[place])
+            begin = end
+        self._low[some[0] : some[-1] + 1] += products.astype(np.int64)
+        self._rows += counts
+
+    def grams(self) -> tuple[Gram, ...]:
+        """The sums, each by itself. Nothing is added afterwards."""
+        self._carry()
+        assert self._done is not None
+        return self._done
+
+    def _carry(self) -> None:
+        """Hand what is summed so far to sums that never overflow."""
+        facts = zip(self._low, self._rows.tolist(), strict=True)
+        parts = tuple(
+            Gram.from_transport(self.grid, low, None, rows=n, reach=self._reach) for low, n in facts
+        )
+        if self._done is None:
+            self._done = parts
+        else:
+            for done, part in zip(self._done, parts, strict=True):
+                done.merge(part)
+        self._low, self._rows, self._reach = np.zeros_like(self._low), np.zeros_like(self._rows), 0
+
+
+_NARROW = 32
+"""The most columns for which a general product is quicker than one of a matrix with itself."""
+_PRODUCTS = 10**6
+"""What OpenBLAS multiplies without bringing it into another order first."""
+
+
+def _beside(rows: Floats) -> Floats:
+    """The same numbers, a column on each line: of few columns in other memory, so that NumPy takes them for others.
+
+    A matrix times its own transpose is a case of its own, half of the products, but takes longer where they are few.
+    """
+    return rows.T.copy() if rows.shape[1] <= _NARROW else rows.T
+
+
+def _times(lines: Floats, rows: Floats, out: Floats) -> Floats:
+    """The product of at most ``BLOCK_ROWS`` rows with themselves, each entry a whole number."""
+    count = rows.shape[1]
+    step = _PRODUCTS // count**2 if count <= _NARROW else len(rows)
+    # Unlike ``matmul``, ``dot`` lets other threads of Python run; but it copies what is part of a larger array.
+    product = np.dot if len(rows) <= step and rows.T.flags.c_contiguous else np.matmul
+    product(lines[:, :step], rows[:step], out=out)
+    for start in range(step, len(rows), step):
+        out += np.matmul(lines[:, start : start + step], rows[start : start + step])
+    return out
 
 
 def fingerprint(grams: Iterable[Gram], key: bytes, about: str) -> str:

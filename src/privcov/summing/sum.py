@@ -15,9 +15,9 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -26,16 +26,16 @@ from numpy.typing import NDArray
 from privcov.errors import InternalError
 from privcov.linalg.arrays import Floats
 from privcov.linalg.devices import CPU, Device
-from privcov.schema import Schema
+from privcov.schema import Categorical, Schema
 from privcov.schema.grid import BLOCK_ROWS, Grid
 from privcov.schema.strata import Strata
 from privcov.summing.bounding import Bounding
 from privcov.summing.check import Check, check_arithmetic
 from privcov.summing.engines import AnyFragment, Engine, Local, Progress, Report, Result, gather
 from privcov.summing.gpu import DeviceSum
-from privcov.summing.gram import Gram
+from privcov.summing.gram import Gram, Stack
 from privcov.table import Table
-from privcov.table.blocks import Block
+from privcov.table.blocks import Block, taken
 
 _MOST_ROWS, _MOST_CELLS = BLOCK_ROWS, 2**22
 """Blocks that fit a core's cache for few columns, and stay small in memory for many."""
@@ -69,33 +69,38 @@ class Split:
         """How many sums there are: one a stratum, and one of rows that are in none."""
         return len(self.strata.names) + (self.strata.other is None)
 
-    def parted(self, block: Block) -> tuple[Block, NDArray[np.int16]]:
-        """The columns that are summed, and the stratum of each row."""
-        names = [column.name for column in self.strata.by]
-        codes, known = np.zeros(len(block[0])), np.ones(len(block[0]), dtype=np.bool_)
+    def ordered(self, block: Block, room: Floats) -> tuple[Block, NDArray[np.intp]]:
+        """The columns that are summed, rows by stratum and then as they came; and where each stratum ends."""
+        found = self.places(block)
+        order = np.argsort(found, kind="stable")  # of whole numbers of 8 or 16 bits: counted, not compared
+        by = {place for place, _ in self._columns}
+        kept = [place for place in range(len(self.whole.columns)) if place not in by]
+        ends = found[order].searchsorted(np.arange(self.count, dtype=found.dtype), side="right")
+        return taken(block, kept, order, room=room), ends
+
+    def places(self, block: Block) -> NDArray[Any]:
+        """The stratum of each row."""
+        found = np.empty(len(block[0]), dtype=np.min_scalar_type(self.count))
+        for start in range(0, len(found), BLOCK_ROWS):  # what comes in between stays in a core's cache
+            some = slice(start, start + BLOCK_ROWS)
+            codes: Any = None
+            for place, column in self._columns:
+                cells = block[place][some]
+                if column.otherwise is not None:
+                    cells = np.where(cells < 0, column.levels.index(column.otherwise), cells)
+                if (fill := self.whole.filled(column)) is not None:
+                    cells = np.where(np.isfinite(cells), cells, column.levels.index(fill))
+                if codes is not None:
+                    cells = codes * len(column.levels) + np.where(cells >= 0, cells, np.nan)
+                codes = cells  # below zero, or NaN, where a cell is unknown or missing
+            found[some] = np.where(codes >= 0, codes, self.count - 1)
+        return found
+
+    @cached_property
+    def _columns(self) -> tuple[tuple[int, Categorical], ...]:
+        """The columns that make the strata, each with its place in a block."""
         places = {column.name: place for place, column in enumerate(self.whole.columns)}
-        for column in self.strata.by:
-            cells = block[places[column.name]]
-            if column.otherwise is not None:
-                cells = np.where(cells < 0, column.levels.index(column.otherwise), cells)
-            if (fill := self.whole.filled(column)) is not None:
-                cells = np.where(np.isfinite(cells), cells, column.levels.index(fill))
-            known &= cells >= 0  # neither missing nor unknown
-            codes = codes * len(column.levels) + cells
-        found = np.where(known, codes, self.count - 1).astype(np.int16)
-        return [block[place] for name, place in places.items() if name not in names], found
-
-    def ordered(self, found: NDArray[np.int16]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-        """The places of rows, by stratum and then as they came; and where each stratum ends among them.
-
-        Whole numbers that hold both, stratum and place, are sorted: that takes a third of the time of ``argsort``.
-        """
-        bits = len(found).bit_length()
-        word: Any = np.uint32 if bits + self.count.bit_length() <= 32 else np.uint64
-        keys = (found.astype(word) << word(bits)) | np.arange(len(found), dtype=word)
-        keys.sort()
-        ends: NDArray[np.intp] = np.searchsorted(keys, np.arange(1, self.count + 1, dtype=word) << word(bits))
-        return (keys & word(2**bits - 1)).astype(np.intp), ends
+        return tuple((places[column.name], column) for column in self.strata.by)
 
 
 def sum_strata(
@@ -195,48 +200,29 @@ class HostSum:
     def __init__(self, schema: Schema, grid: Grid, split: Split | None = None) -> None:
         check_arithmetic()
         self._bounding, self._split = Bounding.of(schema, grid), split
-        self._grams = tuple(Gram(grid) for _ in range(1 if split is None else split.count))
+        self._gram, self._stack = Gram(grid), None if split is None else Stack(grid, split.count)
         self._check = Check(grid.dimension)
         self._most = max(1_024, min(_MOST_ROWS, _MOST_CELLS // grid.dimension))
         self._room = np.empty(self._most * grid.dimension)
-        self._lines = np.empty(0, dtype=np.float32)
+        self._gathered = np.empty(0)
 
     def add(self, block: Block) -> None:
         """Bound the rows of a block and add them, in equal parts that fit the cache, in the same memory each time."""
+        ends: NDArray[np.intp] = np.array([len(block[0])])
         if self._split is not None:
-            self._add_strata(self._split, block)
-            return
-        for _, rows in self._bounded(block):
-            self._grams[0].add(rows)
-
-    def _bounded(self, block: Block) -> Iterator[tuple[int, Floats]]:
-        """Bounded rows of a block, in parts, each with the place at which it begins. The check has seen them."""
-        count = len(block[0])
+            size = len(block) * len(block[0])
+            if self._gathered.size < size:
+                self._gathered = np.empty(size)
+            block, ends = self._split.ordered(block, self._gathered)
+        count = int(ends[-1])
         step = max(1, -(-count // max(1, -(-count // self._most))))
         for start in range(0, count, step):
             rows = self._bounding.rows(block, start, start + step, room=self._room)
-            yield start, rows
+            if self._stack is None:
+                self._gram.add(rows)
+            else:
+                self._stack.add(rows, np.clip(ends - start, 0, len(rows)))
             self._check.saw(rows)
-
-    def _add_strata(self, split: Split, block: Block) -> None:
-        """Gather the bounded rows of each stratum, whole rows at a time, and add them to its sum.
-
-        In between they are float32, in half of the room: whole numbers of at most 2^20 stay what they are.
-        """
-        block, strata = split.parted(block)
-        size = len(strata) * self._bounding.grid.dimension
-        if self._lines.size < size:
-            self._lines = np.empty(size, dtype=np.float32)
-        lines = self._lines[:size].reshape(len(strata), -1)
-        for start, rows in self._bounded(block):
-            for place, feature in enumerate(
-                rows.T
-            ):  # in two thirds of the time that all of them take at once
-                lines[start : start + len(rows), place] = feature
-        order, ends = split.ordered(strata)
-        for gram, begin, end in zip(self._grams, (0, *ends), ends, strict=False):
-            if begin < end:
-                gram.add(np.take(lines, order[begin:end], axis=0).astype(np.float64))
 
     def gram(self) -> Gram:
         """The one sum, where there are no strata."""
@@ -245,14 +231,16 @@ class HostSum:
 
     def grams(self) -> tuple[Gram, ...]:
         """The sums, if Freivalds' check confirms the sum of them."""
-        whole = self._grams[0] if self._split is None else pooled_sum(self._grams)
-        if not whole.agrees_with(self._check.weights, self._check.expected):
+        grams = (self._gram,) if self._stack is None else self._stack.grams()
+        if not pooled_sum(grams).agrees_with(self._check.weights, self._check.expected):
             raise InternalError()
-        return self._grams
+        return grams
 
 
 def pooled_sum(grams: Sequence[Gram]) -> Gram:
     """The sum of the sums of several strata; they stay as they are."""
+    if len(grams) == 1:
+        return grams[0]
     total = Gram(grams[0].grid)
     for gram in grams:
         total.merge(gram)

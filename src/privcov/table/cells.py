@@ -152,25 +152,30 @@ def codes_of_numbers(column: Categorical, numbers: Floats) -> Floats:
     array([ 2., -1.,  0., nan, -1.])
     """
     assert column.numbers is not None
-    numbers = np.ascontiguousarray(numbers)  # a column of an array is looked at several times
-    levels, finite = column.numbers, np.isfinite(numbers)
+    levels, table, made = column.numbers, None, np.empty(len(numbers))
     low, high = min(levels), max(levels)
     if high - low <= _MOST_SPAN and all(level == int(level) for level in levels):
         # Whole numbers near each other: one look at a table for each cell, whatever it says.
         table = np.full(int(high - low) + 1, UNKNOWN)
         for position, level in reversed(list(enumerate(levels))):
             table[int(level - low)] = position
-        places = (np.fmin(np.fmax(numbers, low), high) - low).astype(np.intp)  # of a NaN, the first
-        codes = table.take(places)
-        np.copyto(codes, UNKNOWN, where=places + low != numbers)
-    else:
-        codes = np.full(len(numbers), UNKNOWN)
-        for position, level in reversed(list(enumerate(levels))):
-            codes[numbers == level] = position
-    np.copyto(codes, np.nan, where=~finite)
-    return apply_missing_codes(column, numbers, codes)
+    for start in range(0, len(numbers), _CELLS):
+        part = np.ascontiguousarray(numbers[start : start + _CELLS])  # it is looked at several times
+        codes = made[start : start + _CELLS]
+        if table is not None:
+            places = (np.fmin(np.fmax(part, low), high) - low).astype(np.intp)  # of a NaN, the first
+            table.take(places, out=codes, mode="clip")
+            np.copyto(codes, UNKNOWN, where=places + low != part)
+        else:
+            codes.fill(UNKNOWN)
+            for position, level in reversed(list(enumerate(levels))):
+                codes[part == level] = position
+        np.copyto(codes, np.nan, where=~np.isfinite(part))
+    return apply_missing_codes(column, numbers, made)
 
 
+_CELLS = 2**13
+"""Cells that are compared with levels at once: what comes in between stays in a core's cache."""
 _MOST_SPAN = 4_096
 """From the least to the largest of levels that are whole numbers, where positions are looked up in a table."""
 

@@ -174,6 +174,10 @@ def _is_categorical(dtype: Any) -> bool:
     return type(dtype).__name__ == "CategoricalDtype"
 
 
+_LEAST_ROWS, _CELLS_COPIED = 2**12, 2**18
+"""Rows and cells of an array that are copied for the sake of levels: two megabytes, so that they stay near the core."""
+
+
 class ArrayTable(Table):
     """A two-dimensional numeric array, plain or masked. Do not change it while it is read."""
 
@@ -198,14 +202,19 @@ class ArrayTable(Table):
     def _blocks(self) -> Iterator[Block]:
         step = block_rows(self.schema)
         plain = self._array.dtype == np.float64 and not isinstance(self._array, np.ma.MaskedArray)
-        as_it_is = plain and all(isinstance(column, Numeric) for column in self.schema.read_columns)
+        coded = [p for p, column in enumerate(self.schema.read_columns) if isinstance(column, Categorical)]
+        if coded:
+            step = min(step, max(_LEAST_ROWS, _CELLS_COPIED // len(self.schema.read_columns)))
         for start in range(0, len(self._array), step):
             part = self._array[start : start + step]
-            yield (
-                part.T
-                if as_it_is
-                else [self._cells(part, place) for place in range(len(self.schema.read_columns))]
-            )
+            if not plain:
+                yield [self._cells(part, place) for place in range(len(self.schema.read_columns))]
+                continue
+            if coded:
+                part = part.copy()
+                for place in coded:
+                    part[:, place] = self._cells(part, place)
+            yield part.T
 
     def _cells(self, part: NDArray[Any], place: int) -> Floats:
         column, values = self.schema.read_columns[place], part[:, place]

@@ -1,8 +1,12 @@
 """Words and digits of tables that noise hides, or whose numbers are large."""
 
+import re
+
 import numpy as np
 
 import privcov as pc
+from privcov.cli import main
+from privcov.models.ols import Fit
 from privcov.models.strata import differences
 from privcov.noise.randomness import rehearsal
 
@@ -23,7 +27,7 @@ def release(epsilon, **words):
     age = source.uniform(20, 70, ROWS)
     table = np.column_stack([age, 900 * age + source.normal(0, 9_000, ROWS), source.integers(0, 2, ROWS)])
     loss = pc.PureDP(epsilon=epsilon, neighbours="replace-one")
-    return pc.release(table, schema=SCHEMA, loss=loss, randomness=rehearsal(1), **words)
+    return pc.release(table, schema=SCHEMA, loss=loss, **{"randomness": rehearsal(1), **words})
 
 
 def test_a_single_regressor_is_no_combination_of_others():
@@ -36,3 +40,36 @@ def test_differences_between_strata_are_in_plain_digits():
     found = differences(release(4, by="county"), "0", "1")
     assert max(abs(one.first) for one in found.found) > 10_000
     assert "e+" not in found.summary()
+
+
+def test_a_residual_error_of_few_digits_is_within_its_own_interval():
+    """A constant regressor is hidden by noise, and one digit is printed; the residual error is known to two."""
+    columns = {"flat": {"lower": 0, "upper": 10}, "income": {"lower": 0, "upper": 200_000}}
+    rows = np.column_stack([np.full(ROWS, 7.0), np.random.default_rng(1).normal(100_000, 25_000, ROWS)])
+    loss = pc.PureDP(epsilon=3, neighbours="replace-one")
+    made = pc.release(
+        rows, schema=pc.Schema.from_dict({"columns": columns}), loss=loss, randomness=rehearsal(0)
+    )
+    text = pc.ols(made, "income ~ flat").summary()
+    assert "THE NOISE IS TOO LARGE" in text
+    found = re.search(r"Residual standard error (\S+), 95 % interval \[(\S+), (\S+)\]", text)
+    printed, low, high = map(float, found.groups())
+    assert low <= printed == 25_000 <= high
+
+
+def test_errors_that_are_all_as_much_larger_are_no_range(monkeypatch):
+    fit = pc.ols(release("9"), "income ~ age")
+    monkeypatch.setattr(Fit, "widening", property(lambda self: {"(Intercept)": 4.071, "age": 4.069}))
+    assert "would be 4.07 times as large" in fit.summary()
+
+
+def test_groups_of_components_are_not_said_to_be_alike(tmp_path, capsys):
+    """What cannot be told apart is within a group; two groups can be, or they would be one."""
+    source = np.random.default_rng(3)
+    columns = {f"x{place}": {"lower": -1, "upper": 1} for place in range(6)}
+    rows = source.uniform(-1, 1, (50_000, 6)) * [1, 1, 1, 0.4, 0.4, 0.4]
+    loss = pc.PureDP(epsilon=9, neighbours="replace-one")
+    made = pc.release(rows, schema=pc.Schema.from_dict({"columns": columns}), loss=loss)
+    made.save(tmp_path / "r.json")
+    assert main(["pca", str(tmp_path / "r.json"), "--rank", "6"]) == 0
+    assert "Components within PC1 to PC3 and PC4 to PC6 cannot be told apart" in capsys.readouterr().out

@@ -41,7 +41,11 @@ def noise(quick: bool, as_json: bool) -> None:
     help="Rows of the table.",
 )
 @click.option(
-    "--columns", default=20, show_default=True, type=click.IntRange(1, 1000), help="Columns of the table."
+    "--columns",
+    default=20,
+    show_default=True,
+    type=click.IntRange(1, 1000),
+    help="Columns of the table; the part strata always takes 3, 5, 10, 20 and 40.",
 )
 @click.option(
     "--part", "parts", multiple=True, default=("parquet",), show_default=True,
