@@ -23,7 +23,7 @@ from privcov.noise.laws import WishartDifference
 from privcov.noise.randomness import rehearsal
 from privcov.planning.candidates import choose
 from privcov.privacy import ApproxDP, Loss, PureDP
-from privcov.repair import METHODS, Observed, PublicFacts, repair
+from privcov.repair import METHODS, Observed, PublicFacts, Usual, repair
 from privcov.report.tables import number, table
 from privcov.schema import Schema
 from privcov.schema.grid import Grid
