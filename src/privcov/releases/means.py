@@ -45,7 +45,9 @@ class Means:
         units = np.array([feature.unit for feature in schema.features[1:]])
         return cls(values=values, stds=units * (np.sqrt(law.sums_variances) / count))
 
-    def with_round(self, one: Round, *, schema: Schema, count: float, spreads: Floats) -> Means:
+    def with_round(
+        self, one: Round, *, schema: Schema, count: float, spreads: Floats, around: bool = False
+    ) -> Means:
         """The same with what a round of means says of the numeric columns.
 
         Two means of one column, with variances v (matrix) and w (round), have the weights w and v + b², where b² is
@@ -61,7 +63,7 @@ class Means:
         ours, own = (self.values[places] - lower) / halves - 1, (self.stds[places] / halves) ** 2
         theirs = mean + beyond
         noise = (one.std / (one.unit * count)) ** 2 + doubt**2
-        most = (_LARGEST_BIAS * spreads[places] / halves) ** 2
+        most = np.full(len(places), np.inf) if around else (_LARGEST_BIAS * spreads[places] / halves) ** 2
         bias = np.clip((theirs - ours) ** 2 - noise - own, 0.0, most)
         share = noise / (noise + own + bias)  # of the mean of shortened rows
         values, stds = self.values.copy(), self.stds.copy()

@@ -14,7 +14,8 @@ from privcov.frame.spending import as_rho
 from privcov.frame.terms import DETAILS, MEANS_ALONE, MOST_UNSURE, sum_std
 from privcov.mechanisms import MECHANISMS
 from privcov.noise.randomness import rehearsal
-from privcov.releases.rounds import shares
+from privcov.planning.framed import framed
+from privcov.releases.rounds import framed_means, shares
 from privcov.report.rounds import told
 from privcov.verification.consistency import disagreements
 
@@ -110,6 +111,29 @@ def test_correlations_of_a_small_table_come_out_of_the_noise():
     framed = np.concatenate([off(made(seed)) for seed in range(12)])
     declared = np.concatenate([off(made(seed, frame="declared")) for seed in range(12)])
     assert np.sqrt(np.mean(framed**2)) < 0.5 * np.sqrt(np.mean(declared**2))
+
+
+def test_the_stated_errors_of_means_hold_although_rows_are_shortened_towards_a_noisy_mean():
+    """Sixty releases, fixed streams: 1.00 of all means within 1.96 stated errors; .89 where the matrix counts as independent.
+
+    Means of one release miss together, so the share has a standard deviation of .02 at .95: below .9 in 1 of 100 runs.
+    """
+    truth, hits = ROWS.mean(axis=0), []
+    for seed in range(60):
+        found = framed_means(made(seed, loss=pc.PureDP(epsilon="0.4", neighbours="replace-one")))
+        hits += (np.abs(found.values - truth) <= 1.96 * found.stds).tolist()
+    assert np.mean(hits) > 0.9
+
+
+@pytest.mark.parametrize(("rows", "epsilon"), [(900, "0.5"), (1500, "0.25"), (400, "1")])
+def test_the_forecast_of_such_a_frame_is_of_the_right_size(rows, epsilon):
+    """Twelve releases of normal columns, fixed streams: 0.98, 1.19 and 1.04 of the forecast."""
+    rng, loss = np.random.default_rng(3), pc.PureDP(epsilon=epsilon, neighbours="replace-one")
+    shares = np.linalg.cholesky(np.full((6, 6), 0.3) + 0.7 * np.eye(6))
+    normal = (5 + 1.25 * rng.normal(size=(rows, 6)) @ shares.T).clip(0, 10)
+    misses = [off(made(seed, rows=normal, loss=loss), normal) for seed in range(12)]
+    forecast = framed(pc.plan(schema=SCHEMA, rows=rows, loss=loss)).private
+    assert 1 / 1.5 < np.sqrt(np.mean(np.square(misses))) / forecast < 1.5
 
 
 def test_a_mean_that_noise_moved_to_its_bound_leaves_a_frame():
