@@ -465,7 +465,9 @@ def _partitions(values: Floats, groups: Sequence[range]) -> Iterator[list[range]
         gaps = np.argsort(np.diff(values[group]), kind="stable")  # the widest is the most negative
         places.append((group.start + 1 + gaps[: len(gaps) if len(group) <= _SMALL else _WIDEST]).tolist())
     for turn in range(max(len(where) for where in places)):
-        cuts = sorted({*(group.start for group in groups), *(where[turn] for where in places if turn < len(where))})
+        cuts = sorted(
+            {*(group.start for group in groups), *(where[turn] for where in places if turn < len(where))}
+        )
         yield [range(low, high) for low, high in pairwise([*cuts, groups[-1].stop])]
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import builtins
 import json
+import warnings
 
 import numpy as np
 import pytest
@@ -318,7 +319,8 @@ def test_a_drowned_fit_offers_slopes_that_predict_no_worse_than_the_mean(wide):
     """Of 300 fresh releases no estimate explained more than -2.8; 8 had shrunk slopes below -0.3, for a noisy mean."""
     rows, _, release = wide
     fit = pc.ols(release, "y ~ .")
-    assert explained(rows, fit.predict(rows[:, :-1])) < -0.5
+    with pytest.warns(UserWarning, match=r"Use fit\.shrunk\.predict\(rows\)"):
+        assert explained(rows, fit.predict(rows[:, :-1])) < -0.5
     assert explained(rows, fit.shrunk.predict(rows[:, :-1])) > -0.3
     values = fit.to_dict()
     assert (
@@ -357,6 +359,9 @@ def test_where_noise_is_small_the_shrunk_slopes_are_those_of_the_fit_and_are_not
     assert fit.shrunk.params == pytest.approx(fit.params, abs=0.01)
     assert fit.to_dict()["shrunk"] is None
     assert "shrunk" not in fit.summary()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        fit.predict(rows[:, :-1])
 
 
 @pytest.mark.parametrize("formula", ["y ~ x0 - 1", "y ~ 1"])
