@@ -224,12 +224,17 @@ def _means(release: Release, *, repair: str, scaled: bool) -> str:
             for name, mean, std in zip(release.columns[1:], means, spread, strict=True)
         ]
         return table(["column", "mean", "std. dev."], rows)
+    view = View.of(release)
+    assert view.off_spread is not None, "the law is known"
+    on_spread = view.off_spread / (view.widths if scaled else 1.0)
     rows = [
-        [cut(name), *_beside_noise(mean, off), number(std, 4)]
-        for name, mean, off, std in zip(release.columns[1:], means, noise, spread, strict=True)
+        [cut(name), *_beside_noise(mean, off), *_beside_noise(std, size)]
+        for name, mean, off, std, size in zip(
+            release.columns[1:], means, noise, spread, on_spread, strict=True
+        )
     ]
-    told = "±: the noise moves a mean by no more than this in 95 of 100 releases of this table."
-    return "\n\n".join([table(["column", "mean", "noise", "std. dev."], rows), told])
+    told = "±: the noise moves a number by no more than this in 95 of 100 releases of this table."
+    return "\n\n".join([table(["column", "mean", "noise", "std. dev.", "noise"], rows), told])
 
 
 def _beside_noise(value: float, noise: float) -> tuple[str, str]:

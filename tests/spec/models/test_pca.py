@@ -261,7 +261,9 @@ def test_each_component_of_a_group_is_held_as_often_as_it_says(make):
     for _ in range(80):
         scaled = eight(rng, 2_000)
         fit = pc.pca(
-            make(schema, table(schema, scaled), noise=law.simulate(randomness), law=law), rank=8, repair="clip"
+            make(schema, table(schema, scaled), noise=law.simulate(randomness), law=law),
+            rank=8,
+            repair="clip",
         )
         own = np.linalg.eigvalsh(np.cov(scaled.T))[::-1]
         both = (fit.intervals(), own), (fit.population_intervals(), true)

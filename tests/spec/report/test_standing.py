@@ -26,7 +26,9 @@ def schema(count):
 def normal(*, n, d, spread, correlation, middle, seed=0, cut=1):
     rng = np.random.default_rng(seed)
     common, own = rng.normal(size=(n, 1)), rng.normal(size=(n, d))
-    return np.clip(middle + spread * (np.sqrt(correlation) * common + np.sqrt(1 - correlation) * own), -cut, cut)
+    return np.clip(
+        middle + spread * (np.sqrt(correlation) * common + np.sqrt(1 - correlation) * own), -cut, cut
+    )
 
 
 def uncorrelated(times):

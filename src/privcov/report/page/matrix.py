@@ -157,15 +157,13 @@ def columns(view: View) -> Section:
             ),
         ]
         return Section(name="columns", heading="Columns", body=join(body))
-    spreads = np.sqrt(np.clip(np.diag(view.covariance), 0, None))
-    noise = view.off
+    spreads, on_spreads, noise = view.spread, view.off_spread, view.off
     rows = []
     for place, feature in enumerate(view.columns[:_MOST]):
         on_mean = on_spread = None
         if noise is not None and noise.mean is not None:
             on_mean = float(noise.mean[place])
-            spread = float(spreads[place])
-            on_spread = float(noise.covariance[place, place]) / (2 * spread) if spread > 0 else None
+            on_spread = None if on_spreads is None else float(on_spreads[place])
         told = [*plus_minus(float(means[place]), on_mean), *plus_minus(float(spreads[place]), on_spread)]
         rows.append([*_called(feature, called), declared(feature), *(told[::2] if noise is None else told)])
     heads = ["column", *called, "declared", "mean", "± noise", "std. dev.", "± noise"]
@@ -184,8 +182,7 @@ def _called(feature: Feature, called: list[str]) -> list[str]:
 
 def means_figure(view: View) -> Markup:
     """The first means within their declared bounds."""
-    means = np.zeros(0) if view.mean is None else view.mean
-    spreads = np.sqrt(np.clip(np.diag(view.covariance), 0, None))
+    means, spreads = np.zeros(0) if view.mean is None else view.mean, view.spread
     noise = None if view.off is None else view.off.mean
     tracks = [
         Range(
