@@ -5,7 +5,7 @@ all that it might be. So it counts with the baseline, and is named. The count of
 sum and as its sum of squares; the two are averaged by their variances, and compared with the noise of the second.
 
 A level that stands a little above it can still be a combination of other columns, as far as anyone can tell. Where that
-is so, and leaving out such levels makes an end of it, they are left out too.
+is so, or nearly, and leaving out such levels makes an end of it, they are left out too.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from privcov.releases.release import Release
 CLEAR = 3.0
 """Standard deviations of noise that the count of a level must stand above."""
 PLAIN = 3 * CLEAR
-"""The same where noise hides a combination of columns, which a level so rare may well be all of."""
+"""The same where noise hides a combination of columns, or nearly: a level so rare may well be all of it."""
 
 
 def hidden_levels(

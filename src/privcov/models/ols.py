@@ -118,10 +118,11 @@ def ols(
     hidden = hidden_levels(release, parsed, law)
     fit = _fitted(hidden, naive=False, **words)
     more = hidden_levels(release, parsed, law, clear=PLAIN)
-    if more != hidden and fit.uncertainty.hides:
-        without = _fitted(more, naive=False, **words)
-        return fit if without.uncertainty.hides else without
-    return fit
+    if more == hidden or not fit.uncertainty.nearly_hides:
+        return fit
+    without = _fitted(more, naive=False, **words)
+    better = not without.uncertainty.nearly_hides or (fit.uncertainty.hides and not without.uncertainty.hides)
+    return without if better else fit
 
 
 def _fitted(hidden: tuple[int, ...], *, release: Release, formula: Formula, naive: bool, **words: Any) -> Fit:

@@ -315,11 +315,11 @@ class Rehearsals:
 
     @cached_property
     def _other_worlds(self) -> list[Drawn]:
-        """Worlds that pass for the one released: in them the eigenvalues of a group are equal, or equal in two parts,
-        or as far apart as those released, or so far that none moves another.
+        """Worlds that pass for the one released.
 
-        The noise raises the first of equal eigenvalues most, wherever it stands, lowers the last, and moves none of
-        those far apart.
+        In them the eigenvalues of a group are equal, or equal in two parts, or as far apart as those released, or so
+        far that none moves another. The noise raises the first of equal eigenvalues most, wherever it stands, lowers
+        the last, and moves none of those far apart.
         """
         raw, draws = self.raw[0], max(100, len(self.noise) // 2)
         equal = [
@@ -348,7 +348,7 @@ class Rehearsals:
 
     @property
     def _in_directions(self) -> tuple[Floats, Floats, Iterator[Floats]]:
-        """Spectrum and directions of the matrix, and what noise and sampling add to it in them, some draws at a time."""
+        """Spectrum and directions of the matrix, and what noise and sampling add in them, some draws at a time."""
         truth, basis, released = self._released(np.maximum(self.raw[0], 0.0), len(self.noise))
         turned = (basis.T @ some @ basis for some in released) if self.correlation else released
         return truth, basis, (some - np.diag(truth) for some in turned)

@@ -29,10 +29,9 @@ from privcov.report.page.elements import (
 from privcov.text.aligning import cut
 from privcov.unbounded.estimate import GaussianEstimate
 
-
 WITHOUT = (
-    "No number here has a ±: nobody knows how far it is off. With rows that are not Gaussian, or too few rounds for the "
-    "largest variance, it may be off by any factor."
+    "No number here has a ±: nobody knows how far it is off. With rows that are not Gaussian, or too few rounds for "
+    "the largest variance, it may be off by any factor."
 )
 """Beside every table of numbers; ``promised`` says what to do about it."""
 

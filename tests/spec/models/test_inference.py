@@ -247,7 +247,7 @@ def test_a_rare_level_that_may_be_a_combination_of_others_does_not_take_all_inte
         assert all(np.isfinite(ends[name]).all() for name in ("x", "s[m]", "g[b]"))
         held += ends["x"][0] <= 0.1 <= ends["x"][1]
         merged += "g[rare]" in fit.merged
-    assert merged == 10
+    assert merged >= 10
     assert held >= 16  # at coverage 0.95 fewer have odds of 3 in 1,000
 
 

@@ -251,8 +251,8 @@ def eight(rng, rows):
 def test_each_component_of_a_group_is_held_as_often_as_it_says(make):
     """80 tables. Groups take in whatever noise hides, also an eigenvalue that stands apart from others that are alike.
 
-    At coverage 0.95 nine misses of 80 happen 1.8 % of the time for one component; the seeds are fixed. Without worlds of
-    two parts, and of eigenvalues far apart, the fifth was missed 12 times.
+    At coverage 0.95 nine misses of 80 happen 1.8 % of the time for one component; the seeds are fixed. Without worlds
+    of two parts, and of eigenvalues far apart, the fifth was missed 12 times.
     """
     schema = pc.Schema.from_dict({"columns": {f"c{i}": {"lower": -1, "upper": 1} for i in range(8)}})
     law, randomness, rng = GaussianEnsemble(dimension=9, scale=16.0), rehearsal(5), np.random.default_rng(5)

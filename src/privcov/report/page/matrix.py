@@ -140,6 +140,7 @@ def _before(view: View) -> str:
 
 _DRAWN = 16
 _LISTED = 30
+_BESIDE = 18  # characters of a name and its bounds, with which a table of six columns fits beside a figure
 _MOST = 400
 
 
@@ -170,9 +171,9 @@ def columns(view: View) -> Section:
     if noise is None:
         heads = ["column", *called, "declared", "mean", "std. dev."]
     parts = [means_figure(view), _listed(heads, rows, view)]
-    body = (
-        parts if called else [side_by_side(*parts)]
-    )  # labels take the room that a figure beside them would have
+    # Long names and labels take the room that a figure beside them would have.
+    longest = max((len(feature.title) + len(declared(feature)) for feature in view.columns[:_MOST]), default=0)
+    body = parts if called or longest > _BESIDE else [side_by_side(*parts)]
     return Section(name="columns", heading="Columns", body=join(body))
 
 
