@@ -172,7 +172,9 @@ def columns(view: View) -> Section:
         heads = ["column", *called, "declared", "mean", "std. dev."]
     parts = [means_figure(view), _listed(heads, rows, view)]
     # Long names and labels take the room that a figure beside them would have.
-    longest = max((len(feature.title) + len(declared(feature)) for feature in view.columns[:_MOST]), default=0)
+    longest = max(
+        (len(feature.title) + len(declared(feature)) for feature in view.columns[:_MOST]), default=0
+    )
     body = parts if called or longest > _BESIDE else [side_by_side(*parts)]
     return Section(name="columns", heading="Columns", body=join(body))
 
