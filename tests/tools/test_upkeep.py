@@ -124,6 +124,7 @@ def test_the_workflow_runs_what_we_run_with_actions_of_a_known_major_version() -
 def test_the_hooks_are_the_tools_of_the_extra_dev() -> None:
     hooks = read((ROOT / ".pre-commit-config.yaml").read_text())["repos"][0]["hooks"]
     run = (ROOT / ".ci/run").read_text()
+    assert "tests/spec/models/test_honesty.py" in run, "the quick cells of bench honesty are long tests"
     assert {hook["id"] for hook in hooks} == {"ruff-check", "ruff-format", "mypy", "lint-imports"}
     assert all(hook["entry"].split()[0] in run for hook in hooks)
 

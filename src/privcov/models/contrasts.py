@@ -464,7 +464,8 @@ class Contrasts:
         -------
         pandas.DataFrame
             One row per coefficient: coef, std err, t, P>|t|, Conf. Int. Low, Conf. Int. Upp., which are about the
-            population; then Table Low and Table Upp., about what this very table would have said without noise;
+            population (where they come from the score test, t is its signed root, and not coef over std err);
+            then Table Low and Table Upp., about what this very table would have said without noise;
             and shrunk, to predict with, where the noise is large for the model.
 
         Raises

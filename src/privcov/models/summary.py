@@ -380,7 +380,8 @@ def _closing(fit: Fit) -> list[str]:
     rows = (
         f"{moments.rows:,.0f} rows (public)."
         if moments.rows_public
-        else f"About {moments.rows:,.0f} rows (a noisy count; the standard errors include its noise)."
+        else f"About {moments.rows:,.0f} rows (a noisy count"
+        + (")." if fit.method == "none" else "; the standard errors include its noise).")
     )
     if fit.release.schema.weight is not None:
         rows = (

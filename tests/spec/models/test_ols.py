@@ -181,6 +181,7 @@ def test_without_a_law_there_are_estimates_and_no_intervals(make, people_schema,
     for text in (fit.summary(), fit.to_latex(), json.dumps(fit.to_dict())):
         assert "age" in text
         assert "no known distribution" in text
+    assert "standard errors include" not in fit.summary()
     assert fit.to_dict()["digits"] == 2
     row = next(line for line in fit.summary().splitlines() if line.startswith("age"))
     assert float(row.split()[1]) == float(f"{fit.params['age']:.2g}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 
 import numpy as np
 import pytest
@@ -385,6 +386,9 @@ def test_a_mechanism_without_a_law_gives_points_and_refuses_intervals(make, rows
     assert fit.rank == 6
     assert fit.noise_edge is None
     assert fit.to_dict()["intervals"] is None
+    loadings = render(fit, fit.to_dict()).split("loading", 1)[1]
+    assert re.search(r" -?\d\.\d\d ", loadings)
+    assert not re.search(r"\d\.\d{3}", loadings)  # nobody knows how far they are off
     with pytest.raises(pc.PrivcovError, match=r"E256 .*symmetric-wishart or gaussian"):
         fit.intervals()
 
