@@ -155,4 +155,6 @@ def test_a_report_of_a_broken_promise_goes_to_the_forge_and_nowhere_else() -> No
 def test_the_quick_cells_of_bench_honesty_are_run_by_continuous_integration() -> None:
     """They are long tests, which no other stage runs."""
     run = (ROOT / ".ci/run").read_text().splitlines()
-    assert any("-m 'long and not slow'" in line and "tests/spec/models/test_honesty.py" in line for line in run)
+    assert any(
+        "-m 'long and not slow'" in line and "tests/spec/models/test_honesty.py" in line for line in run
+    )

@@ -44,6 +44,8 @@ class Outlook:
     >>> made = Outlook(low=0.006, high=0.15)
     >>> made.verdict, made.words[:47]
     ('useful', 'a single correlation is told from zero from 0.0')
+    >>> Outlook(low=0.05, high=0.6).verdict, Outlook(low=0.05, high=0.6).best
+    ('marginal', 'useful')
     >>> Outlook(low=60, high=1500).rows_for
     {'useful': 7500, 'marginal': 300}
     """
