@@ -178,7 +178,13 @@ def test_show_reads_an_estimate_and_says_that_it_has_no_margin_of_error(home, ca
     assert estimate(capsys, "-o", "made.json")[0] == 0
     code, out, err = run(capsys, "show", "made.json")
     assert (code, err) == (0, "")
-    assert "Correlation, without ±" in out
+    assert (
+        out.index("No number here has a ±")
+        < out.index("std. deviation")
+        < out.index("Correlation, without ±")
+    )
     assert "expected_error" in out
+    assert main(["report", "made.json", "--output", "made.html"]) == 0
+    assert "No number here has a ±" in (home / "made.html").read_text()
     code, out, _ = run(capsys, "show", "made.json", "--json")
     assert json.loads(out)["format"] == "privcov/gaussian-estimate/1"

@@ -163,3 +163,11 @@ def test_a_report_of_a_broken_promise_goes_to_the_forge_and_nowhere_else() -> No
     assert "Report a vulnerability" in text
     for page in ("SECURITY.md", "CODE_OF_CONDUCT.md", "CITATION.cff"):
         assert "@" not in (ROOT / page).read_text()
+
+
+def test_the_quick_cells_of_bench_honesty_are_run_by_continuous_integration() -> None:
+    """They are long tests, which no other stage runs."""
+    run = (ROOT / ".ci/run").read_text().splitlines()
+    assert any(
+        "-m 'long and not slow'" in line and "tests/spec/models/test_honesty.py" in line for line in run
+    )

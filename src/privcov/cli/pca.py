@@ -92,8 +92,9 @@ def render(fit: PCAFit, values: dict[str, Any]) -> str:
         kinds = {"interval": "this table", "population_interval": "population"}
         kinds = {key: word for key, word in kinds.items() if told[0][key]}
         heads = ["", "variance", "share %", *kinds.values()]
+        digits = 3 if fit.noise_edge is None else 4  # without a law nobody knows how far they are off
         rows = [
-            [one["name"], number(one["variance"], 4), number(100 * one["share"], 1)]
+            [one["name"], number(one["variance"], digits), number(100 * one["share"], digits - 3)]
             + [interval(one[key]) for key in kinds]
             for one in told
         ]
@@ -137,7 +138,7 @@ def _loadings(fit: PCAFit, told: list[dict[str, Any]]) -> Iterator[tuple[str, li
             value = one["loadings" if "loadings" in one else "lengths"][i]
             ends = one["ends"]
             reach = "" if ends is None else f" ± {number(max(value - ends[i][0], ends[i][1] - value), 2)}"
-            cells.append(number(value, 2 if ends else 3) + reach)
+            cells.append(number(value, 3 if ends is None and fit.noise_edge is not None else 2) + reach)
         yield cut(name), cells
 
 

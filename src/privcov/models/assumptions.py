@@ -58,7 +58,9 @@ def _missing(fit: Fit) -> list[str]:
     lines = []
     if schema.empties_rows:
         rows = fit.release.rows
-        share = "" if rows is None else _share(fit, rows - _counted(fit), out_of=rows)
+        share = ""
+        if rows is not None and schema.weight is None:  # sums of weights do not count rows
+            share = _share(fit, rows - _counted(fit), out_of=rows)
         lines.append(
             f"Missing cells: {share or 'an unknown share'} of the rows lack a cell and are left out. Slopes are those "
             "of complete rows: right where cells are missing at random, or by the other regressors alone."

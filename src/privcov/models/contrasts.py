@@ -6,6 +6,7 @@ interval, by the method that the fit has chosen. Nothing here looks at anything 
 
 from __future__ import annotations
 
+import warnings
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -20,7 +21,7 @@ from privcov.models.goodness import FTest, total_squares
 from privcov.models.inference import Bootstrap, Uncertainty, score_set
 from privcov.models.moments import Moments
 from privcov.models.profile import Height, lowest
-from privcov.models.summary import as_frame
+from privcov.models.summary import as_frame, shrunk_beside
 from privcov.releases.release import Release
 
 if TYPE_CHECKING:
@@ -399,7 +400,19 @@ class Contrasts:
         ------
         ParameterError
             The rows have another shape, or a column is missing (E25x).
+
+        Warns
+        -----
+        UserWarning
+            The noise is large for the regression, so that unbiased slopes may predict far worse than the mean does.
+            ``shrunk.predict`` takes slopes that are drawn towards zero.
         """
+        if shrunk_beside(self) is not None:  # type: ignore[arg-type]  # every fit is a ``Fit``
+            warnings.warn(
+                "the noise is large for this regression: slopes without shrinking may predict far worse than the mean. "
+                "Use fit.shrunk.predict(rows).",
+                stacklevel=2,
+            )
         return np.asarray(self._design_of(rows) @ self._estimates)
 
     def get_prediction(self, rows: Any, level: float = 0.95) -> Prediction:
@@ -451,7 +464,8 @@ class Contrasts:
         -------
         pandas.DataFrame
             One row per coefficient: coef, std err, t, P>|t|, Conf. Int. Low, Conf. Int. Upp., which are about the
-            population; then Table Low and Table Upp., about what this very table would have said without noise;
+            population (where they come from the score test, t is its signed root, and not coef over std err);
+            then Table Low and Table Upp., about what this very table would have said without noise;
             and shrunk, to predict with, where the noise is large for the model.
 
         Raises

@@ -3,6 +3,9 @@
 The coefficient of such a level is anything, and while it is in the model every other coefficient has to be right for
 all that it might be. So it counts with the baseline, and is named. The count of a level is in the release twice, as its
 sum and as its sum of squares; the two are averaged by their variances, and compared with the noise of the second.
+
+A level that stands a little above it can still be a combination of other columns, as far as anyone can tell. Where that
+is so, or nearly, and leaving out such levels makes an end of it, they are left out too.
 """
 
 from __future__ import annotations
@@ -16,9 +19,13 @@ from privcov.releases.release import Release
 
 CLEAR = 3.0
 """Standard deviations of noise that the count of a level must stand above."""
+PLAIN = 3 * CLEAR
+"""The same where noise hides a combination of columns, or nearly: a level so rare may well be all of it."""
 
 
-def hidden_levels(release: Release, formula: Formula, law: NoiseLaw) -> tuple[int, ...]:
+def hidden_levels(
+    release: Release, formula: Formula, law: NoiseLaw, *, clear: float = CLEAR
+) -> tuple[int, ...]:
     """Places of the regressors of a formula that are better left out: levels whose count is within the noise.
 
     Where the baseline itself is that rare, the most frequent of the other levels joins it. Levels that the formula
@@ -38,7 +45,7 @@ def hidden_levels(release: Release, formula: Formula, law: NoiseLaw) -> tuple[in
         for p in levelled[part.column].values():
             sums, squares = float(variances[0, p]), float(variances[p, p])
             counts[p] = float((squares * raw[0, p] + sums * raw[p, p]) / (sums + squares))
-            limits[p] = CLEAR * float(np.sqrt(squares))
+            limits[p] = clear * float(np.sqrt(squares))
         # A regression divides by the sum of squares, so that one has to stand by itself too.
         shown = [p for p in places if counts[p] > limits[p] and raw[p, p] > limits[p] / 2]
         hidden += [p for p in places if p not in shown]

@@ -183,6 +183,12 @@ class Uncertainty:
         tails = (self.tails(row).critical(0.95) for row in self.moments.slope)
         return self.entries.far_away <= limit or any(self.entries.far_away <= end for end in tails)
 
+    @property
+    def nearly_hides(self) -> bool:
+        """Whether a combination of columns stands so little above the noise that every interval is very wide."""
+        near = 4 * critical_value(0.95, self.freedom)
+        return self.hides or (not self.wald_is_sound and self.entries.far_away < near)
+
     @cached_property
     def positive_design(self) -> Floats:
         """M with negative eigenvalues, which only noise can make, set to zero; of weighted rows their spread."""

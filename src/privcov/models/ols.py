@@ -17,7 +17,7 @@ from privcov.models import goodness
 from privcov.models.contrasts import Contrasts
 from privcov.models.formula import Formula
 from privcov.models.goodness import FTest
-from privcov.models.hidden import hidden_levels
+from privcov.models.hidden import PLAIN, hidden_levels
 from privcov.models.inference import (
     Bootstrap,
     Pieces,
@@ -112,21 +112,31 @@ def ols(
         )
     parsed = Formula.parse(formula, release.schema)
     law = release.law
-    hidden = () if naive or law is None else hidden_levels(release, parsed, law)
-    moments = Moments.of(release, parsed, without=hidden)
+    words: dict[str, Any] = {"release": release, "formula": parsed, "asked": method, "errors": errors}
+    if naive or law is None:
+        return _fitted((), naive=naive, **words)
+    hidden = hidden_levels(release, parsed, law)
+    fit = _fitted(hidden, naive=False, **words)
+    more = hidden_levels(release, parsed, law, clear=PLAIN)
+    if more == hidden or not fit.uncertainty.nearly_hides:
+        return fit
+    without = _fitted(more, naive=False, **words)
+    better = not without.uncertainty.nearly_hides or (fit.uncertainty.hides and not without.uncertainty.hides)
+    return without if better else fit
+
+
+def _fitted(hidden: tuple[int, ...], *, release: Release, formula: Formula, naive: bool, **words: Any) -> Fit:
+    moments = Moments.of(release, formula, without=hidden)
     if naive:
         moments = replace(moments, noise=None)
-    swept = sweep(moments.matrix, moments.names)
-    merged = tuple(release.columns[place] for place in hidden)
     return Fit(
         release=release,
-        formula=parsed,
+        formula=formula,
         moments=moments,
-        swept=swept,
-        asked=method,
+        swept=sweep(moments.matrix, moments.names),
         naive=naive,
-        merged=merged,
-        errors=errors,
+        merged=tuple(release.columns[place] for place in hidden),
+        **words,
     )
 
 

@@ -8,14 +8,15 @@ ordered eigenvalues apart. The world taken is therefore not the matrix released 
 average the one released. An interval is the released eigenvalue less what rehearsed ones miss theirs by.
 
 Where a gap is not wider than two equal eigenvalues would show, the two belong to a group: its span and its sum are
-known, and no direction within it is. There two more worlds are asked, one with equal eigenvalues and one with those
-released, and an interval holds all three answers.
+known, and no direction within it is. There more worlds are asked: with equal eigenvalues, with eigenvalues equal in two
+parts of the group, with those released, and with eigenvalues so far apart that none moves another. An interval holds
+all answers.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
@@ -34,6 +35,7 @@ TOLD_APART = 0.95
 _SEED = 20240611
 _TRIED = 96  # rehearsals that a step towards the world is taken from
 _STEPS = 3
+_SMALL, _WIDEST = 8, 3  # columns of a group that is parted everywhere; gaps at which a larger one is
 _SETTLED = 30
 _SHOWS = 0.3  # of the whole error: sampling below that is not told from noise
 _AT_ONCE = (
@@ -313,25 +315,43 @@ class Rehearsals:
 
     @cached_property
     def _other_worlds(self) -> list[Drawn]:
-        """The worlds in which the eigenvalues of a group are equal, and as far apart as those released."""
-        equal = np.concatenate(
-            [np.full(len(group), self.world.values[group].mean()) for group in self.groups]
-        )
-        spread = np.maximum(self.raw[0], 0.0)
-        draws = max(100, len(self.noise) // 2)
-        return [self._drawn(values, draws, turned=False) for values in (equal, spread)]
+        """Worlds that pass for the one released.
+
+        In them the eigenvalues of a group are equal, or equal in two parts, or as far apart as those released, or so
+        far that none moves another. The noise raises the first of equal eigenvalues most, wherever it stands, lowers
+        the last, and moves none of those far apart.
+        """
+        raw, draws = self.raw[0], max(100, len(self.noise) // 2)
+        equal = [
+            np.maximum(descending(_pooled(self.world.values, parts)), 0.0)
+            for parts in _partitions(raw, self.groups)
+        ]
+        worlds = [*equal, np.maximum(raw, 0.0)]
+        return [*(self._drawn(values, draws, turned=False) for values in worlds), self._far_apart]
+
+    @cached_property
+    def _far_apart(self) -> Drawn:
+        """What is released where each direction is taken by itself: the variances along those of the matrix."""
+        truth, basis, spreads = self._in_directions
+        own = np.concatenate([np.diagonal(some, axis1=1, axis2=2) for some in spreads])
+        return Drawn(truth, basis, truth + own, np.zeros(0))
 
     @property
     def _gaps(self) -> Floats:
         """What noise and sampling put between neighbours that are equal in the world: two by two, a line a draw."""
-        truth, basis, released = self._released(np.maximum(self.raw[0], 0.0), len(self.noise))
         found = []
-        for some in released:
-            spread = (basis.T @ some @ basis if self.correlation else some) - np.diag(truth)
+        for spread in self._in_directions[2]:
             own = np.diagonal(spread, axis1=1, axis2=2)
             beside = np.diagonal(spread, offset=1, axis1=1, axis2=2)
             found.append(np.hypot(own[:, :-1] - own[:, 1:], 2 * beside))
         return np.concatenate(found)
+
+    @property
+    def _in_directions(self) -> tuple[Floats, Floats, Iterator[Floats]]:
+        """Spectrum and directions of the matrix, and what noise and sampling add in them, some draws at a time."""
+        truth, basis, released = self._released(np.maximum(self.raw[0], 0.0), len(self.noise))
+        turned = (basis.T @ some @ basis for some in released) if self.correlation else released
+        return truth, basis, (some - np.diag(truth) for some in turned)
 
     def _drawn(self, values: Floats, draws: int, *, turned: bool) -> Drawn:
         truth, basis, released = self._released(values, draws)
@@ -426,6 +446,29 @@ def descending(values: Floats) -> Floats:
             (mean, size), (other, more) = pools.pop(), pools.pop()
             pools.append(((mean * size + other * more) / (size + more), size + more))
     return np.concatenate([np.full(size, mean) for mean, size in pools])
+
+
+def _pooled(values: Floats, groups: Sequence[range]) -> Floats:
+    """Each value in the mean of its group; the groups are all there are, in order."""
+    return np.concatenate([np.full(len(group), values[group].mean()) for group in groups])
+
+
+def _partitions(values: Floats, groups: Sequence[range]) -> Iterator[list[range]]:
+    """The groups whole, and then each in two parts: everywhere if it is small, and at its widest gaps if not.
+
+    >>> [[list(part) for part in parts] for parts in _partitions(np.array([9.0, 8.0, 3.0]), [range(3)])]
+    [[[0, 1, 2]], [[0, 1], [2]], [[0], [1, 2]]]
+    """
+    yield list(groups)
+    places = []
+    for group in groups:
+        gaps = np.argsort(np.diff(values[group]), kind="stable")  # the widest is the most negative
+        places.append((group.start + 1 + gaps[: len(gaps) if len(group) <= _SMALL else _WIDEST]).tolist())
+    for turn in range(max(len(where) for where in places)):
+        cuts = sorted(
+            {*(group.start for group in groups), *(where[turn] for where in places if turn < len(where))}
+        )
+        yield [range(low, high) for low, high in pairwise([*cuts, groups[-1].stop])]
 
 
 def blocks(matrices: Floats) -> Iterator[slice]:

@@ -66,7 +66,7 @@ def as_text(fit: Fit, level: float = 0.95) -> str:
         ]
         lines += [_refusal(fit)]
     else:
-        shrunk = _shrunk(fit)
+        shrunk = shrunk_beside(fit)
         statistic = "score root" if fit.method == "score" else "t value"
         heads = ["", "Estimate", "Std. Error", statistic, "Pr(>|t|)", ""]
         drawn = ["shrunk"] if shrunk else []
@@ -122,7 +122,7 @@ def as_values(fit: Fit, level: float = 0.95) -> dict[str, Any]:
     return {
         **values,
         "drowned": list(fit.uncertainty.drowned),
-        "shrunk": None if (shrunk := _shrunk(fit)) is None else shrunk.params,
+        "shrunk": None if (shrunk := shrunk_beside(fit)) is None else shrunk.params,
         "residual_std_error": _finite(fit.residual_std_error),
         "residual_std_error_interval": [_finite(end) for end in fit.residual_std_error_interval(level)],
         "residual_freedom": fit.moments.freedom,
@@ -146,7 +146,7 @@ def as_values(fit: Fit, level: float = 0.95) -> dict[str, Any]:
 
 def as_latex(fit: Fit, level: float = 0.95) -> str:
     """A tabular with booktabs rules, columns by their labels; warnings and promise in the last lines of it."""
-    refused, shrunk = fit.method == "none", _shrunk(fit)
+    refused, shrunk = fit.method == "none", shrunk_beside(fit)
     heads = ["", "Estimate"]
     if not refused:
         heads += [
@@ -235,7 +235,7 @@ def _rows(fit: Fit, level: float) -> list[dict[str, Any]]:
     values, probabilities = fit.tvalues, fit.pvalues  # before the sets, which begin where these ended
     sets, errors, shares = fit.conf_set(level), fit.bse, fit.privacy_share
     tables, widening = fit.table.conf_set(level), fit.widening
-    shrunk = _shrunk(fit)
+    shrunk = shrunk_beside(fit)
     drawn = {} if shrunk is None else shrunk.params
     sampling = math.nan if math.isnan(fit.residual_std_error) else 1.0  # no share of it where noise hides all
     return [
@@ -292,7 +292,7 @@ def _split(fit: Fit) -> list[str]:
     lines = ["", f"Share of privacy noise in each variance (std. error squared): {parts}."]
     if fit.uncertainty.hides:
         lines.append(f"THE NOISE IS TOO LARGE FOR THIS MODEL: {may_be_others(fit)}")
-    if shrunk := _shrunk(fit):
+    if shrunk := shrunk_beside(fit):
         lines.append(_to_predict(shrunk))
     if fit.method == "score":
         lines.append(
@@ -336,7 +336,7 @@ def _to_predict(shrunk: RidgeFit) -> str:
     )
 
 
-def _shrunk(fit: Fit) -> RidgeFit | None:
+def shrunk_beside(fit: Fit) -> RidgeFit | None:
     """What to predict with, where noise is large for the design and it is a tenth or more from the estimates."""
     if fit.method in ("none", "naive") or fit.uncertainty.wald_is_sound or fit.shrunk is None:
         return None
@@ -396,7 +396,8 @@ def _closing(fit: Fit) -> list[str]:
     rows = (
         f"{moments.rows:,.0f} rows (public)."
         if moments.rows_public
-        else f"About {moments.rows:,.0f} rows (a noisy count; the standard errors include its noise)."
+        else f"About {moments.rows:,.0f} rows (a noisy count"
+        + (")." if fit.method == "none" else "; the standard errors include its noise).")
     )
     if fit.release.schema.weight is not None:
         rows = (

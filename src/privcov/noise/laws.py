@@ -307,8 +307,14 @@ class CentredWishart(NoiseLaw):
         return self.degrees * self.scale**2
 
     def simulate(self, randomness: Randomness) -> Matrix:
-        a = randomness.normals(self.dimension, self.degrees)
-        return np.asarray(self.scale * (a @ a.mT - self.degrees * np.eye(self.dimension)))
+        d, k = self.dimension, self.degrees
+        if k < 2 * d:
+            a = randomness.normals(d, k)
+        else:  # Bartlett: a triangle of the same law, of d² numbers in place of dk
+            a = np.tril(randomness.normals(d, d), -1)
+            squares = 2 * scipy.special.gammaincinv((k - np.arange(d)) / 2, randomness.uniforms(d))
+            np.einsum("...ii->...i", a)[...] = np.sqrt(squares)
+        return np.asarray(self.scale * (a @ a.mT - k * np.eye(d)))
 
     def excess(self, weights: Matrix) -> float:
         return 12 / self.degrees * _spectral_concentration(weights)

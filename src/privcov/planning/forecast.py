@@ -247,7 +247,7 @@ def forecast(
     else:
         spectra = worst_spectra(grid) if spectrum is None else [np.asarray(spectrum, dtype=np.float64)]
         basis = "worst case" if spectrum is None else "surrogate"
-        each = [_rehearsed(mechanism, loss, grid, rows, values, step) for values in spectra]
+        each = [_rehearsed(mechanism, loss, grid, rows, values, step, of=len(spectra)) for values in spectra]
         raised = 1 + MARGIN if spectrum is None else 1.0
         numbers = tuple(raised * max(column) / rows for column in zip(*each, strict=True))
     spreads = {
@@ -323,9 +323,10 @@ def worst_spectra(grid: Grid) -> list[Floats]:
 
 
 def _rehearsed(
-    mechanism: Mechanism, loss: Loss, grid: Grid, rows: int, spectrum: Floats, step: Step
+    mechanism: Mechanism, loss: Loss, grid: Grid, rows: int, spectrum: Floats, step: Step, *, of: int
 ) -> tuple[float, ...]:
-    runs = int(np.clip(1000 // grid.dimension, 6, 120))
+    """The norms with one spectrum; where it is one of several, all of them together take the time of one."""
+    runs = int(np.clip(1400 // (of * grid.dimension), 6, 175 // of))
     said = ", ".join(f"{name}={value}" for name, value in sorted(mechanism.options.items()))
     spectral = " ".join(f"{value:.6g}" for value in spectrum)
     key = f"{mechanism.name} ({said}) under {loss!r} on {grid} with {rows} rows of spectrum {spectral}, {runs} runs"

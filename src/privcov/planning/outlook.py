@@ -17,7 +17,7 @@ import numpy as np
 from privcov.linalg.arrays import Floats
 from privcov.noise.laws import NoiseLaw
 from privcov.planning.moments import FILLED, PublicMoments, first_two
-from privcov.report.standing import FINE, Verdict, grade
+from privcov.report.standing import FINE, Verdict, grade, uncorrelated
 from privcov.schema import Schema
 
 _HIGH = 1.96
@@ -43,7 +43,9 @@ class Outlook:
     --------
     >>> made = Outlook(low=0.006, high=0.15)
     >>> made.verdict, made.words[:47]
-    ('useful', 'a correlation stands clear of the noise from 0.')
+    ('useful', 'a single correlation is told from zero from 0.0')
+    >>> Outlook(low=0.05, high=0.6).verdict, Outlook(low=0.05, high=0.6).best
+    ('marginal', 'useful')
     >>> Outlook(low=60, high=1500).rows_for
     {'useful': 7500, 'marginal': 300}
     """
@@ -163,18 +165,26 @@ class Outlook:
         return grade(self.low, self.high)
 
     @property
+    def best(self) -> Verdict:
+        """What a release would be called whose columns fill their bounds, by the rule of releases."""
+        return self.verdict if self.known or self.single else uncorrelated(self.low)
+
+    @property
     def words(self) -> str:
-        """From where on a correlation could be believed."""
-        what, told = "a correlation stands clear of the noise", [_from(self.low), _from(self.high)]
+        """From where on one correlation, looked at alone, could be believed."""
+        what, told = "a single correlation is told from zero", [_from(self.low), _from(self.high)]
         if self.single:
             what = "the noise on the mean is"
             told = [f"{_size(one)} standard deviations" for one in (self.low, self.high)]
         if self.known:
             return f"{what} {told[0]}, {self.known}."
         if not self.single and self.low >= 1:
-            return "no correlation stands clear of the noise, not even where columns fill their bounds."
+            return "no correlation is told from zero, not even where columns fill their bounds."
         narrow = "a fifth of them" if self.single else "a fifth of them, at one end"
-        return f"{what} {told[0]} where columns fill their bounds, and {told[1]} where they fill {narrow}."
+        said = f"{what} {told[0]} where columns fill their bounds, and {told[1]} where they fill {narrow}."
+        if self.best == self.verdict:
+            return said
+        return f"{said} A release of columns that fill them would be {self.best}."
 
     def __str__(self) -> str:
         return f"{self.verdict}: {self.words}"

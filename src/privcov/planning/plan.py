@@ -119,7 +119,7 @@ class Plan:
         Returns
         -------
         {"useful", "marginal", "worse than publishing zeros"}
-            The verdict on the unrepaired matrix: useful where a correlation of 0.2 stands clear of the noise even in
+            The verdict on the unrepaired matrix: useful where a correlation of 0.2 is told from zero even in
             columns that fill a fifth of their bounds; worse than publishing zeros where none does in columns that
             fill less than half of them.
         """

@@ -23,6 +23,8 @@ Verdict = Literal["useful", "marginal", "worse than publishing zeros"]
 
 FINE = 0.2
 """A noise is fine where a correlation of this size is told from zero, 95 times in 100."""
+_OPEN = (0.674 + 2) / 1.96
+"""How large half of the correlations may be that are zero, over what noise stays below 95 times in 100."""
 _MOST_PAIRS = 100_000
 
 
@@ -36,6 +38,20 @@ def grade(low: float, high: float | None = None) -> Verdict:
     if top <= FINE:
         return "useful"
     return "marginal" if math.sqrt(low * top) < 1 else "worse than publishing zeros"
+
+
+def uncorrelated(noise: float) -> Verdict:
+    """What a release of columns without correlation is called whose noise stays below this, 95 times in 100.
+
+    The rule of ``Standing.verdict``: half of the correlations shown are within 0.674 standard deviations of the noise,
+    and may be two more. Where a true one of 1 can still be told from zero, something may be found.
+
+    >>> uncorrelated(0.14), uncorrelated(0.15), uncorrelated(1.0)
+    ('useful', 'marginal', 'worse than publishing zeros')
+    """
+    if noise * _OPEN <= FINE:
+        return "useful"
+    return "marginal" if noise < 1 else "worse than publishing zeros"
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -13,6 +13,7 @@ from privcov.releases.release import Release
 from privcov.releases.strata import StratifiedRelease
 from privcov.releases.triangle import Triangle
 from privcov.report.doubts import can_doubt, doubts
+from privcov.report.drawing.numbers import number as significant
 from privcov.report.drawing.numbers import plus_minus
 from privcov.report.standing import Standing, standing
 from privcov.report.tables import MOST, matrix, number, table
@@ -220,16 +221,24 @@ def _means(release: Release, *, repair: str, scaled: bool) -> str:
     noise = mean_noise(release, scaled=scaled)
     if noise is None:
         rows = [
-            [cut(name), number(mean, 4), number(std, 4)]
+            [cut(name), *(significant(float(f"{value:.3g}"), 3) for value in (mean, std))]
             for name, mean, std in zip(release.columns[1:], means, spread, strict=True)
         ]
-        return table(["column", "mean", "std. dev."], rows)
+        told = (
+            "Without ±: the noise of this mechanism has no known distribution, so three digits are printed."
+        )
+        return "\n\n".join([table(["column", "mean", "std. dev."], rows), told])
+    view = View.of(release)
+    assert view.off_spread is not None, "the law is known"
+    on_spread = view.off_spread / (view.widths if scaled else 1.0)
     rows = [
-        [cut(name), *_beside_noise(mean, off), number(std, 4)]
-        for name, mean, off, std in zip(release.columns[1:], means, noise, spread, strict=True)
+        [cut(name), *_beside_noise(mean, off), *_beside_noise(std, size)]
+        for name, mean, off, std, size in zip(
+            release.columns[1:], means, noise, spread, on_spread, strict=True
+        )
     ]
-    told = "±: the noise moves a mean by no more than this in 95 of 100 releases of this table."
-    return "\n\n".join([table(["column", "mean", "noise", "std. dev."], rows), told])
+    told = "±: the noise moves a number by no more than this in 95 of 100 releases of this table."
+    return "\n\n".join([table(["column", "mean", "noise", "std. dev.", "noise"], rows), told])
 
 
 def _beside_noise(value: float, noise: float) -> tuple[str, str]:

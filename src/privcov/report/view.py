@@ -159,6 +159,24 @@ class View:
         divisor = 1.0 if self.count is None else max(1.0, self.count - self.intercept)
         return np.asarray(self._centred / divisor * np.outer(self.widths, self.widths))
 
+    @property
+    def spread(self) -> Floats:
+        """Standard deviations."""
+        return np.sqrt(np.clip(np.diag(self.covariance), 0, None))
+
+    @property
+    def off_spread(self) -> Floats | None:
+        """How far noise moves each standard deviation in 95 of 100 releases: to the farther end of what it may be.
+
+        A variance within its noise may be 0, so that this is no first-order error.
+        """
+        if self.off is None:
+            return None
+        variance, moved = self.spread**2, np.diag(self.off.covariance)
+        return np.maximum(
+            np.sqrt(variance + moved) - self.spread, self.spread - np.sqrt(np.maximum(variance - moved, 0.0))
+        )
+
     @cached_property
     def correlation(self) -> Floats:
         """Correlations, about zero without an intercept; NaN where a column has no variance."""

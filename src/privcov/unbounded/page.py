@@ -29,6 +29,12 @@ from privcov.report.page.elements import (
 from privcov.text.aligning import cut
 from privcov.unbounded.estimate import GaussianEstimate
 
+WITHOUT = (
+    "No number here has a ±: nobody knows how far it is off. With rows that are not Gaussian, or too few rounds for "
+    "the largest variance, it may be off by any factor."
+)
+"""Beside every table of numbers; ``promised`` says what to do about it."""
+
 
 def html(estimate: GaussianEstimate, *, title: str | None = None, source: using.Source | None = None) -> str:
     """The whole page; what ``privcov.report.page.html`` is for a release."""
@@ -108,7 +114,12 @@ def overview(estimate: GaussianEstimate) -> Section:
         name="overview",
         heading="The estimate",
         body=join(
-            [*marked, known, side_by_side(picture, table(heads, rows[:400], caption="Original units."))]
+            [
+                *marked,
+                warning(WITHOUT),
+                known,
+                side_by_side(picture, table(heads, rows[:400], caption="Original units.")),
+            ]
         ),
     )
 
@@ -127,16 +138,18 @@ def as_text(estimate: GaussianEstimate) -> str:
         correlation = estimate.covariance / np.outer(stds, stds)
     means = [None] * len(names) if estimate.mean is None else estimate.mean.tolist()
     rows = [
-        [cut(name), "–" if mean is None else f"{mean:.6g}", f"{std:.6g}"]
+        [cut(name), "–" if mean is None else f"{mean:.6g}", f"{std:.3g}"]
         for name, mean, std in zip(names, means, stds, strict=True)
     ]
     return "\n".join(
         [
             f"Estimate of {len(names)} columns (original units)",
             "",
+            *fill(WITHOUT, width=100).split("\n"),
+            "",
             tables.table(["", "mean", "std. deviation"], rows),
             "",
-            "Correlation, without ±: see the last line",
+            "Correlation, without ±",
             "",
             tables.matrix(names, correlation),
             "",
@@ -156,7 +169,7 @@ def promised(estimate: GaussianEstimate) -> list[str]:
         f"Proof: {proof_address(made.proof, made.version)}.",
         f"Public facts it uses: {facts}.",
         f"Cost of each round, in rho: {spent}.",
-        "Its accuracy depends on how Gaussian the rows are and on the public facts; this file cannot state it. A "
-        "correlation here may be off by any amount: privcov.unbounded.expected_error simulates the error for your "
-        "public facts, and a release with bounds (privcov release --frame auto) has intervals.",
+        "Its accuracy depends on how Gaussian the rows are and on the public facts; this file cannot state it: "
+        "privcov.unbounded.expected_error simulates the error for your public facts, and a release with bounds "
+        "(privcov release --frame auto) has intervals.",
     ]

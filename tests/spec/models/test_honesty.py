@@ -11,6 +11,7 @@ import re
 from html import escape
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy import stats
 
@@ -304,6 +305,21 @@ def test_the_share_of_missing_cells_is_named_where_the_release_knows_it():
     told = next(line for line in assumptions(middle) if "x1" in line)
     assert "does not know how many" in told
     assert "Were 5 % of those of x1 missing" in told
+
+
+def test_sums_of_weights_are_not_taken_for_rows_that_lack_a_cell():
+    """A fiftieth lacks a cell, and weights are half of the largest: 44 % of the rows were said to lack one."""
+    source = np.random.default_rng(2)
+    x = np.where(source.uniform(size=4_000) < 0.02, np.nan, source.uniform(-1, 1, 4_000))
+    rows = np.column_stack([x, source.uniform(-1, 1, 4_000), source.uniform(1, 3, 4_000)])
+    told = []
+    for words in ({"ignore_extra": True}, {"weight": "w", "largest_weight": 4}):
+        schema = pc.Schema.from_dict({"columns": PAIR, "missing": "zero-row", **words})
+        frame = pd.DataFrame(rows, columns=["x", "y", "w"])
+        release = pc.release(frame, schema=schema, loss=pc.ZCDP(rho=1, neighbours="replace-one"))
+        told.append(next(line for line in assumptions(pc.ols(release, "y ~ x")) if "Missing cells" in line))
+    assert re.search(r"Missing cells: (about|at most) [123]\.", told[0])
+    assert told[1].startswith("Missing cells: an unknown share of the rows")
 
 
 def test_what_missing_cells_do_to_a_slope_is_what_the_output_says(make):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import builtins
 import json
+import warnings
 
 import numpy as np
 import pytest
@@ -180,6 +181,7 @@ def test_without_a_law_there_are_estimates_and_no_intervals(make, people_schema,
     for text in (fit.summary(), fit.to_latex(), json.dumps(fit.to_dict())):
         assert "age" in text
         assert "no known distribution" in text
+    assert "standard errors include" not in fit.summary()
     assert fit.to_dict()["digits"] == 2
     row = next(line for line in fit.summary().splitlines() if line.startswith("age"))
     assert float(row.split()[1]) == float(f"{fit.params['age']:.2g}")
@@ -318,7 +320,8 @@ def test_a_drowned_fit_offers_slopes_that_predict_no_worse_than_the_mean(wide):
     """Of 300 fresh releases no estimate explained more than -2.8; 8 had shrunk slopes below -0.3, for a noisy mean."""
     rows, _, release = wide
     fit = pc.ols(release, "y ~ .")
-    assert explained(rows, fit.predict(rows[:, :-1])) < -0.5
+    with pytest.warns(UserWarning, match=r"Use fit\.shrunk\.predict\(rows\)"):
+        assert explained(rows, fit.predict(rows[:, :-1])) < -0.5
     assert explained(rows, fit.shrunk.predict(rows[:, :-1])) > -0.3
     values = fit.to_dict()
     assert (
@@ -357,6 +360,9 @@ def test_where_noise_is_small_the_shrunk_slopes_are_those_of_the_fit_and_are_not
     assert fit.shrunk.params == pytest.approx(fit.params, abs=0.01)
     assert fit.to_dict()["shrunk"] is None
     assert "shrunk" not in fit.summary()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        fit.predict(rows[:, :-1])
 
 
 @pytest.mark.parametrize("formula", ["y ~ x0 - 1", "y ~ 1"])

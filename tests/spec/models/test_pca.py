@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 
 import numpy as np
 import pytest
@@ -240,6 +241,40 @@ def test_intervals_of_components_that_cannot_be_told_apart_fall_as_they_do(make)
                 assert (np.diff(here, axis=0) <= 0).all()
 
 
+def eight(rng, rows):
+    """Four variances that fall, and four that are alike behind them."""
+    frame = np.linalg.qr(np.random.default_rng(3).normal(size=(8, 8)))[0]
+    spread = np.array([0.4, 0.35, 0.3, 0.25, 0.2, 0.2, 0.2, 0.2])
+    return np.clip(rng.normal(size=(rows, 8)) * spread @ frame.T, -1, 1)
+
+
+@pytest.mark.long
+def test_each_component_of_a_group_is_held_as_often_as_it_says(make):
+    """80 tables. Groups take in whatever noise hides, also an eigenvalue that stands apart from others that are alike.
+
+    At coverage 0.95 nine misses of 80 happen 1.8 % of the time for one component; the seeds are fixed. Without worlds
+    of two parts, and of eigenvalues far apart, the fifth was missed 12 times.
+    """
+    schema = pc.Schema.from_dict({"columns": {f"c{i}": {"lower": -1, "upper": 1} for i in range(8)}})
+    law, randomness, rng = GaussianEnsemble(dimension=9, scale=16.0), rehearsal(5), np.random.default_rng(5)
+    true = np.linalg.eigvalsh(np.cov(eight(np.random.default_rng(6), 400_000).T))[::-1]
+    missed, first = np.zeros((2, 8)), []
+    for _ in range(80):
+        scaled = eight(rng, 2_000)
+        fit = pc.pca(
+            make(schema, table(schema, scaled), noise=law.simulate(randomness), law=law),
+            rank=8,
+            repair="clip",
+        )
+        own = np.linalg.eigvalsh(np.cov(scaled.T))[::-1]
+        both = (fit.intervals(), own), (fit.population_intervals(), true)
+        held = np.array([[inside(pair, value) for pair, value in zip(*one, strict=True)] for one in both])
+        missed += ~held
+        first += [held[0, one.components.start] for one in fit.directions() if len(one.components) > 1]
+    assert missed.max() <= 9, missed
+    assert np.mean(first) > 0.9, np.mean(first)
+
+
 def test_components_that_cannot_be_told_apart_are_one_line(make):
     """Four equal eigenvalues are told apart somewhere in at most one table in twenty for each of three gaps.
 
@@ -351,6 +386,9 @@ def test_a_mechanism_without_a_law_gives_points_and_refuses_intervals(make, rows
     assert fit.rank == 6
     assert fit.noise_edge is None
     assert fit.to_dict()["intervals"] is None
+    loadings = render(fit, fit.to_dict()).split("loading", 1)[1]
+    assert re.search(r" -?\d\.\d\d ", loadings)
+    assert not re.search(r"\d\.\d{3}", loadings)  # nobody knows how far they are off
     with pytest.raises(pc.PrivcovError, match=r"E256 .*symmetric-wishart or gaussian"):
         fit.intervals()
 

@@ -112,8 +112,9 @@ def test_the_noise_is_beside_the_number_in_original_units(made):
     assert told[0] in cells
     assert told[1] in cells, "what the page says of a mean is what show says of it"
     spread = float(np.sqrt(view.covariance[0, 0]))
-    off = made.law.reach(0.025) * float(view.noise.covariance[0, 0]) / (2 * spread)
-    assert plus_minus(spread, off)[1] in cells
+    off = made.law.reach(0.025) * float(view.noise.covariance[0, 0])
+    ends = np.sqrt(max(spread**2 - off, 0.0)), np.sqrt(spread**2 + off)
+    assert plus_minus(spread, max(spread - ends[0], ends[1] - spread))[1] in cells
 
 
 def test_what_the_promise_says_depends_on_who_is_protected(people, schema):

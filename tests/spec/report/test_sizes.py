@@ -8,6 +8,7 @@ import pytest
 import privcov as pc
 from privcov.models.perturbation import rehearsed_noise
 from privcov.noise.randomness import rehearsal
+from privcov.report.summary import as_text
 from privcov.report.view import View
 
 COLUMNS = {"a": {"lower": 0, "upper": 100}, "b": {"lower": -50, "upper": 250}, "c": {"levels": ["x", "y"]}}
@@ -110,3 +111,26 @@ def test_a_wide_release_shows_its_corner_as_released(monkeypatch):
     assert (view.raw, view.hidden, view.names) == (True, 3, ("p", "q", "r"))
     np.testing.assert_allclose(view.moment, wide.second_moment(raw=True, scaled=True)[:4, :4])
     assert view.noise.mean.shape == (3,)
+
+
+def test_the_margin_of_a_standard_deviation_holds_also_where_a_column_is_constant():
+    """80 releases: with coverage 0.95 at least 69 of each hold but for 1 in 200. To first order noise on the constant
+    column's deviation was larger than its margin in four of ten."""
+    rng = np.random.default_rng(1)
+    rows = np.column_stack([rng.uniform(-1, 1, 4_000), rng.normal(0.3, 0.1, 4_000), np.full(4_000, 0.4)])
+    schema = pc.Schema.from_dict(
+        {"columns": {name: {"lower": -1, "upper": 1} for name in "abc"}, "missing": "none"}
+    )
+    held, true = np.zeros(3), rows.std(axis=0, ddof=1)
+    for seed in range(80):
+        release = pc.release(
+            rows, schema=schema, loss=pc.PureDP(epsilon=1, neighbours="replace-one"), frame="declared",
+            randomness=rehearsal(seed), arithmetic="idealized",
+        )  # fmt: skip
+        view = View.of(release)
+        held += np.abs(view.spread - true) <= view.off_spread * (1 + 1e-9)
+    assert held.min() >= 69, held
+    text = as_text(release, what="mean")
+    shown = "\n".join(line for line in text.splitlines() if line[:2] in ("a ", "b ", "c "))
+    assert shown.count("±") == 6
+    assert "±: the noise moves a number by no more than this" in text

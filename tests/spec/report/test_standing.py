@@ -7,6 +7,7 @@ import re
 
 import numpy as np
 import pytest
+from scipy.stats import norm
 
 import privcov as pc
 from privcov.cli import main
@@ -22,10 +23,12 @@ def schema(count):
     return pc.Schema.from_dict({"columns": {f"c{i}": {"lower": -1, "upper": 1} for i in range(count)}})
 
 
-def normal(*, n, d, spread, correlation, middle, seed=0):
+def normal(*, n, d, spread, correlation, middle, seed=0, cut=1):
     rng = np.random.default_rng(seed)
     common, own = rng.normal(size=(n, 1)), rng.normal(size=(n, d))
-    return np.clip(middle + spread * (np.sqrt(correlation) * common + np.sqrt(1 - correlation) * own), -1, 1)
+    return np.clip(
+        middle + spread * (np.sqrt(correlation) * common + np.sqrt(1 - correlation) * own), -cut, cut
+    )
 
 
 def uncorrelated(times):
@@ -79,6 +82,25 @@ def test_a_plan_does_not_call_useful_what_ends_in_noise(drowned):
     )
     assert plan.verdict(plan.choice) != "useful"
     assert f"{plan.choice.mechanism.name} is {plan.outlook()}"[:40] in re.sub(r"\s+", " ", str(plan))
+
+
+@pytest.mark.parametrize("rows", [300, 2_000, 3_000, 8_000, 20_000, 200_000])
+def test_a_plan_says_what_a_release_will_be_called_where_columns_fill_their_bounds(rows):
+    """Columns evenly over their bounds, correlated by 0.3, in noise from all there is to nothing: the rule of releases.
+
+    Where a plan that expects narrower columns is more cautious, its words say so. 45 pairs are many enough for the
+    middle one to vary little from draw to draw.
+    """
+    loss = pc.PureDP(epsilon=1, neighbours="replace-one")
+    even = 2 * norm.cdf(normal(n=rows, d=10, spread=1, correlation=0.3, middle=0, cut=9)) - 1
+    made = pc.release(even, schema=schema(10), loss=loss, randomness=rehearsal(5))
+    plan = pc.plan(schema=schema(10), rows=rows, loss=loss, mechanisms=[made.certificate.mechanism])
+    outlook, found = plan.outlook(), standing(made).verdict
+    assert outlook.best == found
+    order = ["useful", "marginal", "worse than publishing zeros"]
+    assert order.index(outlook.best) <= order.index(outlook.verdict)
+    told = f"A release of columns that fill them would be {found}."
+    assert (told in " ".join(str(plan).split())) == (outlook.verdict != found)
 
 
 @pytest.mark.long

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 from scipy import stats
@@ -45,4 +47,9 @@ def test_without_a_law_no_noise_is_printed():
     )
     assert release.certificate.law is None
     assert mean_noise(release) is None
-    assert "±" not in as_text(release, what="mean").split("\n\n")[1]
+    shown = as_text(release, what="mean")
+    assert "±" not in shown.split("\n\n")[1]
+    assert "Without ±: the noise of this mechanism has no known distribution" in shown
+    digits = re.findall(r"(?<=\s)[−\d.,]+(?=\s|$)", shown.split("\n\n")[1].split("─\n", 1)[1])
+    assert digits
+    assert all(len(re.sub(r"\D", "", one).strip("0")) <= 3 for one in digits), digits

@@ -128,7 +128,10 @@ def render_tails(result: dict[str, Any]) -> str:
             line["mechanism"],
             f"{line['rows']:,}",
             *(f"{size:.4f} ± {error:.4f}" for size, error in zip(line["sizes"], line["errors"], strict=True)),
-            f"{line['f_size']:.4f} ± {line['f_error']:.4f}",
+            *(
+                f"{size:.4f} ± {error:.4f}"
+                for size, error in zip(line["f_sizes"], line["f_errors"], strict=True)
+            ),
             f"{100 * line['score_share']:.0f} %",
             "yes" if line["reached"] else "NO",
         ]
@@ -138,7 +141,7 @@ def render_tails(result: dict[str, Any]) -> str:
         "mechanism",
         "rows",
         *(f"at {100 * level:g} %" for level in LEVELS),
-        "F at 5 %",
+        *(f"F at {100 * level:g} %" for level in LEVELS),
         "score",
         "reached",
     ]
@@ -150,7 +153,7 @@ def render_tails(result: dict[str, Any]) -> str:
             "",
             table(heads, lines),
             "",
-            f"reached: at most {allowed}, and for F as at 5 %, within two standard errors.",
+            f"reached: at most {allowed}, and for F the same, within two standard errors.",
         ]
     )
 
@@ -168,16 +171,17 @@ def _sizes(
         score += fit.method == "score"
     below = np.array([[np.mean(np.array(each) < level) for level in LEVELS] for each in p_values])
     sizes, errors = below.mean(axis=0), below.std(axis=0) / np.sqrt(tables)
-    size = float(np.mean(np.array(whole) < LEVELS[0]))
-    error = float(np.sqrt(size * (1 - size) / tables))
-    pairs = [*zip(sizes, errors, LARGEST.values(), strict=True), (size, error, LARGEST[LEVELS[0]])]
+    joint = np.array([np.mean(np.array(whole) < level) for level in LEVELS])
+    doubts = np.sqrt(joint * (1 - joint) / tables)
+    limits = list(LARGEST.values())
+    pairs = [*zip(sizes, errors, limits, strict=True), *zip(joint, doubts, limits, strict=True)]
     return {
         "mechanism": name,
         "rows": rows,
         "sizes": sizes.tolist(),
         "errors": errors.tolist(),
-        "f_size": size,
-        "f_error": error,
+        "f_sizes": joint.tolist(),
+        "f_errors": doubts.tolist(),
         "score_share": score / tables,
         "reached": bool(all(found <= most + 2 * doubt for found, doubt, most in pairs)),
     }

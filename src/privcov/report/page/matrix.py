@@ -140,6 +140,7 @@ def _before(view: View) -> str:
 
 _DRAWN = 16
 _LISTED = 30
+_BESIDE = 18  # characters of a name and its bounds, with which a table of six columns fits beside a figure
 _MOST = 400
 
 
@@ -157,24 +158,24 @@ def columns(view: View) -> Section:
             ),
         ]
         return Section(name="columns", heading="Columns", body=join(body))
-    spreads = np.sqrt(np.clip(np.diag(view.covariance), 0, None))
-    noise = view.off
+    spreads, on_spreads, noise = view.spread, view.off_spread, view.off
     rows = []
     for place, feature in enumerate(view.columns[:_MOST]):
         on_mean = on_spread = None
         if noise is not None and noise.mean is not None:
             on_mean = float(noise.mean[place])
-            spread = float(spreads[place])
-            on_spread = float(noise.covariance[place, place]) / (2 * spread) if spread > 0 else None
+            on_spread = None if on_spreads is None else float(on_spreads[place])
         told = [*plus_minus(float(means[place]), on_mean), *plus_minus(float(spreads[place]), on_spread)]
         rows.append([*_called(feature, called), declared(feature), *(told[::2] if noise is None else told)])
     heads = ["column", *called, "declared", "mean", "± noise", "std. dev.", "± noise"]
     if noise is None:
         heads = ["column", *called, "declared", "mean", "std. dev."]
     parts = [means_figure(view), _listed(heads, rows, view)]
-    body = (
-        parts if called else [side_by_side(*parts)]
-    )  # labels take the room that a figure beside them would have
+    # Long names and labels take the room that a figure beside them would have.
+    longest = max(
+        (len(feature.title) + len(declared(feature)) for feature in view.columns[:_MOST]), default=0
+    )
+    body = parts if called or longest > _BESIDE else [side_by_side(*parts)]
     return Section(name="columns", heading="Columns", body=join(body))
 
 
@@ -184,8 +185,7 @@ def _called(feature: Feature, called: list[str]) -> list[str]:
 
 def means_figure(view: View) -> Markup:
     """The first means within their declared bounds."""
-    means = np.zeros(0) if view.mean is None else view.mean
-    spreads = np.sqrt(np.clip(np.diag(view.covariance), 0, None))
+    means, spreads = np.zeros(0) if view.mean is None else view.mean, view.spread
     noise = None if view.off is None else view.off.mean
     tracks = [
         Range(
