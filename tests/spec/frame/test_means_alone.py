@@ -114,7 +114,7 @@ def test_correlations_of_a_small_table_come_out_of_the_noise():
 
 
 def test_the_stated_errors_of_means_hold_although_rows_are_shortened_towards_a_noisy_mean():
-    """Sixty releases, fixed streams: 1.00 of all means within 1.96 stated errors; .89 where the matrix counts as independent.
+    """Sixty releases, fixed streams: 1.00 of all means within 1.96 stated errors; .89 with the limit of other frames.
 
     Means of one release miss together, so the share has a standard deviation of .02 at .95: below .9 in 1 of 100 runs.
     """
