@@ -35,9 +35,19 @@ def as_text(fit: RidgeFit, level: float = 0.95) -> str:
         lines.append(
             f"Expected error for a new row: {_short(values['expected_error'])} (root mean square).{alike}"
         )
+        if values["expected_error"] >= (half := _half_width(fit)):
+            lines.append(
+                f"The middle of the bounds of {fit.target} is never off by more than {_short(half)}: answer that."
+            )
     lines += [_bound(fit, values), *filter(None, [values["not_counted"]]), ""]
     lines.append(f"Promise: {values['guarantee']}, by {values['mechanism']}. This costs no further privacy.")
     return "\n".join(lines)
+
+
+def _half_width(fit: RidgeFit) -> float:
+    """Half the width of the bounds of the target."""
+    (target,) = (one for one in fit.problem.release.schema.features if one.name == fit.target)
+    return target.upper / 2 - target.lower / 2
 
 
 def _bound(fit: RidgeFit, values: dict[str, Any]) -> str:

@@ -343,6 +343,14 @@ def test_by_default_no_noise_is_taken_for_a_prediction(make, people_schema, peop
     assert max(small) > 500
 
 
+def test_an_error_larger_than_that_of_the_middle_of_the_bounds_says_so(release, people_columns, monkeypatch):
+    """A fit of a clear release, and the same with an error told that is more than half the width of the bounds."""
+    fit = pc.ridge(release, "income")
+    assert "answer that" not in fit.summary()
+    monkeypatch.setattr(type(fit), "expected_error", 750.0)
+    assert "The middle of the bounds of income is never off by more than 100.0: answer that." in fit.summary()
+
+
 @pytest.mark.parametrize(
     ("levels", "cells", "second"),
     [
