@@ -348,7 +348,7 @@ def test_an_error_larger_than_that_of_the_middle_of_the_bounds_says_so(release, 
     fit = pc.ridge(release, "income")
     assert "answer that" not in fit.summary()
     monkeypatch.setattr(type(fit), "expected_error", 750.0)
-    assert "The middle of the bounds of income is never off by more than 100.0: answer that." in fit.summary()
+    assert "The middle of the bounds of income is never off by more than 250.0: answer that." in fit.summary()
 
 
 @pytest.mark.parametrize(
