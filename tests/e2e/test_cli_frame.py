@@ -126,7 +126,7 @@ def test_a_shape_from_the_check_to_a_regression(place, tmp_path):
     path = str(tmp_path / "shaped.release.json")
     code, said = run("check", *asked)
     assert code == 0
-    assert "% for one at their products, " in said
+    assert "% for a look at their products, " in said
     assert run("release", *asked, "-o", path)[0] == 0
     code, said = run("verify", path)
     assert code == 0
@@ -177,3 +177,41 @@ def test_the_cut_is_told_or_counted(place, path, capsys):
     assert "intervals of regressions count the doubt" in shown
     assert run("verify", counted)[0] == 0
     assert "intervals allow for" in run("ols", counted, "age ~ income")[1]
+
+
+def test_a_small_table_whose_columns_no_histogram_would_show(tmp_path):
+    """900 rows at pure ε = 0.5: means come first, and every command knows a frame that has no look at the columns."""
+    rng, names = np.random.default_rng(5), [*"abcde", "odd name"]
+    rows = 5 + rng.uniform(-2, 2, 900)[:, None] + rng.uniform(-1.5, 1.5, (900, 6))
+    np.savetxt(tmp_path / "t.csv", rows, delimiter=",", header=",".join(names), comments="")
+    declared = "".join(f'[columns."{name}"]\nlower = 0\nupper = 10\n' for name in names)
+    (tmp_path / "t.toml").write_text(declared)
+    table, made, report = (str(tmp_path / name) for name in ("t.csv", "r.release.json", "r.html"))
+    words = [
+        "--schema",
+        str(tmp_path / "t.toml"),
+        "--epsilon",
+        "0.5",
+        "--neighbours",
+        "replace-one",
+        "--frame",
+        "auto",
+    ]
+    code, said = run("check", table, *words)
+    assert code == 0
+    assert (
+        "first: at most 5 % of the loss for a look at the norms of rows and 25 % for sums of columns." in said
+    )
+    assert run("release", table, *words, "-o", made)[0] == 0
+    for command in (
+        ["verify"],
+        ["show"],
+        ["show", "--json"],
+        ["ols", "a ~ `odd name` + b"],
+        ["ridge", "--target", "a"],
+        ["pca"],
+    ):
+        assert run(command[0], made, *command[1:])[0] == 0, command
+    assert "25 % into means and 5 % into the radius" in run("show", made)[1]
+    assert run("report", made, "-o", report, "--model", "a ~ b")[0] == 0
+    assert run("plan", *words[:4], "--rows", "900")[0] == 0

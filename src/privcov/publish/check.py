@@ -41,9 +41,10 @@ from privcov.summing.engines import Engine, engine_for, keeping
 from privcov.summing.sum import Split
 from privcov.table import Table, open_table
 
-_LAST = (
-    ("shape", "one at their products"),
-    ("radius", "one at the norms of rows"),
+_ASKED = (
+    ("scales", "looks at the columns"),
+    ("shape", "a look at their products"),
+    ("radius", "a look at the norms of rows"),
     ("means", "sums of columns"),
     ("squares", "sums of squared distances"),
 )
@@ -456,11 +457,9 @@ def frame_words(shares: Mapping[str, Fraction]) -> str:
     """What a private frame would take of the loss, as a sentence; empty for the declared frame."""
     if not shares:
         return ""
-    asked = [f"{float(100 * shares[name]):g} % for {what}" for name, what in _LAST if name in shares]
-    return (
-        f"A private frame would be fitted first: at most {float(100 * shares['scales']):g} % of the loss for looks at "
-        f"the columns, {', '.join(asked[:-1])} and {asked[-1]}."
-    )
+    first, *others = [(f"{float(100 * shares[name]):g} %", what) for name, what in _ASKED if name in shares]
+    asked = [f"{first[0]} of the loss for {first[1]}", *(f"{share} for {what}" for share, what in others)]
+    return f"A private frame would be fitted first: at most {', '.join(asked[:-1])} and {asked[-1]}."
 
 
 def _rows_for(ready: Ready) -> dict[str, int]:
