@@ -48,7 +48,7 @@ class Detail(NamedTuple):
     """How many looks at the columns there may be."""
     radius: Fraction = Fraction(1, 20)
     """Of the loss, for the histogram of norms."""
-    margin: int = 4
+    margin: int = 6
     """How many times the standard deviation of the noise on a count the number of rows must be."""
     means: Fraction = Fraction(1, 10)
     """Of the loss, for the sums of the columns."""
@@ -64,7 +64,7 @@ DETAILS = (
     Detail(Fraction(1, 10), 2, margin=12),
     Detail(Fraction(1, 5), 1, margin=8),
     MEANS_ALONE,
-    Detail(Fraction(1, 5), 1, margin=4),
+    Detail(Fraction(1, 5), 1, margin=6),
 )
 """In this order: the first at which noise lets columns be seen."""
 MOST_UNSURE = 0.125
