@@ -131,18 +131,14 @@ class Terms:
     @property
     def prices(self) -> list[PureDP | ZCDP]:
         """The most that may be asked: every histogram of the columns, and each of the others once."""
-        return [*self._looks, *map(self.purse.part, self._last.values())]
-
-    @property
-    def _looks(self) -> list[PureDP | ZCDP]:
-        """The price of every look at the columns."""
-        return [self.purse.part(self.detail.share) for _ in range(self.detail.most)]
+        times = {"scales": self.detail.most}
+        return [price for name, price in self.price_of.items() for _ in range(times.get(name, 1))]
 
     @property
     def price_of(self) -> dict[str, PureDP | ZCDP]:
         """What each kind of round costs every time that it is asked."""
-        looks = dict(zip(("scales",), self._looks[:1], strict=False))
-        return looks | {name: self.purse.part(share) for name, share in self._last.items()}
+        looks = {"scales": self.detail.share} if self.detail.most else {}
+        return {name: self.purse.part(share) for name, share in {**looks, **self._last}.items()}
 
     @property
     def shares(self) -> dict[str, Fraction]:
