@@ -37,6 +37,8 @@ from privcov.table.blocks import Block
 
 LEAST = 2.0**-10
 """The least share of its variance that a direction is taken to have, whatever the noise can see."""
+POWER = 0.75
+"""Directions are stretched by their variance to half of this power: 1 would make rows as long in each of them."""
 WORTH = 0.25
 """Columns are mixed if the correlations have an eigenvalue below this: else there is nothing to gain."""
 CLEAR = 3.0
@@ -130,7 +132,7 @@ class Sums:
         return Round(name=self.name, loss=loss, std=self.std(loss), answers=answers)
 
     def found(self, one: Round, *, rows: float) -> tuple[Floats, Matrix] | None:
-        """Where the means are, in scaled units, and the map P = (correlations)^(-½), of what noise lets see of them.
+        """Where the means are, in scaled units, and the map P = (correlations)^(-⅜), of what noise lets see of them.
 
         None where the correlations are too weak for a map to gain anything.
 
@@ -149,7 +151,7 @@ class Sums:
         if shares[0] > WORTH:
             return None
         floor = max(edge / float(np.mean(own**2)), LEAST)
-        seen = np.maximum(shares, floor)
+        seen = np.maximum(shares, floor) ** POWER
         kept = max(float((np.maximum(shares, 0.0) / seen).sum()), LEAST)
         stretch = np.clip(np.sqrt(width / kept / seen), 1 / STRETCH, STRETCH)
         return means, np.asarray((axes * stretch) @ axes.T)

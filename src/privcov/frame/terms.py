@@ -33,8 +33,11 @@ SHAPE_RADIUS = Fraction(9, 4)
 """The squared norm that rows are shortened to, for each numeric column, in the scales found: a typical row has 1."""
 SHAPES = (Fraction(1, 50), Fraction(1, 20))
 """Of the loss, for the coarse matrix that a shape follows from: the first where it is enough."""
-HIDDEN = 0.05
-"""It is where its noise hides at most this share of a column's variance in a direction."""
+HIDDEN = (0.25, 1.0)
+"""It is where its noise hides at most this share of a column's variance in a direction. Where more than the second share
+stays hidden for the second price, ``auto`` asks for no shape."""
+MOST_KEPT = 2**25
+"""Numeric cells beyond which ``auto`` asks for no shape: they are not kept in memory, so another reading is dear."""
 MOST_COLUMNS = 4_096
 """Beyond them a grid could be too coarse for what rounds answer."""
 
@@ -225,24 +228,38 @@ class Terms:
         if not seen and word == "auto":
             return None
         taken = seen[0] if seen else made[-1]
-        if word != "shape":
+        if word == "auto":
+            return taken if means_first else replace(taken, shape=taken.likely_shape(rows))
+        if word == "scales":
             return taken
-        share = taken.shape_share(rows)
+        share = taken.shape_share(rows) or SHAPES[-1]
         # Where means come first the matrix has little: then a shape takes its share from that of the means.
         less = share if means_first else 0
         return replace(taken, shape=share, detail=taken.detail._replace(means=taken.detail.means - less))
 
-    def shape_share(self, rows: int | None) -> Fraction:
-        """What a shape is worth paying, by public facts."""
+    def likely_shape(self, rows: int | None) -> Fraction | None:
+        """What ``auto`` pays for a shape; None where it asks for none."""
+        columns = len(numbers_of(self.schema))
+        if not self.detail.most or rows is None or rows * columns > MOST_KEPT:
+            return None
+        if refusal(self.schema, self.mechanism, shaped=True, emphasis=self.emphasis):
+            return None
+        return self.shape_share(rows)
+
+    def shape_share(self, rows: int | None) -> Fraction | None:
+        """The least price at which a shape can be seen through its noise, by public facts; None where there is none."""
         if rows is None:
-            return SHAPES[-1]
-        hidden = expected_edge(
-            self.purse.part(SHAPES[0]),
-            columns=len(numbers_of(self.schema)),
-            rows=rows,
-            rows_per_person=self.schema.max_rows_per_person,
-        )
-        return SHAPES[0] if hidden <= HIDDEN else SHAPES[-1]
+            return None
+        for share, most in zip(SHAPES, HIDDEN, strict=True):
+            hidden = expected_edge(
+                self.purse.part(share),
+                columns=len(numbers_of(self.schema)),
+                rows=rows,
+                rows_per_person=self.schema.max_rows_per_person,
+            )
+            if hidden <= most:
+                return share
+        return None
 
     def sees(self, rows: int) -> bool:
         """Whether so many rows stand clear enough of the noise on a count, or on a mean where no cell is counted."""

@@ -12,11 +12,12 @@ from privcov.accounting import gaussian_mu
 from privcov.cli import main
 from privcov.noise.randomness import rehearsal
 from privcov.privacy import ApproxDP, PureDP
+from privcov.releases.rounds import Norms
 from privcov.schema import Categorical, Numeric, Schema
 from privcov_lab.bench import frame
 from privcov_lab.bench.bounds import RECIPES, Case, cases
 from privcov_lab.bench.frame import _Place
-from privcov_lab.bench.frame_words import render
+from privcov_lab.bench.frame_words import KINDS, render
 
 EXACT = PureDP(epsilon=1_000_000, neighbours="replace-one")
 LOSS = ApproxDP(epsilon=1, delta="1e-6", neighbours="replace-one")
@@ -43,7 +44,7 @@ def place() -> _Place:
 
 def test_a_release_without_noise_has_no_error_of_any_kind(place):
     errors = place.errors(place._release(EXACT, 0))
-    assert set(errors) == {"correlations", "all correlations", "covariance", "means", "regressions"}
+    assert set(errors) == {*KINDS}
     assert max(errors.values()) < 1e-3
 
 
@@ -52,11 +53,12 @@ def test_each_error_is_the_distance_from_the_truth(place, monkeypatch):
     wrong = place.correlation.copy()
     wrong[:2, :2] = np.array([[1.0, 0.0], [0.0, 1.0]])
     kind = type(made)
-    monkeypatch.setattr(kind, "correlation", lambda _: wrong)
+    monkeypatch.setattr(kind, "correlation", lambda _, repair="auto": wrong / (1 + (repair == "none")))
     monkeypatch.setattr(kind, "covariance", lambda _: 3 * place.correlation * np.outer(place.std, place.std))
     monkeypatch.setattr(kind, "mean", lambda _: place.mean + 0.5 * place.std)
     errors = place.errors(made)
     assert errors["correlations"] == pytest.approx(place.correlation[0, 1])
+    assert errors["unrepaired correlations"] == errors["correlations"]  # a half of zero is zero
     assert errors["all correlations"] == pytest.approx(place.correlation[0, 1] / math.sqrt(10))
     assert errors["covariance"] == pytest.approx(2 * math.sqrt(np.mean(place.correlation[:2, :2] ** 2)))
     assert errors["means"] == pytest.approx(0.5)
@@ -79,17 +81,27 @@ def test_the_point_has_every_way_and_auto_shares_the_runs_of_the_way_it_takes(pl
     of 10,000 triples of them (resampled), and the seed is fixed; it detects a frame that is not asked for."""
     found = place.point(LOSS, 3)
     errors = found["errors"]
-    assert list(errors) == [*frame.WAYS, "hindsight"]
-    assert errors["auto"] is errors["scales"]
+    assert list(errors) == [*frame.WAYS, "hindsight", "floor"]
+    assert errors["auto"] is errors["shape"]
     assert errors["scales"] != errors["shape"]
     assert errors["auto"] != errors["declared"]
     assert found["radius"]["auto"] > 0.25
     assert found["zero"] == pytest.approx(abs(place.correlation[0, 1]))
-    assert found["radius"]["hindsight"] in frame.HINDSIGHT
+    assert found["radius"]["floor"] in frame.HINDSIGHT
+    for kind in errors["hindsight"]:
+        assert errors["hindsight"][kind]["error"] <= min(errors[way][kind]["error"] for way in frame.WAYS)
     assert errors["auto"]["correlations"]["error"] < errors["declared"]["correlations"]["error"]
 
 
-def test_hindsight_is_given_the_truth_and_the_norm_of_a_framed_release(place):
+def test_hindsight_pays_for_the_rounds_and_takes_the_radius_that_it_is_told(place):
+    taken = [place._fitted("scales", LOSS, radius, 1)["covariance"] for radius in (0.5, 2.5)]
+    assert taken[0] > 2 * taken[1]  # rows shortened to half of their length have a quarter of the variance
+    chosen = Norms.of(place._release(LOSS, 1, frame="scales")).radius
+    alike = place.errors(place._release(LOSS, 1, frame="scales"))
+    assert place._fitted("scales", LOSS, chosen, 1) == alike
+
+
+def test_the_floor_is_given_the_truth_and_the_norm_of_a_framed_release(place):
     framed, declared = place._framed(2.0), place.case.schema
     numbers = framed.columns[:2]
     assert [column.centre for column in numbers] == pytest.approx(place.mean[:2])
@@ -168,7 +180,8 @@ def test_the_cost_counts_the_reads_of_the_file():
 
 
 def _errors(error: float) -> dict[str, dict[str, float]]:
-    return {"correlations": {"error": error, "std_error": 0.0}}
+    told = {"error": error, "std_error": 0.0}
+    return {"correlations": told, "unrepaired correlations": told}
 
 
 @pytest.mark.parametrize(
@@ -185,15 +198,15 @@ def _errors(error: float) -> dict[str, dict[str, float]]:
     ],
 )
 def test_every_target_says_reached_or_missed(auto, rows, words):
-    errors = {"declared": 0.6, "private norm": 0.6, "scales": auto, "auto": auto, "hindsight": 0.1}
+    errors = {"declared": 0.6, "private norm": 0.6, "scales": auto, "auto": auto, "hindsight": 0.1, "floor": 0.1}
     point = {
         "table": "made up", "rows": rows, "columns": 3, "epsilon": 1.0, "promise": "approximate",
         "errors": {way: _errors(error) for way, error in errors.items()},
-        "radius": {"auto": None, "hindsight": 1.0}, "zero": 0.3,
+        "radius": {"auto": None, "floor": 1.0}, "zero": 0.3,
     }  # fmt: skip
     out = render({"bench": "frame", "runs": 1, "points": [point], "skipped": []})
     assert words in out
-    assert ("n ≥ 1,500" in out) == (rows >= 1500)
+    assert ("n ≥ 1,500, no repair used, geometric mean ≥ 5" in out) == (rows >= 1500)
 
 
 @pytest.mark.parametrize(

@@ -1,9 +1,10 @@
 """What a private frame gains on real tables whose bounds are guesses, and what it costs to read them more often.
 
 Every release is repaired as a user would see it, with idealized and seeded noise: nothing here is a release to keep.
-The tables and what is declared of them: ``bounds.py``. The best in hindsight knows the true means and standard
-deviations, pays for no round, and takes the best of a list of radii for each kind of error: nobody can have it. Of
-means it says nothing: it was given them.
+The tables and what is declared of them: ``bounds.py``. The best in hindsight pays for the same rounds, and then
+chooses among all frames and a list of radii the one that erred least over all runs, for each kind of error. The floor
+knows the true means and standard deviations, pays for no round, and takes the best radius: nobody can have it. Of means
+it says nothing: it was given them.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from fractions import Fraction
 from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 
@@ -29,6 +31,7 @@ from privcov.privacy import ApproxDP, Loss, PureDP
 from privcov.publish.release import release
 from privcov.releases.certificate import RADII
 from privcov.releases.release import Release
+from privcov.releases.rounds import Norms
 from privcov.schema import Numeric, Schema
 from privcov.schema.grid import framed_weight
 from privcov.schema.names import quoted
@@ -47,9 +50,13 @@ WAYS: dict[str, dict[str, Any]] = {
 }
 FACTORS = (1, 10, 100)
 HINDSIGHT = (0.25, 0.35, *RADII[::2])
-"""The radii that the best in hindsight chooses from, in root mean square columns."""
+"""The radii that the best in hindsight and the floor choose from, in root mean square columns."""
+FITTED = ("scales", "shape")
+"""The frames that the best in hindsight tries with other radii than they choose."""
+_NEAR = 2.5
+"""By what factor these radii may be larger or smaller than those chosen."""
 TRIALS = 4
-"""Runs after which radii that are clearly not the best in hindsight are left out."""
+"""Runs after which radii that are clearly not the best are left out."""
 _SEED = 1000
 Errors = list[dict[str, float]]
 
@@ -137,13 +144,15 @@ class _Place:
         return np.array([self._residual(self.correlation, j) for j in range(self.case.numeric)])
 
     def point(self, loss: Loss, runs: int) -> dict[str, Any]:
-        """The errors of every way and of the best in hindsight, and the radii of both."""
+        """The errors of every way, of the best in hindsight and of the floor, and their radii."""
         made = {way: self._measured(way, loss, runs) for way in WAYS}
-        best, radius = self._hindsight(loss, runs)
         errors = {way: one.errors for way, one in made.items()}
+        floor, radius = self._least(HINDSIGHT, partial(self._told_the_truth, loss), runs)
+        fitted = [self._fitted_best(way, loss, runs) for way in FITTED]
+        best = {kind: min((one[kind] for one in (*errors.values(), *fitted)), key=_size) for kind in floor}
         return {
-            "errors": errors | {"hindsight": best},
-            "radius": {"auto": made["auto"].radius, "hindsight": radius},
+            "errors": errors | {"hindsight": best, "floor": floor},
+            "radius": {"auto": made["auto"].radius, "floor": radius},
             "zero": _rms(self.correlation[np.triu_indices(self.case.numeric, 1)]),
         }
 
@@ -208,6 +217,7 @@ class _Place:
         scaled = (made.covariance() / np.outer(self.std, self.std))[np.ix_(self.varies, self.varies)]
         found = {
             "correlations": _rms(misses[np.triu_indices(width, 1)]),
+            "unrepaired correlations": _rms(self._unrepaired(made)[np.triu_indices(width, 1)]),
             "covariance": _rms((scaled - self.correlation)[:width, :width]),
             "means": _rms(((made.mean() - self.mean) / self.std)[:width]),
             "regressions": float(np.median(self._excess(scaled))),
@@ -215,6 +225,11 @@ class _Place:
         if len(misses) > width:
             found["all correlations"] = _rms(misses[np.triu_indices(len(misses), 1)])
         return found
+
+    def _unrepaired(self, made: Release) -> Floats:
+        """How far the correlations of the matrix as it was released are from the truth."""
+        told = np.nan_to_num(made.correlation(repair="none"))
+        return np.asarray(told[np.ix_(self.varies, self.varies)] - self.correlation)
 
     def _excess(self, covariance: Floats) -> Floats:
         found = [self._residual(covariance, j) for j in range(self.case.numeric)]
@@ -232,19 +247,28 @@ class _Place:
         fitted = weights @ truth[np.ix_(others, others)] @ weights
         return float(1 - 2 * weights @ truth[others, target] + fitted)
 
-    def _hindsight(self, loss: Loss, runs: int) -> tuple[dict[str, Any], float]:
-        """The least error of each kind over the radii, and the radius with the least error of correlations."""
-        made: dict[float, Errors] = {radius: [] for radius in HINDSIGHT}
+    def _fitted_best(self, way: str, loss: Loss, runs: int) -> dict[str, Any]:
+        """The least errors of a frame over radii near those that it chooses, all rounds paid for."""
+        chosen = [Norms.of(self._release(loss, seed, **WAYS[way])).radius for seed in range(TRIALS)]
+        near = [one for one in HINDSIGHT if min(chosen) / _NEAR <= one <= max(chosen) * _NEAR]
+        return self._least(near, partial(self._fitted, way, loss), runs)[0]
+
+    def _least(
+        self, radii: Sequence[float], errors: Callable[[float, int], dict[str, float]], runs: int
+    ) -> tuple[dict[str, Any], float]:
+        """The least error of each kind over the radii, and the radius with the least error of correlations.
+
+        ``errors`` tells those of a radius and a seed.
+        """
+        made: dict[float, Errors] = {radius: [] for radius in radii}
 
         def add(radius: float, first: int, last: int) -> None:
-            schema = self._framed(radius)
-            releases = (self._release(loss, seed, schema=schema) for seed in range(first, last))
-            made[radius] += [self.errors(one) for one in releases]
+            made[radius] += [errors(radius, seed) for seed in range(first, last)]
 
         for radius in made:
             add(radius, 0, min(runs, TRIALS))
         told = {radius: _told(errors) for radius, errors in made.items()}
-        kinds = [kind for kind in told[HINDSIGHT[0]] if kind != "means"]
+        kinds = [kind for kind in told[radii[0]] if kind != "means"]
         least = {kind: min(told, key=partial(_error, told, kind)) for kind in kinds}
         near = 1.15 * _error(told, "correlations", least["correlations"])
         last_round = {*least.values(), *(r for r in told if _error(told, "correlations", r) <= near)}
@@ -253,6 +277,15 @@ class _Place:
         told = {radius: _told(made[radius]) for radius in last_round}
         least = {kind: min(told, key=partial(_error, told, kind)) for kind in kinds}
         return {kind: told[radius][kind] for kind, radius in least.items()}, least["correlations"]
+
+    def _told_the_truth(self, loss: Loss, radius: float, seed: int) -> dict[str, float]:
+        """The errors with true means and deviations, and this radius."""
+        return self.errors(self._release(loss, seed, schema=self._framed(radius)))
+
+    def _fitted(self, way: str, loss: Loss, radius: float, seed: int) -> dict[str, float]:
+        """The errors with rounds as ever, all paid for, and this radius whatever their counts say."""
+        with patch.object(Norms, "radius", radius):
+            return self.errors(self._release(loss, seed, **WAYS[way]))
 
     def _framed(self, radius: float) -> Schema:
         """The schema that a frame would find whose rounds tell the truth, with a radius of our own."""
@@ -350,6 +383,10 @@ def _rms(values: Floats) -> float:
 
 def _error(told: Mapping[float, Mapping[str, Any]], kind: str, radius: float) -> float:
     return float(told[radius][kind]["error"])
+
+
+def _size(told: Mapping[str, float]) -> float:
+    return told["error"]
 
 
 def _told(errors: Errors) -> dict[str, dict[str, float]]:
