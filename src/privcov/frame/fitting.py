@@ -39,6 +39,8 @@ NARROW = 2
 
 _FEW = 0.02
 """The share of the rows that a closer look may leave out."""
+_CHANCE = 3.0
+"""How many standard deviations of noise a closer look may leave out: less would leave many a narrow column wide."""
 _MOST_HIDDEN = 0.1
 """The share of the rows that noise may hide where a closer look is taken."""
 _CLOSER = 17
@@ -339,9 +341,11 @@ class _Scales:
     def of(cls, look: Scales, one: Round, profiles: list[_Profile], *, rows: float) -> _Scales:
         pure, (lower, upper) = isinstance(one.loss, PureDP), np.array([own.inner for own in profiles]).T
         found = [own.likely(rows, laplace=pure) for own in profiles]
-        counts = np.array(one.answers, dtype=np.float64).reshape(len(profiles), look.bins)
+        told = np.array(one.answers, dtype=np.float64).reshape(len(profiles), look.bins)
+        latest = [own.last(cells, one.std) for own, cells in zip(profiles, told, strict=True)]
         totals = np.array([own.total for own in found])
-        first, last = _narrow(counts, look.std(one.loss), totals)
+        counts, noise = np.array([cells for cells, _ in latest]), np.array([noise[0] for _, noise in latest])
+        first, last = _narrow(counts, noise, totals)
         width = upper - lower
         closer = lower + width * (first / look.bins), lower + width * (last / look.bins)
         # Bounds so close that floats cannot tell cells apart stay as they are.
@@ -413,6 +417,16 @@ class _Profile:
             counts=np.concatenate([self.counts[:first], counts, self.counts[last:]]),
             noise=np.concatenate([self.noise[:first], noises, self.noise[last:]]),
         )
+
+    def last(self, counts: Floats, noise: float) -> tuple[Floats, Floats]:
+        """The cells of the last look and their noise: the mean of all looks where the same cells were asked before.
+
+        ``counts`` are those of the last look alone, for cells that floats could not tell apart.
+        """
+        first, last = np.searchsorted(self.edges, self.inner).tolist()
+        if last - first != len(counts):
+            return counts, np.full(len(counts), noise)
+        return self.counts[first:last], self.noise[first:last]
 
     def likely(self, rows: float, *, laplace: bool) -> _Likely:
         """What the histograms are likely to say of the column without noise.
@@ -501,7 +515,7 @@ class _Profile:
         )
 
 
-def _narrow(counts: Floats, noise: float, totals: Floats) -> tuple[Cells, Cells]:
+def _narrow(counts: Floats, noise: Floats, totals: Floats) -> tuple[Cells, Cells]:
     """The first cell of every column's histogram that a closer look would begin at, and the one it would end before.
 
     One cell or two with all but few of the rows, as far as noise lets see; all cells for a column that is not narrow.
@@ -513,6 +527,7 @@ def _narrow(counts: Floats, noise: float, totals: Floats) -> tuple[Cells, Cells]
         inside = np.lib.stride_tricks.sliding_window_view(counts, size, axis=1).sum(axis=2)
         place = inside.argmax(axis=1)
         hidden = noise * math.sqrt(size)
-        narrow = (totals - inside.max(axis=1) <= _FEW * totals + hidden) & (hidden <= _MOST_HIDDEN * totals)
+        few = np.maximum(_FEW * totals + hidden, _CHANCE * hidden)
+        narrow = (totals - inside.max(axis=1) <= few) & (hidden <= _MOST_HIDDEN * totals)
         first, last = np.where(narrow, place, first), np.where(narrow, place + size, last)
     return first, last

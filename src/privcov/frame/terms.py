@@ -34,8 +34,8 @@ SHAPE_RADIUS = Fraction(9, 4)
 SHAPES = (Fraction(1, 50), Fraction(1, 20))
 """Of the loss, for the coarse matrix that a shape follows from: the first where it is enough."""
 HIDDEN = (0.25, 1.0)
-"""It is where its noise hides at most this share of a column's variance in a direction. Where more than the second share
-stays hidden for the second price, ``auto`` asks for no shape."""
+"""It is where its noise hides at most this share of a column's variance in a direction. Where the second price leaves
+more than the second share hidden, ``auto`` asks for no shape."""
 MOST_KEPT = 2**25
 """Numeric cells beyond which ``auto`` asks for no shape: they are not kept in memory, so another reading is dear."""
 MOST_COLUMNS = 4_096
@@ -53,7 +53,7 @@ class Detail(NamedTuple):
     """Of the loss, for the histogram of norms."""
     margin: int = 6
     """How many times the standard deviation of the noise on a count the number of rows must be."""
-    means: Fraction = Fraction(1, 10)
+    means: Fraction = Fraction(1, 8)
     """Of the loss, for the sums of the columns."""
     squares: Fraction = Fraction(0)
     """Of the loss, for the sums of their squared distances from their centres; 0 where the cut is not counted."""
@@ -62,12 +62,12 @@ class Detail(NamedTuple):
 MEANS_ALONE = Detail(Fraction(0), 0, means=Fraction(1, 4))
 """Means within the declared bounds come first, and no column is looked at: deviations follow by public formulas."""
 DETAILS = (
-    Detail(Fraction(1, 50), 3, radius=Fraction(1, 50), margin=150),
-    Detail(Fraction(1, 20), 3, radius=Fraction(1, 50), margin=40),
-    Detail(Fraction(1, 10), 2, margin=12),
-    Detail(Fraction(1, 5), 1, margin=8),
+    Detail(Fraction(1, 50), 4, radius=Fraction(1, 50), margin=150),
+    Detail(Fraction(1, 20), 4, radius=Fraction(1, 50), margin=40),
+    Detail(Fraction(1, 10), 3, margin=12),
+    Detail(Fraction(1, 5), 2, margin=8),
     MEANS_ALONE,
-    Detail(Fraction(1, 5), 1, margin=6),
+    Detail(Fraction(1, 5), 2, margin=6),
 )
 """In this order: the first at which noise lets columns be seen."""
 MOST_UNSURE = 0.125

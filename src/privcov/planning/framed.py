@@ -100,11 +100,11 @@ def in_frame(
 ) -> Framed | None:
     """What the frame of "auto" would do, or of another word; None where that is the declared one, or refused.
 
-    ``law`` is that of the noise in the declared frame. Of a shape there is no forecast but that of its scales.
+    ``law`` is that of the noise in the declared frame. Of a shape the price is counted and not what it gains, which
+    depends on how columns are correlated.
     """
     if law is None or not has_forecast(schema):
         return None
-    word = "auto" if word == "auto" else "scales"
     terms = _terms(word, schema, rows=rows, loss=loss, purpose=purpose, cut=cut)
     if terms is None:
         return None

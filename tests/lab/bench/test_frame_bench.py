@@ -198,7 +198,14 @@ def _errors(error: float) -> dict[str, dict[str, float]]:
     ],
 )
 def test_every_target_says_reached_or_missed(auto, rows, words):
-    errors = {"declared": 0.6, "private norm": 0.6, "scales": auto, "auto": auto, "hindsight": 0.1, "floor": 0.1}
+    errors = {
+        "declared": 0.6,
+        "private norm": 0.6,
+        "scales": auto,
+        "auto": auto,
+        "hindsight": 0.1,
+        "floor": 0.1,
+    }
     point = {
         "table": "made up", "rows": rows, "columns": 3, "epsilon": 1.0, "promise": "approximate",
         "errors": {way: _errors(error) for way, error in errors.items()},

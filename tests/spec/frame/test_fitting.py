@@ -282,3 +282,31 @@ def test_a_closer_look_replaces_the_cells_that_it_looks_into_and_the_same_look_i
     assert closer.edges.tolist() == [0, 4, 6, 8, 12, 16]
     assert closer.counts.tolist() == [1, 7, 9, 3, 4]
     assert closer.with_histogram(replace(column, lower=5, upper=8), np.zeros(4), 1.0) is closer
+
+
+def test_a_column_that_noise_kept_from_a_closer_look_gets_one_after_the_next():
+    """Two columns in a corner of their bounds. Noise takes a tenth of the second from the cell that it fills, so the
+    first alone is looked at closer; the second is asked again, and the mean of both answers shows it narrow too."""
+    schema = schema_of((0, 1600), (0, 1600))
+    rows = np.random.default_rng(2).uniform(0, 90, (10_000, 2))
+    asked_once = Fit(declared=schema, most=4)
+    (look,) = asked_once.next_looks()
+    told = replace(_without_noise(look, rows, LOSS), std=200.0)
+    unlucky = replace(told, answers=(*told.answers[:16], told.answers[16] - 1_100, *told.answers[17:]))
+    fit = asked_once.after(unlucky, rows=len(rows))
+    assert [column.upper for column in numbers_of(fit.next_looks()[0].schema)] == [100, 1600]
+    (again,) = fit.next_looks()
+    fit = fit.after(replace(_without_noise(again, rows, LOSS), std=200.0), rows=len(rows))
+    assert [column.upper for column in numbers_of(fit.next_looks()[0].schema)] == [100, 200]
+
+
+def test_counts_of_the_last_look_are_means_where_the_same_cells_were_asked_before():
+    column = numbers_of(schema_of((0, 16)))[0]
+    once = _Profile.of(column).with_histogram(column, np.arange(4.0), 2.0)
+    twice = once.with_histogram(column, np.arange(4.0) + 2, 2.0)
+    counts, noise = twice.last(np.arange(4.0) + 2, 2.0)
+    assert counts.tolist() == [1, 2, 3, 4]
+    assert noise == pytest.approx(math.sqrt(2))
+    counts, noise = twice.last(np.arange(5.0), 2.0)  # not the cells that it has
+    assert counts.tolist() == [0, 1, 2, 3, 4]
+    assert noise.tolist() == [2] * 5

@@ -431,7 +431,9 @@ def test_correlations_are_several_times_better_than_in_the_declared_frame(loss):
         for frame in ("declared", "scales", "auto")
     }
     assert off["scales"] < off["declared"] / 3
-    assert off["auto"] == off["scales"]
+    assert (
+        off["auto"] < 1.2 * off["scales"]
+    )  # the same, less a twentieth of the loss for a shape that it does not need
 
 
 def test_bounds_a_hundred_times_too_wide_cost_little():

@@ -86,7 +86,9 @@ def _points(points: list[Point]) -> Iterable[str]:
         for of, more in ((kind, ""), ("unrepaired correlations", ", no repair used")):
             gained = [_ratio(point, of, "declared", "auto") for point in counted]
             if gained:
-                words = f"declared / auto, {_delta(promise)}, n ≥ {FEW_ROWS:,}{more}, geometric mean ≥ {most:g}"
+                words = (
+                    f"declared / auto, {_delta(promise)}, n ≥ {FEW_ROWS:,}{more}, geometric mean ≥ {most:g}"
+                )
                 yield _target(words, _mean(gained), above=most)
     against = [_ratio(point, kind, "auto", "hindsight") for point in points]
     worst = _worst(points, kind, "auto", "hindsight")
