@@ -309,7 +309,8 @@ class DeviceSum:
 
     def gram(self) -> Gram:
         """The one sum, where there are no strata."""
-        (gram,) = self.sums().grams()
+        gram = self.sums()
+        assert isinstance(gram, Gram)
         return gram
 
     def sums(self) -> Sums:

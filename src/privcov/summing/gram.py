@@ -164,11 +164,8 @@ class Gram(Sealed):
 
     def agrees_with(self, weights: NDArray[np.int32], expected: NDArray[np.int32]) -> bool:
         """Whether the sum times ``weights`` is ``expected`` modulo 2^32: Freivalds' check, which says no more."""
-        return _agrees(self._low, weights, expected)  # what was carried is a multiple of 2^32
-
-    def grams(self) -> tuple[Gram, ...]:
-        """The sum by itself, as a stack has several."""
-        return (self,)
+        low = self._low.astype(np.uint32).view(np.int32)  # what was carried is a multiple of 2^32
+        return bool(np.array_equal(np.einsum("ij,j->i", low, weights), expected))
 
     def words_for_transport(self) -> tuple[NDArray[np.int64], NDArray[np.int64] | None, int]:
         """The upper triangle in words, and their reach: for ``encode_sensitive_sum`` and another process."""
@@ -278,7 +275,8 @@ class Stack(Sealed):
         low = self._low.sum(axis=0)  # wraps around, as the check does
         for gram in self._done or ():
             low += gram._low
-        return _agrees(low, weights, expected)
+        pooled = Gram.from_transport(self.grid, low, None, rows=self.rows, reach=WORD)
+        return pooled.agrees_with(weights, expected)
 
     def grams(self) -> tuple[Gram, ...]:
         """The sums, each by itself. Nothing is added afterwards."""
@@ -310,10 +308,6 @@ class Stack(Sealed):
 
 Sums: TypeAlias = Gram | Stack
 """One sum, or one a stratum."""
-
-
-def _agrees(low: NDArray[Any], weights: NDArray[np.int32], expected: NDArray[np.int32]) -> bool:
-    return bool(np.array_equal(np.einsum("ij,j->i", low.astype(np.uint32).view(np.int32), weights), expected))
 
 
 _NARROW = 32

@@ -152,7 +152,7 @@ def _summed(
             total = part
         else:
             total.merge(part)  # type: ignore[arg-type]  # both are of the same kind
-    return tuple(Gram(grid) for _ in range(count)) if total is None else total.grams()
+    return tuple(Gram(grid) for _ in range(count)) if total is None else apart(total)
 
 
 def add_rows(
@@ -183,7 +183,7 @@ def add_rows(
 def sum_fragment(fragment: AnyFragment, *, report: Report | None = None, **facts: Any) -> Result:
     """The same as sensitive bytes, for another process, which merges them and never stores them."""
     sums = add_rows(fragment, report=report, **facts)
-    return sums.rows, encode_sensitive_sums(sums.grams())
+    return sums.rows, encode_sensitive_sums(apart(sums))
 
 
 class Rooms(local):
@@ -250,7 +250,7 @@ class HostSum:
 
     def gram(self) -> Gram:
         """The one sum, where there are no strata."""
-        (gram,) = self.sums().grams()
+        (gram,) = apart(self.sums())
         return gram
 
     def sums(self) -> Sums:
@@ -258,6 +258,11 @@ class HostSum:
         if not self._sums.agrees_with(self._check.weights, self._check.expected):
             raise InternalError()
         return self._sums
+
+
+def apart(sums: Sums) -> tuple[Gram, ...]:
+    """The one sum, or those of strata, each by itself."""
+    return (sums,) if isinstance(sums, Gram) else sums.grams()
 
 
 def side_by_side(grams: tuple[Gram, ...]) -> Sums:
