@@ -255,6 +255,8 @@ def _invert(
 
 def _sentence(found: Answer, wanted: Target, *, asked_rows: bool, given: bool) -> str:
     means = f"{found.mechanism}, {found.loss}, {found.rows:,} rows: {wanted.name} = {found.error:.4g}"
+    if found.hidden:
+        means += " (hidden: as wide as all that is possible, or wider)"
     if asked_rows:
         return f"At least {found.rows:,} rows are needed for {wanted.text}.\n{means}."
     if not given:

@@ -180,6 +180,12 @@ def test_the_page_and_the_command_line_refuse_the_same_epsilon():
     assert [(field, reason.code) for field, reason in refused.value.reasons] == [("epsilon", "E202")]
 
 
+def test_what_noise_hides_has_no_number_on_the_page(served, draft):
+    told = served.ask("plan", draft=draft, rows="3", loss=PURE, **MEAN).json
+    assert told["headline"] == told["error"] == "hidden"
+    assert {line["mean"] for line in told["columns"]} == {"hidden"}
+
+
 def test_planning_opens_no_data(served, draft, plan, monkeypatch):
     (served.folder / "people.csv").unlink()
     assert served.ask("plan", draft=draft, rows="4000", loss=PURE, **MEAN).json["ready"]
