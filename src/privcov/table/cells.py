@@ -103,11 +103,13 @@ def _can_match(column: Categorical, kind: pa.DataType) -> bool:
     return whole and not column.padded and any(_INTEGER.fullmatch(str(level)) for level in column.levels)
 
 
-def cells(column: Column | Identifier, values: pa.Array, *, dialect: Dialect = RFC_4180) -> Floats:
+def cells(
+    column: Column | Identifier, values: pa.Array, *, dialect: Dialect = RFC_4180, always: bool = True
+) -> Floats:
     """The cells of one declared column as a block holds them: numbers or level codes, NaN where missing; or ids.
 
     ``values`` are an Arrow array of any type that ``check_type`` lets pass; ``dialect`` says how texts of a file
-    write numbers, and in which encoding they are.
+    write numbers, and in which encoding they are. ``always`` is that of ``codes_of_numbers``.
 
     >>> sex = Categorical(name="sex", levels=("1", "2"), missing_values=("-9",))
     >>> cells(sex, pa.array(["1.0", " 02", "3", "-9", None])).tolist()
@@ -124,7 +126,7 @@ def cells(column: Column | Identifier, values: pa.Array, *, dialect: Dialect = R
         return numbers
     if is_text(values.type) and (dialect.constant or np.isnan(numbers).any()):
         numbers = _with_words(_trimmed(values), numbers, dialect)
-    return codes_of_numbers(column, numbers, always=dialect.constant)
+    return codes_of_numbers(column, numbers, always=always)
 
 
 def identities(column: Identifier, values: pa.Array, *, dialect: Dialect = RFC_4180) -> pa.Array:
