@@ -40,6 +40,8 @@ from privcov.table.blocks import Block, taken
 
 _MOST_ROWS, _MOST_CELLS = BLOCK_ROWS, 2**22
 """Blocks that fit a core's cache for few columns, and stay small in memory for many."""
+_PLACED = 2**14
+"""Rows whose stratum is found at once: what comes in between stays near the core."""
 
 
 def sum_rows(
@@ -83,8 +85,8 @@ class Split:
     def places(self, block: Block) -> NDArray[Any]:
         """The stratum of each row."""
         found = np.empty(len(block[0]), dtype=np.min_scalar_type(self.count))
-        for start in range(0, len(found), BLOCK_ROWS):  # what comes in between stays in a core's cache
-            some = slice(start, start + BLOCK_ROWS)
+        for start in range(0, len(found), _PLACED):
+            some = slice(start, start + _PLACED)
             codes: Any = None
             for place, column in self._columns:
                 cells = self._levels(column, block[place][some])

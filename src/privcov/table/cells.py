@@ -207,7 +207,7 @@ def _table(levels: Sequence[float]) -> tuple[Floats, int]:
     return table, least
 
 
-_CELLS = 2**13
+_CELLS = 2**14
 """Cells that are compared with levels at once: what comes in between stays in a core's cache."""
 _MOST_SPAN = 4_096
 """From the least to the largest of levels that are whole numbers, where positions are looked up in a table."""
