@@ -24,6 +24,9 @@ MOST = Fraction(10**60)
 """An epsilon or a rho that is asked for is from 1 / MOST to MOST: beyond, noise leaves the range of a double."""
 _LARGEST = 10**MOST_MAGNITUDE
 
+EPSILON_POLICY_CAP = 10
+"""An epsilon above this protects people very little: the command line asks ``--i-understand``, the page has none."""
+
 Amount = Fraction | int | float | str | Decimal
 
 

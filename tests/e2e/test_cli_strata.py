@@ -10,6 +10,8 @@ import pytest
 
 import privcov as pc
 from privcov.cli import main
+from privcov.releases.documents import to_text
+from privcov.releases.strata import FORM
 
 SCHEMA = """
 ignore_extra = true
@@ -259,3 +261,163 @@ def test_a_plan_says_which_strata_drown_and_opens_no_data(home, capsys):
     assert json.loads(out)["drowned"] == ["west"]
     assert said(capsys, *asked, "--sizes", "Napa=50")[0] == 2
     assert said(capsys, *asked, "--sizes", "west")[0] == 2
+
+
+# --- two columns of strata ----------------------------------------------------------------------------
+
+PAIRS = ["North,F", "North,M", "East, lower,F", "East, lower,M", "rest"]
+
+
+@pytest.fixture(scope="module")
+def two(tmp_path_factory):
+    """A release of a table by county and sex, with a total, and with a level that has a comma; signed."""
+    two = tmp_path_factory.mktemp("two")
+    rng = np.random.default_rng(2)
+    county = rng.choice(["North", '"East, lower"', "", "Elsewhere"], 5000, p=[0.5, 0.4, 0.05, 0.05])
+    sex, age = rng.choice(["F", "M"], 5000), rng.uniform(20, 70, 5000)
+    pay = 10 + np.where(sex == "F", 0.6, 1.2) * age + rng.normal(0, 8, 5000)
+    lines = [f"{a:.1f},{p:.1f},{c},{s}\n" for a, p, c, s in zip(age, pay, county, sex, strict=True)]
+    (two / "t.csv").write_text("age,pay,county,sex\n" + "".join(lines))
+    levels = '[columns.county]\nlevels = ["North", "East, lower"]\n[columns.sex]\nlevels = ["F", "M"]\n'
+    (two / "t.toml").write_text(SCHEMA.partition("[columns.area]")[0] + levels)
+    assert main(["keygen", str(two / "steward")]) == 0
+    asked = ["release", str(two / "t.csv"), "--schema", str(two / "t.toml"), "--epsilon", "8"]
+    how = ["--by", "county", "--by", "sex", "--other", "rest", "--total-share", "0.2"]
+    more = ["--sign", str(two / "steward.key"), "-o", str(two / "r.json")]
+    assert main([*asked, "--neighbours", "replace-one", *how, *more]) == 0
+    return two
+
+
+def test_two_columns_of_strata_are_named_together_or_one_after_the_other(two, capsys):
+    """Given twice, the option once kept the last column alone, and paid for the wrong strata."""
+    assert list(pc.load_strata(two / "r.json")) == PAIRS
+    asked = ("--schema", two / "t.toml", "--epsilon", "1", "--neighbours", "replace-one")
+    for command in (("plan", "--rows", "900"), ("check", two / "t.csv")):
+        told = [
+            said(capsys, *command, *asked, *words)
+            for words in (("--by", "county,sex"), ("--by", "county", "--by", "sex"))
+        ]
+        assert told[0] == told[1]
+        assert told[0][0] == 0
+    assert said(capsys, "plan", "--rows", "900", *asked, "--by", "sex", "--by", "sex")[0] == 2
+
+
+def test_what_reads_a_release_reads_strata_of_two_columns(two, tmp_path, capsys):
+    read = two / "r.json"
+    code, out, _ = said(capsys, "show", read)
+    assert (code, re.findall(r"^(.*\S)  +[\d,]+ ±", out, re.MULTILINE)) == (0, PAIRS)
+    assert said(capsys, "show", read, "--stratum", "East, lower,M")[0] == 0
+    code, out, _ = said(capsys, "show", read, "--stratum", "North,F", "--against", "East, lower,F")
+    assert code == 0
+    assert "North,F less East, lower,F" in out
+    code, out, _ = said(
+        capsys, "ols", read, "pay ~ age", "--stratum", "North,F", "--against", "North,M", "--json"
+    )
+    assert code == 0
+    (slope,) = (one for one in json.loads(out)["differences"] if one["name"] == "age")
+    assert slope["lower"] < -0.6 < slope["upper"] < 0
+    for words in (("ols", read, "pay ~ age"), ("pca", read), ("show", read, "--shrink")):
+        code, out, _ = said(capsys, *words)
+        assert code == 0
+        assert all(name in out for name in PAIRS)
+    assert said(capsys, "report", read, "-o", tmp_path / "p.html")[0] == 0
+    pages = ["p-1-North_F", "p-2-North_M", "p-3-East__lower_F", "p-4-East__lower_M", "p-5-rest"]
+    assert sorted(path.stem for path in tmp_path.iterdir()) == pages
+    made = pc.load_strata(read)
+    assert made["East, lower,M"] == made[("East, lower", "M")] == pc.load(read, stratum="East, lower,M")
+    code, out, _ = said(capsys, "verify", read, "--key", two / "steward.pub")
+    assert code == 0
+    assert "5 strata, by county,sex" in " ".join(out.split())
+
+
+def other_number(body):
+    body["matrices"]["uppers"][1][2] = str(int(body["matrices"]["uppers"][1][2]) + 1)
+
+
+def one_less(body):
+    del body["matrices"]["uppers"][1]
+
+
+def one_column_less(body):
+    del body["strata"]["by"][0]
+    body["matrices"]["uppers"] = body["matrices"]["uppers"][2:]
+
+
+def swapped(body):
+    uppers = body["matrices"]["uppers"]
+    uppers[0], uppers[3] = uppers[3], uppers[0]
+
+
+def names_swapped(body):
+    body["strata"]["by"][1]["levels"].reverse()
+
+
+def other_share(body):
+    body["total"]["share"] = "0.3"
+
+
+def other_share_everywhere(body):
+    other_share(body)
+    body["certificate"]["options"]["total_share"] = "0.3"
+
+
+CHANGES = [
+    other_number,
+    one_less,
+    one_column_less,
+    swapped,
+    names_swapped,
+    other_share,
+    other_share_everywhere,
+]
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_strata_that_were_changed_by_hand_do_not_verify(two, tmp_path, capsys, change):
+    """With the steward's key and without it, signed or with a digest alone."""
+    signed = json.loads((two / "r.json").read_text())
+    unsigned = pc.load_strata(two / "r.json").to_dict()
+    path = tmp_path / "changed.json"
+    for document in (signed, json.loads(json.dumps(unsigned))):
+        change(document)
+        path.write_text(to_text(document))
+        for key in ((), ("--key", two / "steward.pub")):
+            code, out, err = said(capsys, "verify", path, *key)
+            assert code == 4
+            assert "stratified release was changed after it was" in " ".join(out.split())
+            assert "E609" in err
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_strata_with_a_digest_made_anew_do_not_pass_for_the_steward_s(two, tmp_path, capsys, change):
+    """Without the key only what contradicts itself is found, and the reader is told that anyone may have written it."""
+    document = json.loads((two / "r.json").read_text())
+    change(document)
+    body = {word: value for word, value in document.items() if word not in ("format", "signature")}
+    path = tmp_path / "changed.json"
+    path.write_text(to_text(FORM.sealed(body)))
+    code, out, _ = said(capsys, "verify", path, "--key", two / "steward.pub")
+    assert code == 4
+    assert "NOT SIGNED" in out
+    code, out, err = said(capsys, "verify", path)
+    if change in (one_less, one_column_less, other_share):
+        assert code == 2
+        assert "E601" in err
+    elif change is other_share_everywhere:
+        assert code == 4
+        assert "contradicts itself" in out
+    else:
+        assert code == 0
+        assert "NOT SIGNED" in out
+
+
+def test_facts_of_strata_that_are_said_twice_must_agree_and_are_named(two, tmp_path, capsys):
+    for change, told in (
+        (other_share, "the certificate says 0.2 for the share of a total, and the rest of the file says 0.3"),
+        (one_column_less, "the certificate says 5 for the number of strata, and the rest of the file says 3"),
+    ):
+        document = json.loads((two / "r.json").read_text())
+        change(document)
+        body = {word: value for word, value in document.items() if word not in ("format", "signature")}
+        (tmp_path / "changed.json").write_text(to_text(FORM.sealed(body)))
+        assert told in said(capsys, "verify", tmp_path / "changed.json")[2].replace("'", "")

@@ -190,12 +190,36 @@ def test_many_typed_values_mean_what_their_file_says(schema: Schema, kind: str, 
         st.one_of(st.integers(-40, 40), st.integers(-9_000, 9_000), st.just(2.5)), min_size=1, max_size=40
     ),
     st.lists(st.one_of(st.floats(), st.integers(-50, 50).map(float)), max_size=40),
+    st.booleans(),
 )
-def test_positions_of_levels_that_are_numbers_are_found_by_equality(levels, cells):
+def test_positions_of_levels_that_are_numbers_are_found_by_equality(levels, cells, always):
     """By a table where levels are near each other, and one by one where they are not."""
     column = Categorical(name="a", levels=tuple(dict.fromkeys(levels)))
     every = [*cells, *map(float, column.levels)]
-    for cell, code in zip(every, codes_of_numbers(column, np.array(every)), strict=True):
+    _assert_positions(column, every, always=always)
+
+
+@given(
+    st.sampled_from([-4_096, -3, 0, 5, 2**52]),
+    st.integers(1, 60),
+    st.lists(st.integers(-2, 61), max_size=40),
+    st.lists(st.sampled_from([0.5, math.nextafter(1, 2), math.nextafter(2, 0), math.nan, math.inf, -1e300])),
+    st.booleans(),
+)
+def test_positions_of_levels_that_go_up_by_one_are_found_by_equality(least, count, near, odd, always):
+    """With cells that are levels alone, and with some that a subtraction would round to one."""
+    levels = dict.fromkeys(
+        float(least + step) for step in range(count)
+    )  # not all differ where they are large
+    column = Categorical(name="a", levels=tuple(map(int, levels)))
+    _assert_positions(column, list(levels), always=always)
+    _assert_positions(column, [float(least + step) for step in near], always=always)
+    _assert_positions(column, [*levels, *odd], always=always)
+
+
+def _assert_positions(column, every, *, always):
+    found = codes_of_numbers(column, np.array(every, dtype=float), always=always)
+    for cell, code in zip(every, found, strict=True):
         if math.isfinite(cell):
             assert code == (column.numbers.index(cell) if cell in column.numbers else -1)
         else:

@@ -9,11 +9,14 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 from privcov.schema import Categorical, Numeric, Schema
 from privcov.schema.grid import Grid
 from privcov.summing.bounding import Bounding, Clip
+from privcov.summing.sum import sum_rows
+from privcov.table import open_table
 from privcov.table.blocks import Block
 
 NORMS = (0.3, 1, 7)
@@ -428,3 +431,30 @@ def test_no_warning_tells_of_a_huge_value(recwarn: pytest.WarningsRecorder) -> N
 
 def test_an_empty_block_has_no_rows() -> None:
     assert Bounding.of(numeric_schema(3, 1)).rows([np.empty(0)] * 3).shape == (0, 4)
+
+
+@pytest.mark.parametrize("codes", [[], [-9]], ids=["no code", "missing codes"])
+@pytest.mark.parametrize("rule", ["midpoint", "zero-row", "indicator"])
+def test_an_array_with_levels_has_the_rows_of_a_frame(codes: list[int], rule: str) -> None:
+    """Codes stand beside the array, which is not copied, and not written to; a number may mean a missing cell."""
+    columns = {
+        "s": {"levels": [3, 1, 2]},
+        "a": {"lower": 0, "upper": 9, "missing_values": codes, "missing": rule},
+        "t": {"levels": [0, 1], "exhaustive": True, "otherwise": 0},
+        "b": {"lower": -1, "upper": 1},
+    }
+    schema = Schema.from_dict({"columns": columns, "row_norm_bound": 2})
+    rng, count = np.random.default_rng(3), 70_000
+    cells = {
+        "s": rng.choice([1.0, 2.0, 3.0, 4.5, math.nan], count),
+        "a": rng.choice([-9.0, 2.5, 8.0, math.nan], count),
+        "t": rng.choice([0.0, 1.0, 7.0, math.nan], count),
+        "b": rng.normal(size=count),
+    }
+    array = np.column_stack(list(cells.values()))
+    given = array.copy()
+    ours, frames = (
+        sum_rows(open_table(data, schema), schema, Grid.of(schema)) for data in (given, pa.table(cells))
+    )
+    assert ours.reveal_to_mechanism().tolist() == frames.reveal_to_mechanism().tolist()
+    assert np.array_equal(given, array, equal_nan=True)

@@ -227,13 +227,15 @@ def test_strata_are_the_same_integers_and_a_row_in_the_wrong_one_is_seen(device,
     for block in open_table(table(20_001), whole).blocks():
         for total in (here, there, wrong):
             total.add(block)
-    ours, theirs = ([(g.rows, g.reveal_to_mechanism().tolist()) for g in t.grams()] for t in (here, there))
+    ours, theirs = (
+        [(g.rows, g.reveal_to_mechanism().tolist()) for g in t.sums().grams()] for t in (here, there)
+    )
     assert ours == theirs
     assert sum(rows for rows, _ in ours) == 20_001
     assert len({rows for rows, _ in ours}) > 2
     wrong.piles[1].low[0, 0] += 1
     with pytest.raises(InternalError):
-        wrong.grams()
+        wrong.sums()
 
 
 def test_decompositions_on_a_device_agree_with_those_here():

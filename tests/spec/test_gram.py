@@ -14,6 +14,7 @@ import pytest
 from privcov.schema import Schema
 from privcov.schema.grid import BLOCK_ROWS, Grid
 from privcov.summing.bounding import Bounding
+from privcov.summing.check import Check
 from privcov.summing.gram import Gram, Stack
 from privcov.summing.sum import sum_rows
 from privcov.table import open_table
@@ -96,7 +97,7 @@ def test_a_stack_has_the_sum_of_every_stratum_alone(
             gram.add(block[end - count : end])
     monkeypatch.setattr(Gram, "_word", word)
     for block, counts in zip(blocks, lengths, strict=True):
-        stack.add(np.asfortranarray(block), np.cumsum(counts))
+        stack.add(np.asfortranarray(block), np.cumsum(counts).tolist())
     found = stack.grams()
     assert (
         [gram.rows for gram in found]
@@ -104,6 +105,35 @@ def test_a_stack_has_the_sum_of_every_stratum_alone(
         == [5, 1_001, 4_000, 1, 6_189, 1, 8_000]
     )
     assert [list(a.reveal_to_mechanism()) for a in found] == [list(b.reveal_to_mechanism()) for b in alone]
+
+
+@pytest.mark.parametrize("word", [2**62, 2**53])
+def test_stacks_merge_to_the_sums_of_all_rows_and_their_check_sees_every_one(
+    monkeypatch: pytest.MonkeyPatch, word: int
+) -> None:
+    """In one stack, in two that are merged, and with sums that came from elsewhere; carried or not."""
+    monkeypatch.setattr(Gram, "_word", word)
+    grid = Grid(dimension=3, exponent=15, squared_norm_bound=2**40)
+    block = np.asfortranarray(whole_rows(9_000, grid, seed=2))
+    ends, check = [3_000, 3_000, 9_000], Check(3)
+    alone, one, first, second = (Stack(grid, 3) for _ in range(4))
+    for start in range(0, 9_000, 1_000):
+        rows = block[start : start + 1_000]
+        alone.add(rows, ends, start)
+        (one, first, second)[start // 3_000].add(rows, ends, start)
+        check.saw(rows)
+    assert not one.agrees_with(check.weights, check.expected)
+    one.merge(first)
+    one.merge(Stack.of(second.grams()))
+    assert one.rows == alone.rows == 9_000
+    assert one.agrees_with(check.weights, check.expected)
+    assert alone.agrees_with(check.weights, check.expected)
+    expected = [gram_of([part], grid) for part in (block[:3_000], block[:0], block[3_000:])]
+    for stack in (one, alone):
+        found = stack.grams()
+        assert [list(gram.reveal_to_mechanism()) for gram in found] == expected
+        assert [gram.rows for gram in found] == [3_000, 0, 6_000]
+        assert stack.agrees_with(check.weights, check.expected)
 
 
 def test_float_sums_would_depend_on_the_order() -> None:

@@ -40,6 +40,7 @@ from privcov.summing.sum import (
     sum_strata,
 )
 from privcov.table import open_table
+from privcov.table.blocks import Coded
 
 COLUMNS = {
     "age": {"lower": 0, "upper": 100},
@@ -131,6 +132,31 @@ def test_a_table_of_arrays_falls_into_strata_too():
     split, rest, grid = split_of("s", schema=schema)
     grams = sum_strata(open_table(rows, schema), rest, grid, split=split)
     assert [gram.rows for gram in grams] == [1, 2, 2]
+
+
+@pytest.mark.parametrize("workers", [1, 3])
+def test_an_array_of_several_parts_has_the_integers_of_its_rows_alone(workers):
+    """Levels that are summed too, a stratum of nobody, cells of no level, and more rows than a part holds."""
+    columns = {
+        "x": {"lower": 0, "upper": 1},
+        "s": {"levels": [4, 5, 6, 7]},
+        "kind": {"levels": [9, 2]},
+        "y": {"lower": -1, "upper": 1, "missing": "zero-row"},
+    }
+    schema, rng, count = pc.Schema.from_dict({"columns": columns}), np.random.default_rng(8), 150_000
+    place = rng.choice([4.0, 5.0, 7.0, 5.5, 99.0, math.nan], count)
+    kind = rng.choice([2.0, 9.0, 3.0, math.nan], count)
+    rows = np.column_stack([rng.random(count), place, kind, rng.normal(size=count)])
+    rows[rng.random(count) < 0.1, 3] = math.nan
+    split, rest, grid = split_of("s", schema=schema)
+    given = rows.copy()
+    grams = sum_strata(open_table(given, schema), rest, grid, split=split, engine=Local(workers=workers))
+    assert np.array_equal(given, rows, equal_nan=True)
+    known = np.isin(place, [4, 5, 6, 7])
+    for gram, mine in zip(grams, [*(place == level for level in (4, 5, 6, 7)), ~known], strict=True):
+        alone = pa.table({"x": rows[mine, 0], "kind": rows[mine, 2], "y": rows[mine, 3]})
+        assert gram.rows == mine.sum()
+        assert exact([gram]) == exact([sum_rows(open_table(alone, rest), rest, grid)])
 
 
 def test_partial_sums_of_strata_travel_whole_or_not_at_all():
@@ -257,7 +283,7 @@ def test_a_private_row_norm_is_chosen_once_for_all_strata(tmp_path):
         assert np.abs(moved).max() < grid.squared_norm_bound / 100
 
 
-@pytest.mark.parametrize("layout", ["rows", "columns", "one by one"])
+@pytest.mark.parametrize("layout", ["rows", "columns", "one by one", "codes apart"])
 @pytest.mark.parametrize("first", [True, False], ids=["strata first", "strata in between"])
 @pytest.mark.parametrize("counts", [(2,), (300,), (64, 4, 16)], ids=len)
 def test_rows_are_ordered_by_stratum_and_then_as_they_came(counts, first, layout):
@@ -283,7 +309,21 @@ def test_rows_are_ordered_by_stratum_and_then_as_they_came(counts, first, layout
         places.setdefault(place, []).append([row[place] for place in kept])
     expected = [row for place in range(split.count) for row in places.get(place, [])]
 
-    block = {"rows": np.ascontiguousarray(matrix.T).T, "columns": matrix, "one by one": list(matrix)}[layout]
+    raw = np.array(
+        [
+            np.full(most, math.inf) if name in strata else row
+            for name, row in zip(columns, matrix, strict=True)
+        ]
+    )
+    codes = {
+        place: row for place, (name, row) in enumerate(zip(columns, matrix, strict=True)) if name in strata
+    }
+    block = {
+        "rows": np.ascontiguousarray(matrix.T).T,
+        "columns": matrix,
+        "one by one": list(matrix),
+        "codes apart": Coded(np.ascontiguousarray(raw.T).T, codes),
+    }[layout]
     found, ends = split.ordered(block, np.full(matrix.size, math.nan))
     assert np.column_stack(list(found)).tolist() == expected
     assert np.diff(ends, prepend=0).tolist() == [len(places.get(place, [])) for place in range(split.count)]

@@ -9,9 +9,7 @@ import click
 
 from privcov.cli.output import note
 from privcov.errors import ParameterError
-from privcov.privacy import ZCDP, ApproxDP, Loss, Neighbours, PureDP
-
-EPSILON_POLICY_CAP = 10
+from privcov.privacy import EPSILON_POLICY_CAP, ZCDP, ApproxDP, Loss, Neighbours, PureDP
 
 
 def loss_options(command: Callable[..., Any]) -> Callable[..., Any]:

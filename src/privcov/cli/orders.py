@@ -18,6 +18,11 @@ if TYPE_CHECKING:
     from privcov.summing.engines import Engine
 
 
+def together(context: click.Context, option: click.Parameter, given: tuple[str, ...]) -> str | None:
+    """The names of an option that may be repeated, with commas between them, as if it had been given once."""
+    return ",".join(given) if given else None
+
+
 def engine_options(command: Callable[..., None]) -> Callable[..., None]:
     """``--engine``, ``--workers``, ``--master``, ``--scheduler``, ``--verify``, ``--device``."""
     options = (
@@ -187,8 +192,10 @@ def order_options(command: Callable[..., Any]) -> Callable[..., Any]:
         click.option(
             "--by",
             metavar="NAMES",
+            multiple=True,
+            callback=together,
             help="One matrix for each level of this column, or of several with commas between them: strata, for one "
-            "payment.  [default: one matrix]",
+            "payment; may be repeated.  [default: one matrix]",
         ),
         click.option(
             "--other",

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 import click
 
 from privcov.cli.losses import as_loss, default_neighbours, loss_options
-from privcov.cli.orders import as_part, part_options
+from privcov.cli.orders import as_part, part_options, together
 from privcov.cli.output import counting, json_option, note, print_json, say
 
 if TYPE_CHECKING:
@@ -65,7 +65,9 @@ if TYPE_CHECKING:
 @click.option(
     "--by",
     metavar="NAMES",
-    help="Columns whose levels make strata: which of them would drown?  [default: one matrix]",
+    multiple=True,
+    callback=together,
+    help="Columns whose levels make strata: which of them would drown? May be repeated.  [default: one matrix]",
 )
 @click.option("--other", metavar="NAME", help="With --by: a stratum for rows in no other.  [default: none]")
 @click.option(
@@ -255,6 +257,8 @@ def _invert(
 
 def _sentence(found: Answer, wanted: Target, *, asked_rows: bool, given: bool) -> str:
     means = f"{found.mechanism}, {found.loss}, {found.rows:,} rows: {wanted.name} = {found.error:.4g}"
+    if found.hidden:
+        means += " (hidden: as wide as all that is possible, or wider)"
     if asked_rows:
         return f"At least {found.rows:,} rows are needed for {wanted.text}.\n{means}."
     if not given:

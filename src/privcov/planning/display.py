@@ -16,8 +16,8 @@ import numpy as np
 from privcov.errors import ParameterError
 from privcov.planning.candidates import candidate
 from privcov.planning.forecast import Step, forecast, steps
-from privcov.planning.plan import Plan
-from privcov.planning.words import MOST_COLUMNS
+from privcov.planning.plan import ColumnError, Plan
+from privcov.planning.words import HIDDEN, MOST_COLUMNS
 from privcov.privacy import Loss, display
 from privcov.report import figures
 from privcov.report.colours import place_of
@@ -78,16 +78,21 @@ def _columns(plan: Plan) -> Markup:
     hidden = len(plan.columns()) - len(shown)
     note = f"Noise of {plan.choice.mechanism.name} in original units, 95 times in 100."
     note += f" … and {hidden} more columns." if hidden else ""
+    note += f" {HIDDEN}" if any(column.hidden for column in shown) else ""
     heads = ["column", *(["mean ±"] if plan.schema.intercept else []), "variance ±"]
     rows = [
         [
             column.column,
-            *([] if column.mean is None else [number(column.mean, 3)]),
-            number(column.variance, 3),
+            *([] if column.mean is None else [_shown(column, "mean", column.mean)]),
+            _shown(column, "variance", column.variance),
         ]
         for column in shown
     ]
     return table(heads, rows, caption=note)
+
+
+def _shown(column: ColumnError, what: str, error: float) -> str:
+    return "hidden" if what in column.hidden else number(error, 3)
 
 
 POINTS = 13

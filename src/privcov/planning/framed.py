@@ -68,12 +68,17 @@ class Framed:
         counting = " --cut counted" * self.counted
         return (
             f"With --frame auto{counting}, which fits a private frame first for {100 * self.share:.2g} % of the loss "
-            f"or a little more, a correlation would be off by about ±{self.private:.2g} (more where rows are few and "
-            f"bounds far too wide); as declared by ±{self.even:.2g} where columns fill their bounds, and by "
-            f"±{self.narrow:.2g} where they fill a fifth of them."
+            f"or a little more, a correlation would be off by {_off('about ', self.private)} (more where rows are "
+            f"few and bounds far too wide); as declared by {_off('', self.even)} where columns fill their bounds, and "
+            f"by {_off('', self.narrow)} where they fill a fifth of them."
             + " Intervals of regressions then count what is cut off long rows, and are wider for it."
             * self.counted
         )
+
+
+def _off(about: str, error: float) -> str:
+    """How far a correlation is off, which is between −1 and 1."""
+    return f"{about}±{error:.2g}" if error < 1 else "as much as it can be"
 
 
 def framed(plan: Plan) -> Framed | None:

@@ -35,6 +35,20 @@ class Answer:
     mechanism: str
     error: float
     """The error at this loss and these rows, in the units of the target."""
+    hidden: bool = False
+    """Whether noise hides what was asked about: the error is as wide as all that is possible, or wider."""
+
+    @classmethod
+    def of(cls, target: Target, made: Forecast, schema: Schema, *, rows: int, error: float) -> Answer:
+        """The answer that a forecast gives."""
+        return cls(
+            target=target,
+            loss=made.loss,
+            rows=rows,
+            mechanism=made.mechanism.name,
+            error=error,
+            hidden=target.is_hidden(error, schema),
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """The answer as JSON values."""
@@ -44,6 +58,7 @@ class Answer:
             "rows": self.rows,
             "mechanism": self.mechanism,
             "error": self.error,
+            "hidden": self.hidden,
             "reached": self.error <= self.target.bound,
         }
 
@@ -61,7 +76,7 @@ def answer(
     """What a given loss and number of rows mean for a target."""
     check_rows(rows)
     error, made = _error(mechanism, loss, schema, Grid.of(schema), rows, target, moments, options)
-    return Answer(target=target, loss=made.loss, rows=rows, mechanism=made.mechanism.name, error=error)
+    return Answer.of(target, made, schema, rows=rows, error=error)
 
 
 def required_loss(
@@ -168,7 +183,7 @@ def answer_loss(
         )
     amount = _least(lambda value: look(value)[0] <= target.bound)
     error, made = look(amount)
-    return Answer(target=target, loss=made.loss, rows=rows, mechanism=made.mechanism.name, error=error)
+    return Answer.of(target, made, schema, rows=rows, error=error)
 
 
 def required_rows(
@@ -251,7 +266,7 @@ def answer_rows(
         middle = (low + enough) // 2
         low, enough = (low, middle) if look(middle)[0] <= target.bound else (middle, enough)
     error, made = look(enough)
-    return Answer(target=target, loss=made.loss, rows=enough, mechanism=made.mechanism.name, error=error)
+    return Answer.of(target, made, schema, rows=enough, error=error)
 
 
 def pick(mechanism: str, *, loss: Loss, grid: Grid, **options: Any) -> Candidate:

@@ -265,6 +265,23 @@ def cautious(schema: Schema, moments: PublicMoments | None) -> tuple[Floats, Flo
     return mean, std
 
 
+def says_nothing(error: float, one: Feature, other: Feature | None = None) -> bool:
+    """Whether an error is half of what bounds allow to a mean, or to the covariance of two columns, or more.
+
+    Who knows the bounds alone, and takes the middle of what they allow, is off by no more.
+
+    >>> columns = {"age": {"lower": 0, "upper": 100}, "temp": {"lower": -30, "upper": 30}}
+    >>> _, age, temp = Schema.from_dict({"columns": columns}).features
+    >>> says_nothing(49, age), says_nothing(665, temp), says_nothing(450, temp, temp), says_nothing(1500, age, temp)
+    (False, True, True, True)
+    """
+    half = (one.upper - one.lower) / 2
+    if other is None:
+        return error >= half
+    # A variance is between 0 and the square of half the width, a covariance between two such products.
+    return error >= (half / 2 if other == one else half) * (other.upper - other.lower) / 2
+
+
 def first_two(schema: Schema, columns: Mapping[str, Any]) -> tuple[Floats, Floats]:
     """Scaled mean and standard deviation of every feature; a column nothing is said of is spread evenly."""
     declared = {column.name: column for column in schema.columns}

@@ -12,14 +12,14 @@ from privcov.planning.candidates import Candidate, Refusal, candidate, candidate
 from privcov.planning.forecast import Forecast, Spread, Step, check_rows, count_is_public, forecast, steps
 from privcov.planning.framed import framed
 from privcov.planning.invert import loss_values, pick
-from privcov.planning.moments import PublicMoments, cautious
+from privcov.planning.moments import PublicMoments, cautious, says_nothing
 from privcov.planning.outlook import Outlook
 from privcov.planning.purpose import Purpose
 from privcov.planning.signal import SignalRange
 from privcov.planning.words import as_text, reason
 from privcov.privacy import Loss
 from privcov.report.standing import Verdict
-from privcov.schema import Schema
+from privcov.schema import Feature, Schema
 from privcov.schema.grid import Grid
 
 Key = TypeVar("Key")
@@ -39,16 +39,41 @@ class ColumnError:
     variance : float
         The error on its variance stays below this, in squared original units, wherever in its bounds the mean is; or
         for the mean that was declared public.
+    hidden : tuple of str
+        Of "mean" and "variance", those that noise hides: their error is as wide as the bounds allow, or wider, so that
+        a release would say no more of them than the bounds do.
 
     Examples
     --------
     >>> ColumnError(column="age", mean=0.2, variance=3.0).mean
     0.2
+    >>> made = ColumnError(column="age", mean=665.0, variance=3.0, hidden=("mean",))
+    >>> made.size("mean"), made.size("variance")
+    ('hidden', '3')
     """
 
     column: str
     mean: float | None
     variance: float
+    hidden: tuple[str, ...] = ()
+
+    def size(self, what: Literal["mean", "variance"]) -> str:
+        """Return an error as text, to three digits.
+
+        Parameters
+        ----------
+        what : {"mean", "variance"}
+            Of which number.
+
+        Returns
+        -------
+        str
+            The error; "hidden" where noise hides the number, and nothing where there is no mean.
+        """
+        if what in self.hidden:
+            return "hidden"
+        error = self.mean if what == "mean" else self.variance
+        return "" if error is None else f"{error:.3g}"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -168,14 +193,19 @@ class Plan:
         """
         highs = self._highs(self.choice if made is None else made)
         return tuple(
-            ColumnError(
-                column=feature.name,
-                mean=feature.unit * float(highs[0, j]) if self.schema.intercept else None,
-                variance=feature.unit * (feature.unit * float(highs[j, j])),
-            )
+            self._column(feature, float(highs[0, j]), float(highs[j, j]))
             for j, feature in enumerate(self.schema.features)
             if feature.kind != "intercept"
         )
+
+    def _column(self, feature: Feature, mean: float, variance: float) -> ColumnError:
+        """The errors of a column, from those in scaled units."""
+        mean, variance = feature.unit * mean, feature.unit * (feature.unit * variance)
+        if not self.schema.intercept:
+            return ColumnError(column=feature.name, mean=None, variance=variance)
+        found = {"mean": says_nothing(mean, feature), "variance": says_nothing(variance, feature, feature)}
+        hidden = tuple(word for word, hides in found.items() if hides)
+        return ColumnError(column=feature.name, mean=mean, variance=variance, hidden=hidden)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the plan for programs.
@@ -206,7 +236,12 @@ class Plan:
                     "verdict": (outlook := self.outlook(made)).verdict,
                     "clear_from": [outlook.low, outlook.high],
                     "columns": [
-                        {"column": c.column, "mean_95": c.mean, "variance_95": c.variance}
+                        {
+                            "column": c.column,
+                            "mean_95": c.mean,
+                            "variance_95": c.variance,
+                            "hidden": list(c.hidden),
+                        }
                         for c in self.columns(made)
                     ],
                 }

@@ -19,7 +19,7 @@ import numpy as np
 from privcov.errors import ParameterError
 from privcov.models.formula import LONGEST_FORMULA, Formula
 from privcov.planning.forecast import Forecast
-from privcov.planning.moments import PublicMoments, cautious
+from privcov.planning.moments import PublicMoments, cautious, says_nothing
 from privcov.privacy import exact
 from privcov.schema import Schema
 from privcov.schema.names import INTERCEPT, QUOTED, toml_key, unquoted
@@ -140,6 +140,14 @@ class Target:
             rho = float(np.clip(rho, -1, 1))
             return forecast.correlation_high(schema, (i, j), means=means, spreads=spreads, correlation=rho)
         return features[i].unit * features[j].unit * float(forecast.centred_highs(schema, means)[i, j])
+
+    def is_hidden(self, error: float, schema: Schema) -> bool:
+        """Whether an error says no more than what the bounds, or the nature of a correlation, allow."""
+        if self.correlation:
+            return error >= 1
+        if not self.places or not schema.intercept or 0 in self.places:
+            return False
+        return says_nothing(error, *(schema.features[place] for place in self.places))
 
     def _standard_error(self, forecast: Forecast, schema: Schema, moments: PublicMoments | None) -> float:
         check_moments(self.formula, schema, moments)

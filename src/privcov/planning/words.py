@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 MOST_COLUMNS = 12
 _COMPLETE = "Rows with a missing cell count as nothing: give the number of complete rows."
+HIDDEN = "hidden: the noise is as wide as the bounds allow, or wider. A release would say no more than the bounds do."
 _BASIS = {"law": "", "surrogate": "~", "worst case": "≤"}
 
 
@@ -123,11 +124,14 @@ def _notes(plan: Plan) -> list[str]:
 def _columns(plan: Plan) -> str:
     shown = plan.columns()[:MOST_COLUMNS]
     headings = ["column", *(["mean ±"] if shown and shown[0].mean is not None else []), "variance ±"]
-    lines = [[cut(c.column), *([] if c.mean is None else [_size(c.mean)]), _size(c.variance)] for c in shown]
+    lines = [
+        [cut(c.column), *([] if c.mean is None else [c.size("mean")]), c.size("variance")] for c in shown
+    ]
     title = f"Noise of {plan.choice.mechanism.name} in original units, 95 times in 100:"
     hidden = len(plan.columns()) - len(shown)
     more = f"\n… and {hidden} more columns (--json prints all)" if hidden else ""
-    return f"{title}\n{table(headings, lines)}{more}"
+    note = f"\n{fill(HIDDEN, width=100)}" if any(c.hidden for c in shown) else ""
+    return f"{title}\n{table(headings, lines)}{more}{note}"
 
 
 def _promise(made: Forecast) -> str:

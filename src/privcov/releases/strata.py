@@ -24,6 +24,7 @@ from privcov.releases.signing import PrivateKey, PublicKey
 from privcov.schema import Categorical, Schema
 from privcov.schema.strata import MOST_STRATA, Strata
 from privcov.text.display import Shown
+from privcov.text.grammar import brief
 
 FORM = Form("stratified release", "privcov/strata/1")
 
@@ -364,10 +365,22 @@ def unsealed(document: object) -> StratifiedRelease:
         pooled=_read_pooled(given["total"], schema, rows, certificate) if more else None,
     )
     share = None if made.pooled is None else decimal_text(made.pooled.share)
-    said = tuple(map(certificate.options.get, ("strata", "total_share")))
-    if said != (str(len(made)), share) or made._body() != given:
+    _agree(certificate, "number of strata", "strata", str(len(made)))
+    _agree(certificate, "share of a total", "total_share", share)
+    if made._body() != given:
         raise ValueError("fields disagree")  # whatever is said twice must agree
     return made
+
+
+def _agree(certificate: Certificate, what: str, option: str, found: str | None) -> None:
+    said = certificate.options.get(option)
+    if said != found:
+        one, other = ("nothing" if words is None else brief(words) for words in (said, found))
+        raise ReleaseError(
+            "E601",
+            f"the certificate says {one} for the {what}, and the rest of the file says {other}.",
+            "It was changed; ask its steward.",
+        )
 
 
 def _pooled(one: Pooled) -> dict[str, Any]:

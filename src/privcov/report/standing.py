@@ -134,7 +134,11 @@ class Standing:
         if self.verdict == "worse than publishing zeros":
             first = f"The noise is LARGE: none of {self.pairs:,} correlations can be told from zero."
         elif not left:
-            first = f"All {self.pairs:,} correlations stand clear of the noise."
+            first = (
+                f"All {self.pairs:,} correlations stand clear of the noise."
+                if self.pairs > 1
+                else "The one correlation stands clear of the noise."
+            )
         else:
             first = f"{self.counted} correlations stand clear of the noise."
         if self.half >= 1:

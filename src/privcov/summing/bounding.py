@@ -26,7 +26,7 @@ from privcov.schema.grid import Grid
 from privcov.schema.recovery import corners
 from privcov.schema.shape import BITS
 from privcov.schema.weights import WEIGHT_SQUARE, root
-from privcov.table.blocks import Block
+from privcov.table.blocks import Block, Coded
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -235,8 +235,9 @@ class Bounding:
     def _subtracted(numbers: Numbers, block: Block, out: Floats) -> None:
         """Distances from what scaled zero is."""
         # Few calls for many columns: threads wait for each other between calls, not within them.
-        if isinstance(block, np.ndarray):
-            np.subtract(block[numbers.run], numbers.middles, out=out)
+        matrix = block.matrix if isinstance(block, Coded) else block
+        if isinstance(matrix, np.ndarray):
+            np.subtract(matrix[numbers.run], numbers.middles, out=out)
         else:
             np.concatenate([block[place] for place in numbers.places], out=out.reshape(-1))
             np.subtract(out, numbers.middles, out=out)
@@ -279,6 +280,8 @@ def part_of(block: Block, start: int, stop: int | None) -> Block:
     """The rows of a block from ``start`` to ``stop``, in the same memory."""
     if isinstance(block, np.ndarray):
         return block[:, start:stop]
+    if isinstance(block, Coded):
+        return block.part(start, stop)
     return [cells[start:stop] for cells in block]
 
 

@@ -29,8 +29,8 @@ from privcov.schema.shape import BITS
 from privcov.schema.weights import root
 from privcov.summing.bounding import Bounding, Clip, Turn, Weighing, part_of
 from privcov.summing.check import Check, exactness_probe
-from privcov.summing.gram import WORD, Gram
-from privcov.table.blocks import Block
+from privcov.summing.gram import WORD, Gram, Stack, Sums
+from privcov.table.blocks import Block, Coded
 
 if TYPE_CHECKING:
     from privcov.summing.sum import Split
@@ -244,6 +244,8 @@ class DeviceSum:
             block, ends = self._split.ordered(block, np.empty(len(block) * len(block[0])))
         for start in range(0, len(block[0]), BLOCK_ROWS):
             part = part_of(block, start, start + BLOCK_ROWS)
+            if isinstance(part, Coded):
+                part = part.whole()
             if isinstance(part, np.ndarray) and abs(part.strides[0]) < abs(part.strides[1]):
                 cells = self._sender.send(part.T).T  # a table whose rows lie one after the other
             else:
@@ -307,21 +309,18 @@ class DeviceSum:
 
     def gram(self) -> Gram:
         """The one sum, where there are no strata."""
-        (gram,) = self.grams()
+        gram = self.sums()
+        assert isinstance(gram, Gram)
         return gram
 
-    def grams(self) -> tuple[Gram, ...]:
+    def sums(self) -> Sums:
         """The sums, back in this process, if Freivalds' check confirms the sum of them."""
         grams = tuple(pile.gram() for pile in self.piles)
-        whole = grams[0]
-        if self._split is not None:
-            whole = Gram(self._grid)
-            for gram in grams:
-                whole.merge(gram)
+        sums = grams[0] if self._split is None else Stack.of(grams)
         self._check.expect(self._expected.cpu().numpy())
-        if not whole.agrees_with(self._check.weights, self._check.expected):
+        if not sums.agrees_with(self._check.weights, self._check.expected):
             raise InternalError()
-        return grams
+        return sums
 
     def _see(self, rows: Any) -> None:
         """Add Σ q(q·v) modulo 2^32, in halves of 16 bits: sums below 2^20 · 2^16 · max(rows, columns) < 2^53."""

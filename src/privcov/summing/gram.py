@@ -14,8 +14,9 @@ together with the release is the exact sum. What each of them says is in ``_refu
 from __future__ import annotations
 
 import hmac
-from collections.abc import Iterable, Iterator
-from typing import Any, ClassVar, Never
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, ClassVar, Never, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -207,36 +208,75 @@ class Gram(Sealed):
 
 
 class Stack(Sealed):
-    """The running sums of several strata, side by side: a call of NumPy then adds to all that a block has rows of."""
+    """The running sums of several strata, side by side: a call of NumPy then adds to, merges or checks all of them."""
 
-    __slots__ = ("__weakref__", "_done", "_low", "_reach", "_rows", "grid")
+    __slots__ = ("__weakref__", "_done", "_low", "_products", "_reach", "_rows", "grid")
     _refusal = Gram._refusal
 
     def __init__(self, grid: Grid, count: int) -> None:
         self.grid = grid
         self._low = np.zeros((count, grid.dimension, grid.dimension), dtype=np.int64)
-        self._rows = np.zeros(count, dtype=np.int64)
+        self._products = np.empty((0, grid.dimension, grid.dimension))
+        self._rows = [0] * count
         self._reach = 0
+        """A bound on the magnitude of every entry of ``_low``."""
         self._done: tuple[Gram, ...] | None = None
+        """What was carried, in sums that never overflow."""
 
-    def add(self, rows: Floats, ends: NDArray[np.intp]) -> None:
-        """Add at most ``BLOCK_ROWS`` rows that stand stratum by stratum; ``ends`` says where each ends among them."""
-        reach = len(rows) * self.grid.squared_norm_bound
-        if self._reach + reach > Gram._word:
-            self._carry()
-        self._reach += reach
-        counts = ends.copy()
-        counts[1:] -= ends[:-1]
-        (some,) = counts.nonzero()
-        if not len(some):
+    @classmethod
+    def of(cls, grams: tuple[Gram, ...]) -> Stack:
+        """The sums of strata that were summed apart; they are the stack's from then on."""
+        made = cls(grams[0].grid, len(grams))
+        made._done = grams
+        return made
+
+    @property
+    def rows(self) -> int:
+        """How many rows were added to all of them: as sensitive as that of one sum."""
+        return sum(self._rows) + sum(gram.rows for gram in self._done or ())
+
+    def add(self, rows: Floats, ends: Sequence[int], start: int = 0) -> None:
+        """Add at most ``BLOCK_ROWS`` rows of a block that stands stratum by stratum, those from ``start`` on.
+
+        ``ends`` says where each stratum ends in the block.
+        """
+        if not len(rows):
             return
-        products = np.zeros((some[-1] + 1 - some[0], *self._low.shape[1:]))
-        lines, begin = _beside(rows), 0
-        for place, end in zip((some - some[0]).tolist(), ends[some].tolist(), strict=True):
-            _times(lines[:, begin:end], rows[begin:end], products[place])
+        self._make_room(len(rows) * self.grid.squared_norm_bound)
+        first, last = bisect_right(ends, start), bisect_left(ends, start + len(rows))
+        some = slice(first, last + 1)
+        if len(self._products) <= last - first:
+            self._products = np.empty((last + 1 - first, *self._low.shape[1:]))
+        products, lines, begin = self._products[: last + 1 - first], _beside(rows), start
+        at_once = _at_once(rows)
+        for place, end in enumerate((*ends[first:last], start + len(rows)), first):
+            product, count = products[place - first], end - begin
+            if count > at_once:
+                _times(lines[:, begin - start : end - start], rows[begin - start : end - start], product)
+            elif count:
+                np.matmul(lines[:, begin - start : end - start], rows[begin - start : end - start], product)
+            else:
+                product.fill(0.0)
+            self._rows[place] += count
             begin = end
-        self._low[some[0] : some[-1] + 1] += products.astype(np.int64)
-        self._rows += counts
+        self._low[some] += products.astype(np.int64)
+
+    def merge(self, other: Stack) -> None:
+        """Add partial sums of the same strata over other rows, which nobody else keeps."""
+        if other._reach:
+            self._make_room(other._reach)
+            self._low += other._low
+            self._rows = [sum(both) for both in zip(self._rows, other._rows, strict=True)]
+        if other._done is not None:
+            self._keep(other._done)
+
+    def agrees_with(self, weights: NDArray[np.int32], expected: NDArray[np.int32]) -> bool:
+        """``Gram.agrees_with`` of the sum of them all."""
+        low = self._low.sum(axis=0)  # wraps around, as the check does
+        for gram in self._done or ():
+            low += gram._low
+        pooled = Gram.from_transport(self.grid, low, None, rows=self.rows, reach=WORD)
+        return pooled.agrees_with(weights, expected)
 
     def grams(self) -> tuple[Gram, ...]:
         """The sums, each by itself. Nothing is added afterwards."""
@@ -244,18 +284,30 @@ class Stack(Sealed):
         assert self._done is not None
         return self._done
 
+    def _make_room(self, reach: int) -> None:
+        """Carry, if entries ``reach`` larger might not fit one word; then expect them."""
+        if self._reach + reach > Gram._word:
+            self._carry()
+        self._reach += reach
+
     def _carry(self) -> None:
         """Hand what is summed so far to sums that never overflow."""
-        facts = zip(self._low, self._rows.tolist(), strict=True)
-        parts = tuple(
-            Gram.from_transport(self.grid, low, None, rows=n, reach=self._reach) for low, n in facts
+        facts = zip(self._low, self._rows, strict=True)
+        self._keep(
+            tuple(Gram.from_transport(self.grid, low, None, rows=n, reach=self._reach) for low, n in facts)
         )
+        self._low, self._rows, self._reach = np.zeros_like(self._low), [0] * len(self._rows), 0
+
+    def _keep(self, parts: tuple[Gram, ...]) -> None:
         if self._done is None:
             self._done = parts
-        else:
-            for done, part in zip(self._done, parts, strict=True):
-                done.merge(part)
-        self._low, self._rows, self._reach = np.zeros_like(self._low), np.zeros_like(self._rows), 0
+            return
+        for done, part in zip(self._done, parts, strict=True):
+            done.merge(part)
+
+
+Sums: TypeAlias = Gram | Stack
+"""One sum, or one a stratum."""
 
 
 _NARROW = 32
@@ -272,10 +324,15 @@ def _beside(rows: Floats) -> Floats:
     return rows.T.copy() if rows.shape[1] <= _NARROW else rows.T
 
 
+def _at_once(rows: Floats) -> int:
+    """How many of the rows are multiplied in one step."""
+    count = rows.shape[1]
+    return _PRODUCTS // count**2 if count <= _NARROW else len(rows)
+
+
 def _times(lines: Floats, rows: Floats, out: Floats) -> Floats:
     """The product of at most ``BLOCK_ROWS`` rows with themselves, each entry a whole number."""
-    count = rows.shape[1]
-    step = _PRODUCTS // count**2 if count <= _NARROW else len(rows)
+    step = _at_once(rows)
     # Unlike ``matmul``, ``dot`` lets other threads of Python run; but it copies what is part of a larger array.
     product = np.dot if len(rows) <= step and rows.T.flags.c_contiguous else np.matmul
     product(lines[:, :step], rows[:step], out=out)

@@ -18,6 +18,7 @@ import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
+from threading import local
 from typing import Any
 
 import numpy as np
@@ -33,12 +34,14 @@ from privcov.summing.bounding import Bounding
 from privcov.summing.check import Check, check_arithmetic
 from privcov.summing.engines import AnyFragment, Engine, Local, Progress, Report, Result, gather
 from privcov.summing.gpu import DeviceSum
-from privcov.summing.gram import Gram, Stack
+from privcov.summing.gram import Gram, Stack, Sums
 from privcov.table import Table
 from privcov.table.blocks import Block, taken
 
 _MOST_ROWS, _MOST_CELLS = BLOCK_ROWS, 2**22
 """Blocks that fit a core's cache for few columns, and stay small in memory for many."""
+_PLACED = 2**14
+"""Rows whose stratum is found at once: what comes in between stays near the core."""
 
 
 def sum_rows(
@@ -53,7 +56,8 @@ def sum_rows(
 
     The result is the same integers for every engine, every number of workers and every order of rows.
     """
-    return _summed(table, schema, grid, None, engine=engine, progress=progress)[0]
+    (gram,) = _summed(table, schema, grid, None, engine=engine, progress=progress)
+    return gram
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -73,34 +77,43 @@ class Split:
         """The columns that are summed, rows by stratum and then as they came; and where each stratum ends."""
         found = self.places(block)
         order = np.argsort(found, kind="stable")  # of whole numbers of 8 or 16 bits: counted, not compared
+        every = np.arange(self.count, dtype=found.dtype)
         by = {place for place, _ in self._columns}
         kept = [place for place in range(len(self.whole.columns)) if place not in by]
-        ends = found[order].searchsorted(np.arange(self.count, dtype=found.dtype), side="right")
-        return taken(block, kept, order, room=room), ends
+        return taken(block, kept, order, room=room), found.searchsorted(every, side="right", sorter=order)
 
     def places(self, block: Block) -> NDArray[Any]:
         """The stratum of each row."""
         found = np.empty(len(block[0]), dtype=np.min_scalar_type(self.count))
-        for start in range(0, len(found), BLOCK_ROWS):  # what comes in between stays in a core's cache
-            some = slice(start, start + BLOCK_ROWS)
+        for start in range(0, len(found), _PLACED):
+            some = slice(start, start + _PLACED)
             codes: Any = None
             for place, column in self._columns:
-                cells = block[place][some]
-                if column.otherwise is not None:
-                    cells = np.where(cells < 0, column.levels.index(column.otherwise), cells)
-                if (fill := self.whole.filled(column)) is not None:
-                    cells = np.where(np.isfinite(cells), cells, column.levels.index(fill))
-                if codes is not None:
-                    cells = codes * len(column.levels) + np.where(cells >= 0, cells, np.nan)
-                codes = cells  # below zero, or NaN, where a cell is unknown or missing
-            found[some] = np.where(codes >= 0, codes, self.count - 1)
+                cells = self._levels(column, block[place][some])
+                codes = cells if codes is None else codes * len(column.levels) + cells
+            found[some] = codes if _all_known(codes) else np.where(codes >= 0, codes, self.count - 1)
         return found
+
+    def _levels(self, column: Categorical, cells: Floats) -> Floats:
+        """The level of each cell, after what the schema says of cells without one; NaN where it says nothing."""
+        if _all_known(cells):
+            return cells
+        if column.otherwise is not None:
+            cells = np.where(cells < 0, column.levels.index(column.otherwise), cells)
+        if (fill := self.whole.filled(column)) is not None:
+            cells = np.where(np.isfinite(cells), cells, column.levels.index(fill))
+        return np.where(cells >= 0, cells, np.nan)
 
     @cached_property
     def _columns(self) -> tuple[tuple[int, Categorical], ...]:
         """The columns that make the strata, each with its place in a block."""
         places = {column.name: place for place, column in enumerate(self.whole.columns)}
         return tuple((places[column.name], column) for column in self.strata.by)
+
+
+def _all_known(cells: Floats) -> bool:
+    """Whether each is a level's place; one that is missing is NaN, and so is the least of them then."""
+    return bool(cells.min(initial=0.0) >= 0)
 
 
 def sum_strata(
@@ -132,21 +145,16 @@ def _summed(
     facts: dict[str, Any] = {"schema": schema, "grid": grid, "device": runner.device, "split": split}
     here = _Here(partial(add_rows, **facts)) if runner.in_process and table.home is None else None
     count = 1 if split is None else split.count
-    total: tuple[Gram, ...] | None = None
+    total: Sums | None = None
     for rows, sent in gather(table, here or partial(sum_fragment, **facts), runner, progress):
-        parts = here.take(sent) if here else decode_sensitive_sums(sent, grid, count)
-        if _rows_of(parts) != rows:
+        part = here.take(sent) if here else side_by_side(decode_sensitive_sums(sent, grid, count))
+        if part.rows != rows:
             raise InternalError
         if total is None:
-            total = parts
+            total = part
         else:
-            for one, part in zip(total, parts, strict=True):
-                one.merge(part)
-    return tuple(Gram(grid) for _ in range(count)) if total is None else total
-
-
-def _rows_of(grams: Sequence[Gram]) -> int:
-    return sum(gram.rows for gram in grams)
+            total.merge(part)  # type: ignore[arg-type]  # both are of the same kind
+    return tuple(Gram(grid) for _ in range(count)) if total is None else apart(total)
 
 
 def add_rows(
@@ -157,84 +165,111 @@ def add_rows(
     device: Device = CPU,
     split: Split | None = None,
     report: Report | None = None,
-) -> tuple[Gram, ...]:
+    rooms: Rooms | None = None,
+) -> Sums:
     """The partial sum of one fragment, where it is read; with a split, one for each stratum."""
     table = fragment.open(schema if split is None else split.whole)
-    total: HostSum | DeviceSum
-    total = HostSum(schema, grid, split) if device == CPU else DeviceSum(schema, grid, device, split)
+    total: HostSum | DeviceSum = (
+        HostSum(schema, grid, split, rooms) if device == CPU else DeviceSum(schema, grid, device, split)
+    )
     for block in table.blocks():
         total.add(block)
         if report is not None:
             report(fragment.place, table.rows, table.bytes_done)
-    grams = total.grams()
-    if fragment.rows not in (None, _rows_of(grams)):
+    sums = total.sums()
+    if fragment.rows not in (None, sums.rows):
         raise InternalError()
-    return grams
+    return sums
 
 
 def sum_fragment(fragment: AnyFragment, *, report: Report | None = None, **facts: Any) -> Result:
     """The same as sensitive bytes, for another process, which merges them and never stores them."""
-    grams = add_rows(fragment, report=report, **facts)
-    return _rows_of(grams), encode_sensitive_sums(grams)
+    sums = add_rows(fragment, report=report, **facts)
+    return sums.rows, encode_sensitive_sums(apart(sums))
+
+
+class Rooms(local):
+    """Memory of one thread that one block after another is worked on in, also those of other fragments.
+
+    Fresh memory costs as much as the work: the system hands out, and clears, each of its pages.
+    """
+
+    def __init__(self) -> None:
+        self._rooms: dict[str, Floats] = {}
+
+    def of(self, name: str, size: int) -> Floats:
+        """So many numbers, of no value."""
+        if name not in self._rooms or self._rooms[name].size < size:
+            self._rooms[name] = np.empty(size)
+        return self._rooms[name][:size]
 
 
 class _Here:
     """Partial sums that need not travel: what is handed on is the place at which they lie ready."""
 
-    def __init__(self, add: Callable[..., tuple[Gram, ...]]) -> None:
+    def __init__(self, add: Callable[..., Sums]) -> None:
         self._add = add
-        self._ready: dict[int, tuple[Gram, ...]] = {}
+        self._ready: dict[int, Sums] = {}
+        self._rooms = Rooms()
 
     def __call__(self, fragment: AnyFragment, /, *, report: Report | None = None) -> Result:
-        grams = self._add(fragment, report=report)
-        self._ready[fragment.place] = grams
-        return _rows_of(grams), str(fragment.place).encode("ascii")
+        sums = self._add(fragment, report=report, rooms=self._rooms)
+        self._ready[fragment.place] = sums
+        return sums.rows, str(fragment.place).encode("ascii")
 
-    def take(self, sent: bytes) -> tuple[Gram, ...]:
+    def take(self, sent: bytes) -> Sums:
         return self._ready.pop(int(sent))
 
 
 class HostSum:
     """Bounded rows and their Gram matrix in NumPy, or one a stratum; ``DeviceSum`` is the same on a GPU."""
 
-    def __init__(self, schema: Schema, grid: Grid, split: Split | None = None) -> None:
+    def __init__(
+        self, schema: Schema, grid: Grid, split: Split | None = None, rooms: Rooms | None = None
+    ) -> None:
         check_arithmetic()
+        self._rooms = Rooms() if rooms is None else rooms
         self._bounding, self._split = Bounding.of(schema, grid), split
-        self._gram, self._stack = Gram(grid), None if split is None else Stack(grid, split.count)
+        self._sums: Sums = Gram(grid) if split is None else Stack(grid, split.count)
         self._check = Check(grid.dimension)
         self._most = max(1_024, min(_MOST_ROWS, _MOST_CELLS // grid.dimension))
-        self._room = np.empty(self._most * grid.dimension)
-        self._gathered = np.empty(0)
+        self._room = self._rooms.of("rows", self._most * grid.dimension)
 
     def add(self, block: Block) -> None:
         """Bound the rows of a block and add them, in equal parts that fit the cache, in the same memory each time."""
-        ends: NDArray[np.intp] = np.array([len(block[0])])
+        count, ends = len(block[0]), []
         if self._split is not None:
-            size = len(block) * len(block[0])
-            if self._gathered.size < size:
-                self._gathered = np.empty(size)
-            block, ends = self._split.ordered(block, self._gathered)
-        count = int(ends[-1])
+            block, found = self._split.ordered(block, self._rooms.of("gathered", len(block) * count))
+            ends = found.tolist()
         step = max(1, -(-count // max(1, -(-count // self._most))))
         for start in range(0, count, step):
             rows = self._bounding.rows(block, start, start + step, room=self._room)
-            if self._stack is None:
-                self._gram.add(rows)
+            if isinstance(self._sums, Gram):
+                self._sums.add(rows)
             else:
-                self._stack.add(rows, np.clip(ends - start, 0, len(rows)))
+                self._sums.add(rows, ends, start)
             self._check.saw(rows)
 
     def gram(self) -> Gram:
         """The one sum, where there are no strata."""
-        (gram,) = self.grams()
+        (gram,) = apart(self.sums())
         return gram
 
-    def grams(self) -> tuple[Gram, ...]:
-        """The sums, if Freivalds' check confirms the sum of them."""
-        grams = (self._gram,) if self._stack is None else self._stack.grams()
-        if not pooled_sum(grams).agrees_with(self._check.weights, self._check.expected):
+    def sums(self) -> Sums:
+        """The sum, or one a stratum, if Freivalds' check confirms it, or the sum of them."""
+        if not self._sums.agrees_with(self._check.weights, self._check.expected):
             raise InternalError()
-        return grams
+        return self._sums
+
+
+def apart(sums: Sums) -> tuple[Gram, ...]:
+    """The one sum, or those of strata, each by itself."""
+    return (sums,) if isinstance(sums, Gram) else sums.grams()
+
+
+def side_by_side(grams: tuple[Gram, ...]) -> Sums:
+    """One sum, or those of strata, as ``add_rows`` has them."""
+    return grams[0] if len(grams) == 1 else Stack.of(grams)
 
 
 def pooled_sum(grams: Sequence[Gram]) -> Gram:

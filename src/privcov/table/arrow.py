@@ -66,7 +66,7 @@ def batch_blocks(
     for start in range(0, batch.num_rows, step):
         part = batch.slice(start, step)
         yield [
-            cells(column, part.column(place), dialect=dialect)
+            cells(column, part.column(place), dialect=dialect, always=schema.file.constant)
             for column, place in zip(read_columns(schema), places, strict=True)
         ]
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TypeAlias
+from collections.abc import Mapping, Sequence
+from typing import TypeAlias, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,14 +16,54 @@ a categorical cell is its level's position, and any other number is a level the 
 names a person's id, blocks of readers have one array more, the ids as bytes; what ``open_table`` hands out has none."""
 
 
+class Coded(Sequence[Floats]):
+    """A block whose numbers lie in a matrix as they came, row by row, beside the codes of its columns with levels.
+
+    ``matrix`` has a row for each column. Those of columns with codes are not looked at.
+    """
+
+    def __init__(self, matrix: Floats, codes: Mapping[int, Floats]) -> None:
+        self.matrix, self.codes = matrix, codes
+
+    def __len__(self) -> int:
+        return len(self.matrix)
+
+    @overload
+    def __getitem__(self, place: int) -> Floats: ...
+
+    @overload
+    def __getitem__(self, place: slice) -> list[Floats]: ...
+
+    def __getitem__(self, place: int | slice) -> Floats | list[Floats]:
+        if isinstance(place, slice):
+            return [self[one] for one in range(*place.indices(len(self)))]
+        return self.codes[place] if place in self.codes else self.matrix[place]
+
+    def part(self, start: int, stop: int | None) -> Coded:
+        """The rows from ``start`` to ``stop``, in the same memory."""
+        return Coded(
+            self.matrix[:, start:stop], {place: cells[start:stop] for place, cells in self.codes.items()}
+        )
+
+    def whole(self) -> Floats:
+        """The block as one matrix, in memory of its own."""
+        made = np.array(self.matrix, order="K")
+        for place, cells in self.codes.items():
+            made[place] = cells
+        return made
+
+
 def taken(block: Block, columns: Sequence[int], order: NDArray[np.intp], *, room: Floats) -> Block:
     """Some columns of a block, with its rows in another order: in ``room``, as long as that is left alone.
 
     Rows that lie one after the other are moved whole, since that takes hardly longer than one of their cells.
     """
-    if isinstance(block, np.ndarray) and abs(block.strides[0]) < abs(block.strides[1]):
-        rows = room[: block.size].reshape(block.shape[::-1])
-        np.take(block.T, order, axis=0, out=rows, mode="clip")
+    matrix, codes = (block.matrix, block.codes) if isinstance(block, Coded) else (block, {})
+    if isinstance(matrix, np.ndarray) and abs(matrix.strides[0]) < abs(matrix.strides[1]):
+        rows = room[: matrix.size].reshape(matrix.shape[::-1])
+        np.take(matrix.T, order, axis=0, out=rows, mode="clip")
+        for place in codes.keys() & set(columns):
+            rows[:, place] = codes[place].take(order)
         run = slice(columns[0], columns[-1] + 1)
         return rows.T[run] if len(columns) == run.stop - run.start else [rows.T[place] for place in columns]
     made = room[: len(columns) * len(order)].reshape(len(columns), len(order))

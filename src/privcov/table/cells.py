@@ -27,6 +27,8 @@ every column of texts, and the numbers are the same.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -101,11 +103,13 @@ def _can_match(column: Categorical, kind: pa.DataType) -> bool:
     return whole and not column.padded and any(_INTEGER.fullmatch(str(level)) for level in column.levels)
 
 
-def cells(column: Column | Identifier, values: pa.Array, *, dialect: Dialect = RFC_4180) -> Floats:
+def cells(
+    column: Column | Identifier, values: pa.Array, *, dialect: Dialect = RFC_4180, always: bool = True
+) -> Floats:
     """The cells of one declared column as a block holds them: numbers or level codes, NaN where missing; or ids.
 
     ``values`` are an Arrow array of any type that ``check_type`` lets pass; ``dialect`` says how texts of a file
-    write numbers, and in which encoding they are.
+    write numbers, and in which encoding they are. ``always`` is that of ``codes_of_numbers``.
 
     >>> sex = Categorical(name="sex", levels=("1", "2"), missing_values=("-9",))
     >>> cells(sex, pa.array(["1.0", " 02", "3", "-9", None])).tolist()
@@ -122,7 +126,7 @@ def cells(column: Column | Identifier, values: pa.Array, *, dialect: Dialect = R
         return numbers
     if is_text(values.type) and (dialect.constant or np.isnan(numbers).any()):
         numbers = _with_words(_trimmed(values), numbers, dialect)
-    return codes_of_numbers(column, numbers)
+    return codes_of_numbers(column, numbers, always=always)
 
 
 def identities(column: Identifier, values: pa.Array, *, dialect: Dialect = RFC_4180) -> pa.Array:
@@ -145,36 +149,65 @@ def identities(column: Identifier, values: pa.Array, *, dialect: Dialect = RFC_4
     return pc.if_else(absent, pa.scalar(None, pa.large_binary()), texts)
 
 
-def codes_of_numbers(column: Categorical, numbers: Floats) -> Floats:
+def codes_of_numbers(column: Categorical, numbers: Floats, *, always: bool = True) -> Floats:
     """The positions of levels that are numbers, by equality as doubles.
+
+    Without ``always``, cells that are none of the levels are looked for only if there are any.
 
     >>> codes_of_numbers(Categorical(name="a", levels=(3, 1, 7)), np.array([7.0, 1.5, 3.0, np.nan, 1e300]))
     array([ 2., -1.,  0., nan, -1.])
     """
     assert column.numbers is not None
-    levels, table, made = column.numbers, None, np.empty(len(numbers))
-    low, high = min(levels), max(levels)
-    if high - low <= _MOST_SPAN and all(level == int(level) for level in levels):
-        # Whole numbers near each other: one look at a table for each cell, whatever it says.
-        table = np.full(int(high - low) + 1, UNKNOWN)
-        for position, level in reversed(list(enumerate(levels))):
-            table[int(level - low)] = position
+    levels, made = column.numbers, np.empty(len(numbers))
+    near = max(levels) - min(levels) <= _MOST_SPAN and all(level == int(level) for level in levels)
+    table, least = _table(levels) if near else (None, 0)
+    in_order = near and all(right == left + 1 for left, right in pairwise(levels))
     for start in range(0, len(numbers), _CELLS):
         part = np.ascontiguousarray(numbers[start : start + _CELLS])  # it is looked at several times
         codes = made[start : start + _CELLS]
-        if table is not None:
-            places = (np.fmin(np.fmax(part, low), high) - low).astype(np.intp)  # of a NaN, the first
-            table.take(places, out=codes, mode="clip")
-            np.copyto(codes, UNKNOWN, where=places + low != part)
-        else:
+        if not always and in_order and _are_next(part, levels, out=codes):
+            continue
+        if table is None:
             codes.fill(UNKNOWN)
             for position, level in reversed(list(enumerate(levels))):
                 codes[part == level] = position
-        np.copyto(codes, np.nan, where=~np.isfinite(part))
+            np.copyto(codes, np.nan, where=~np.isfinite(part))
+            continue
+        with np.errstate(
+            invalid="ignore"
+        ):  # NaN and what no integer holds become some place, and are no level
+            places = (part - least).astype(np.intp)
+        table.take(places, out=codes, mode="clip")
+        whole = places + float(least) == part
+        if always or not whole.all():
+            np.copyto(codes, UNKNOWN, where=~whole)
+            np.copyto(codes, np.nan, where=~np.isfinite(part))
     return apply_missing_codes(column, numbers, made)
 
 
-_CELLS = 2**13
+def _are_next(part: Floats, levels: Sequence[float], out: Floats) -> bool:
+    """Whether each cell is one of levels that go up by one; ``out`` then has their positions.
+
+    A difference of two whole numbers that is no more than ``_MOST_SPAN`` is exact.
+    """
+    np.subtract(part, levels[0], out=out)
+    between = out.min(initial=0.0) >= 0 and out.max(initial=0.0) < len(levels)
+    return bool(between and (np.rint(part) == part).all())
+
+
+def _table(levels: Sequence[float]) -> tuple[Floats, int]:
+    """Positions of levels that are whole numbers near each other, and the number whose place is the first.
+
+    What is no level is unknown, and so are the first and the last place, where numbers beyond the levels are looked up.
+    """
+    least = int(min(levels)) - 1
+    table = np.full(int(max(levels)) - least + 2, UNKNOWN)
+    for position, level in reversed(list(enumerate(levels))):
+        table[int(level) - least] = position
+    return table, least
+
+
+_CELLS = 2**14
 """Cells that are compared with levels at once: what comes in between stays in a core's cache."""
 _MOST_SPAN = 4_096
 """From the least to the largest of levels that are whole numbers, where positions are looked up in a table."""

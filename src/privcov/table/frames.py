@@ -24,7 +24,7 @@ from privcov.linalg.arrays import Floats
 from privcov.schema import Categorical, Column, Numeric, Schema
 from privcov.schema.columns import Identifier
 from privcov.table.base import Table, block_rows, check_names, read_columns
-from privcov.table.blocks import Block
+from privcov.table.blocks import Block, Coded
 from privcov.table.cells import cells, check_type, codes_of_numbers, identities
 from privcov.table.fragments import Held, slices
 
@@ -174,8 +174,8 @@ def _is_categorical(dtype: Any) -> bool:
     return type(dtype).__name__ == "CategoricalDtype"
 
 
-_LEAST_ROWS, _CELLS_COPIED = 2**12, 2**18
-"""Rows and cells of an array that are copied for the sake of levels: two megabytes, so that they stay near the core."""
+_LEAST_ROWS, _MOST_ROWS, _CELLS_NEAR = 2**12, 2**15, 2**18
+"""Rows and cells of an array that are looked at again for the sake of levels: so few that they stay near the core."""
 
 
 class ArrayTable(Table):
@@ -204,17 +204,13 @@ class ArrayTable(Table):
         plain = self._array.dtype == np.float64 and not isinstance(self._array, np.ma.MaskedArray)
         coded = [p for p, column in enumerate(self.schema.read_columns) if isinstance(column, Categorical)]
         if coded:
-            step = min(step, max(_LEAST_ROWS, _CELLS_COPIED // len(self.schema.read_columns)))
+            step = min(step, _MOST_ROWS, max(_LEAST_ROWS, _CELLS_NEAR // len(self.schema.read_columns)))
         for start in range(0, len(self._array), step):
             part = self._array[start : start + step]
             if not plain:
                 yield [self._cells(part, place) for place in range(len(self.schema.read_columns))]
                 continue
-            if coded:
-                part = part.copy()
-                for place in coded:
-                    part[:, place] = self._cells(part, place)
-            yield part.T
+            yield Coded(part.T, {place: self._cells(part, place) for place in coded}) if coded else part.T
 
     def _cells(self, part: NDArray[Any], place: int) -> Floats:
         column, values = self.schema.read_columns[place], part[:, place]
@@ -223,7 +219,9 @@ class ArrayTable(Table):
             numbers[np.ma.getmaskarray(values)] = np.nan
         else:
             numbers = values.astype(np.float64, copy=False)
-        return codes_of_numbers(column, numbers) if isinstance(column, Categorical) else numbers
+        if not isinstance(column, Categorical):
+            return numbers
+        return codes_of_numbers(column, numbers, always=self.schema.file.constant)
 
 
 def _check(array: NDArray[Any], schema: Schema) -> None:

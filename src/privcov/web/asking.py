@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from privcov.errors import BudgetError, ParameterError, PrivcovError
-from privcov.privacy import ZCDP, ApproxDP, Loss, PureDP
+from privcov.privacy import EPSILON_POLICY_CAP, ZCDP, ApproxDP, Loss, PureDP
 
 Question = Mapping[str, Any]
 
@@ -114,10 +114,6 @@ def whole(given: str, what: str, code: str) -> int:
     if not (plain.isascii() and plain.isdigit() and len(plain) <= 18):
         raise ParameterError(code, f"{what} must be a whole number, got {given!r}.")
     return int(plain)
-
-
-EPSILON_POLICY_CAP = 10
-"""The page does not go beyond what the command line asks ``--i-understand`` for."""
 
 
 def as_loss(given: Question) -> Loss:

@@ -84,7 +84,8 @@ def told(asked: Asked, target: Target, known: Partial) -> dict[str, Any]:
     if known.plan is None:
         return {"ready": False, "pending": waiting, "mechanisms": [], "words": "Simulating the noise …"}
     plan = known.plan
-    error = _size(target.error(plan.choice, asked.schema, plan.moments))
+    size = target.error(plan.choice, asked.schema, plan.moments)
+    error = "hidden" if target.is_hidden(size, asked.schema) else _size(size)
     private = in_frame(
         asked.declared,
         law=plan.choice.law,
@@ -105,15 +106,15 @@ def told(asked: Asked, target: Target, known: Partial) -> dict[str, Any]:
         "verdicts": sentence(outlook),
         "frames": "" if private is None else str(private),
         "error": error,
-        "headline": error if target.norm else f"± {error}",
+        "headline": error if target.norm or error == "hidden" else f"± {error}",
         "mechanisms": [_line(plan, made, target) for made in plan.forecasts],
         "notes": " ".join(_notes(plan)),
         "refused": [{"mechanism": no.name, "reason": no.reason} for no in plan.refusals],
         "columns": [
             {
                 "column": c.column,
-                "mean": "" if c.mean is None else _size(c.mean),
-                "variance": _size(c.variance),
+                "mean": c.size("mean"),
+                "variance": c.size("variance"),
             }
             for c in plan.columns()
         ],

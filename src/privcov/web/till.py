@@ -20,13 +20,13 @@ from privcov.planning.framed import Framed, in_frame
 from privcov.planning.moments import PublicMoments
 from privcov.planning.outlook import Outlook
 from privcov.planning.strata import StrataPlan, plan_strata
-from privcov.privacy import ZCDP, ApproxDP, Loss, PureDP, display
+from privcov.privacy import EPSILON_POLICY_CAP, ZCDP, ApproxDP, Loss, PureDP, display
 from privcov.schema import Schema
 from privcov.schema.grid import Grid
 from privcov.schema.strata import Strata
 from privcov.schema.weights import declared
 from privcov.text.grammar import brief
-from privcov.web.asking import EPSILON_POLICY_CAP, Question, text
+from privcov.web.asking import Question, text
 
 FRAMES = ("auto", "declared", "scales", "shape")
 _DELTA = Fraction(1, 10**6)

@@ -9,7 +9,7 @@ import pytest
 import privcov as pc
 from privcov.cli import main
 from privcov.errors import ParameterError
-from privcov.planning.invert import answer_loss, answer_rows
+from privcov.planning.invert import answer, answer_loss, answer_rows
 from privcov.planning.moments import PublicMoments
 from privcov.planning.splitting import split
 from privcov.planning.targets import Target
@@ -249,3 +249,25 @@ def test_an_answer_says_what_it_supposes_of_columns_that_nobody_described(schema
     asked = ["plan", "--schema", str(tmp_path / "people.toml"), "--rows", "100000", "--target", wanted.text]
     assert main(asked) == 0
     assert "Nobody said what age and income" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("target", "rows", "hidden"),
+    [
+        ("mean(temp)=5", 15, True),
+        ("mean(temp)=5", 10_000, False),
+        ("covariance(temp, wind)=5", 15, True),
+        ("covariance(temp, temp)=5", 15, True),
+        ("correlation(temp, wind)=0.1", 15, True),
+        ("correlation(temp, wind)=0.1", 10**6, False),
+        ("frobenius=0.1", 15, False),
+    ],
+)
+def test_an_answer_says_where_its_error_is_as_wide_as_what_is_possible(target, rows, hidden):
+    columns = {name: {"lower": -30, "upper": 30} for name in ("temp", "wind")}
+    schema = pc.Schema.from_dict({"columns": columns})
+    loss = pc.PureDP(epsilon=0.05, neighbours="replace-one")
+    found = answer(
+        schema=schema, rows=rows, loss=loss, target=Target.parse(target, schema), mechanism="laplace"
+    )
+    assert found.hidden is found.to_dict()["hidden"] is hidden

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from inspect import signature
@@ -275,3 +276,47 @@ def test_a_plan_that_is_known_loads_none_of_scipys_parts():
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
     assert (done.returncode, done.stdout.strip()) == (0, "[]"), done.stderr
+
+
+@pytest.mark.parametrize(("error", "hidden"), [(29.9, ()), (30.0, ("mean",))])
+def test_a_mean_is_hidden_from_half_the_width_of_its_bounds_on(plan, monkeypatch, error, hidden):
+    """What is within ±30 by its bounds is not told to be off by ±665; nor a variance, which is at most 900."""
+    schema = pc.Schema.from_dict(
+        {"columns": {"temp": {"lower": -30, "upper": 30}, "up": {"levels": ["a", "b"]}}}
+    )
+    made = pc.plan(schema=schema, rows=4000, loss=PURE, mechanisms=["laplace"])
+    highs = np.full((4, 4), 0.01)
+    highs[0, 1] = error / 30
+    monkeypatch.setattr(type(made), "_highs", lambda self, of: highs)
+    temp, *_levels = made.columns()
+    assert temp.hidden == hidden
+    assert temp.size("variance") == "9"
+    assert temp.mean == pytest.approx(error)
+    highs[1, 1], highs[0, 2], highs[2, 2] = 0.5, 0.49, 0.125
+    temp, level, other = made.columns()
+    assert temp.hidden == (*hidden, "variance")
+    assert level.hidden == ("variance",)
+    assert other.hidden == ()
+
+
+def test_a_drowned_table_says_what_is_hidden_in_every_form():
+    columns = {name: {"lower": -30, "upper": 30} for name in ("temp", "wind")}
+    schema = pc.Schema.from_dict({"columns": columns})
+    drowned, clear = (
+        pc.plan(schema=schema, rows=rows, loss=PURE, mechanisms=["laplace"]) for rows in (3, 100_000)
+    )
+    assert re.search(r"temp +hidden +hidden\n", str(drowned))
+    for text in (str(drowned), drowned._repr_html_()):
+        assert "hidden: the noise is as wide as the bounds allow, or wider." in " ".join(text.split())
+        assert f"{drowned.columns()[0].mean:.3g}" not in text
+    line = drowned.to_dict()["mechanisms"][0]
+    assert [one["hidden"] for one in line["columns"]] == [["mean", "variance"]] * 2
+    assert "hidden" not in str(clear) + clear._repr_html_()
+    assert clear.to_dict()["mechanisms"][0]["columns"][0]["hidden"] == []
+
+
+def test_without_an_intercept_nothing_is_known_to_be_hidden():
+    schema = pc.Schema.from_dict({"columns": {"a": {"lower": 0, "upper": 1}}, "intercept": False})
+    (column,) = pc.plan(schema=schema, rows=2, loss=PURE, mechanisms=["laplace"]).columns()
+    assert column.hidden == ()
+    assert column.size("mean") == ""

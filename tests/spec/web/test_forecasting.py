@@ -8,13 +8,16 @@ import time
 import pytest
 
 import privcov as pc
-from privcov.cli.losses import EPSILON_POLICY_CAP
+from privcov.cli import losses
+from privcov.errors import ParameterError
 from privcov.planning.invert import answer
 from privcov.planning.moments import PublicMoments
 from privcov.planning.strata import plan_strata
 from privcov.planning.targets import Target
+from privcov.privacy import EPSILON_POLICY_CAP
 from privcov.report.colours import place_of
 from privcov.web import asking
+from privcov.web.asking import Refused
 from privcov.web.simulating import Simulator
 
 PURE = {"kind": "pure", "epsilon": "1", "neighbours": "replace-one"}
@@ -165,8 +168,22 @@ def test_bad_fields_do_not_wait_for_each_other(served, draft):
     assert set(reply.errors) == {"columns.0.lower", "epsilon", "rows"}
 
 
-def test_the_page_s_cap_is_the_command_line_s():
-    assert asking.EPSILON_POLICY_CAP == EPSILON_POLICY_CAP
+def test_the_page_and_the_command_line_refuse_the_same_epsilon():
+    words = {"delta": None, "rho": None, "neighbours": "replace-one", "understood": False}
+    allowed = str(EPSILON_POLICY_CAP)
+    assert asking.as_loss({**PURE, "epsilon": allowed}) == losses.as_loss(epsilon=allowed, **words)
+    above = str(EPSILON_POLICY_CAP + 0.01)
+    with pytest.raises(ParameterError, match="E202"):
+        losses.as_loss(epsilon=above, **words)
+    with pytest.raises(Refused) as refused:
+        asking.as_loss({**PURE, "epsilon": above})
+    assert [(field, reason.code) for field, reason in refused.value.reasons] == [("epsilon", "E202")]
+
+
+def test_what_noise_hides_has_no_number_on_the_page(served, draft):
+    told = served.ask("plan", draft=draft, rows="3", loss=PURE, **MEAN).json
+    assert told["headline"] == told["error"] == "hidden"
+    assert {line["mean"] for line in told["columns"]} == {"hidden"}
 
 
 def test_planning_opens_no_data(served, draft, plan, monkeypatch):
