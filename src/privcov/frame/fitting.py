@@ -39,8 +39,6 @@ NARROW = 2
 
 _FEW = 0.02
 """The share of the rows that a closer look may leave out."""
-_CHANCE = 3.0
-"""How many standard deviations of noise a closer look may leave out: less would leave many a narrow column wide."""
 _MOST_HIDDEN = 0.1
 """The share of the rows that noise may hide where a closer look is taken."""
 _CLOSER = 17
@@ -527,7 +525,6 @@ def _narrow(counts: Floats, noise: Floats, totals: Floats) -> tuple[Cells, Cells
         inside = np.lib.stride_tricks.sliding_window_view(counts, size, axis=1).sum(axis=2)
         place = inside.argmax(axis=1)
         hidden = noise * math.sqrt(size)
-        few = np.maximum(_FEW * totals + hidden, _CHANCE * hidden)
-        narrow = (totals - inside.max(axis=1) <= few) & (hidden <= _MOST_HIDDEN * totals)
+        narrow = (totals - inside.max(axis=1) <= _FEW * totals + hidden) & (hidden <= _MOST_HIDDEN * totals)
         first, last = np.where(narrow, place, first), np.where(narrow, place + size, last)
     return first, last

@@ -64,7 +64,7 @@ MEANS_ALONE = Detail(Fraction(0), 0, means=Fraction(1, 4))
 DETAILS = (
     Detail(Fraction(1, 50), 4, radius=Fraction(1, 50), margin=150),
     Detail(Fraction(1, 20), 4, radius=Fraction(1, 50), margin=40),
-    Detail(Fraction(1, 10), 3, margin=12),
+    Detail(Fraction(1, 10), 4, margin=12),
     Detail(Fraction(1, 5), 2, margin=8),
     MEANS_ALONE,
     Detail(Fraction(1, 5), 2, margin=6),
