@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
-from privcov.cli.output import json_option, small_pages
+from privcov.cli.output import json_option, one_thread, small_pages
 from privcov.cli.strata import releases_in, stratum_option, tell
 
 if TYPE_CHECKING:
@@ -56,6 +56,7 @@ def command(
     Example: privcov pca people.release.json --rank 2
     """
     small_pages()
+    one_thread()  # with more they wait for each other: on a busy machine for longer than they work
     from privcov.models.pca import pca
 
     def fit(release: Release) -> PCAFit:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from privcov.cli.ols import errors_option
-from privcov.cli.output import json_option, note, print_json, small_pages
+from privcov.cli.output import json_option, note, one_thread, print_json, small_pages
 
 if TYPE_CHECKING:
     from privcov.models.ols import Errors
@@ -61,6 +61,7 @@ def command(
     Example: privcov report people.release.json -o people.html --model "income ~ age + sex" --pca 2
     """
     small_pages()
+    one_thread()  # with more they wait for each other: on a busy machine for longer than they work
     from privcov.releases.keyfiles import read_public
     from privcov.text import files
     from privcov.verification.reporting import Verified, beside

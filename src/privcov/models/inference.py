@@ -209,8 +209,11 @@ class Uncertainty:
         inverse = self.swept.inverse
         return np.asarray(inverse @ self.score_noise(self.direction) @ inverse)
 
-    def statistic(self, direction: Floats) -> Height:
-        """Q = rᵀS⁻¹r for ζ, its gradient and its second derivatives; unchanged when ζ is multiplied."""
+    def statistic(self, direction: Floats, *, enough: float = -np.inf) -> Height:
+        """Q = rᵀS⁻¹r for ζ, its gradient and its second derivatives; unchanged when ζ is multiplied.
+
+        Where Q is not above what is ``enough`` the derivatives are left out, which are most of the work.
+        """
         matrix, k, noise = self.moments.matrix, self.moments.size, self.moments.noise
         across = matrix @ direction
         score, square, share = across[:k], max(float(direction @ across), 0.0), self._share
@@ -223,6 +226,9 @@ class Uncertainty:
         if upper is None:
             raise LinAlgError("the covariance of the score is not positive")
         weights = solved(upper, score)
+        height = float(score @ weights)
+        if height <= enough:
+            return height, np.zeros(0), np.zeros((0, 0))
         # With w = S⁻¹r held, wᵀS(ζ)w is a quadratic form in ζ; ``form`` is its matrix, ``bent`` d(Sw)/dζ.
         form, bent = np.zeros_like(matrix), np.zeros((k, k + 1))
         if noise is not None:
@@ -239,7 +245,7 @@ class Uncertainty:
         # S = UᵀU, so xᵀS⁻¹x is the square of U⁻ᵀx.
         steep = dtrtrs(upper, matrix[:k] - bent, trans=1)[0]
         curve = 2 * (steep.T @ steep - form)
-        return float(score @ weights), slope, np.asarray(curve)
+        return height, slope, np.asarray(curve)
 
     @property
     def _share(self) -> float:
@@ -319,7 +325,7 @@ class Uncertainty:
         """θ ↦ min of Q over all b with functional·b = θ; θ = ±inf is the limit, which decides boundedness."""
         return Profile(uncertainty=self.entries, functional=functional)
 
-    @cached_property
+    @property
     def far_away(self) -> float:
         """What the profile of any functional tends to: the lowest Q of all (−b, 0).
 
@@ -327,10 +333,20 @@ class Uncertainty:
         target is gone; and as any b has neighbours with functional·b ≠ 0, the functional does not matter. The search
         begins at the directions that the design or its covariance knows least about.
         """
+        return self._far[0]
+
+    @property
+    def far_direction(self) -> Floats:
+        """The b where Q of (−b, 0) is lowest: far away, floors of valleys lie along it."""
+        return self._far[1]
+
+    @cached_property
+    def _far(self) -> tuple[float, Floats]:
         values, weakest = np.linalg.eigh(self.moments.design)
         weakest, widest = weakest[:, np.argsort(np.abs(values))], np.linalg.eigh(self.total)[1][:, ::-1]
         starts = [*weakest.T[:2], *widest.T[:2]]
-        return min(Profile(uncertainty=self, functional=b).search(1.0, [b], tail=0.0)[0] for b in starts)
+        found = [Profile(uncertainty=self, functional=b).search(1.0, [b], tail=0.0) for b in starts]
+        return min(found, key=lambda one: one[0])
 
 
 Pieces = tuple[tuple[float, float], ...]
@@ -354,12 +370,10 @@ def score_set(
     places = sorted({centre, null, *(centre + step * rung for rung in rungs)})
     accepted = _accepted(profile, places, centre, critical)
 
-    from scipy.optimize import brentq  # on use: it takes a quarter of a second, and most commands do without
-
     def crossing(one: float, other: float) -> float:
         if np.isinf(one) or np.isinf(other):  # along step / (θ − centre), which reaches infinity at zero
             near = other if np.isinf(one) else one
-            far = brentq(
+            far = _brentq(
                 lambda u: profile(centre + step / u if u else np.inf) - critical,
                 step / (near - centre),
                 0.0,
@@ -367,9 +381,11 @@ def score_set(
                 xtol=1e-300,
             )
             return float(centre + step / far) if far else float(np.copysign(np.inf, near - centre))
-        # The profile is nearly a parabola, so that its root is nearly a line, which the search crosses in few steps.
-        return float(
-            brentq(lambda t: _root(profile(t)) - _root(critical), one, other, xtol=max(1e-9 * step, 1e-300))
+        quick = _secant_end(profile, one, other, centre=centre, step=step, critical=critical)
+        if quick is not None:
+            return quick
+        return _brentq(
+            lambda t: _root(profile(t)) - _root(critical), one, other, xtol=max(1e-9 * step, 1e-300)
         )
 
     start, before, last = -np.inf, unbounded, -np.inf
@@ -381,6 +397,73 @@ def score_set(
             pieces.append((start, crossing(place, last)))
         before, last = yes, place
     return (*pieces, (start, np.inf)) if before else tuple(pieces)
+
+
+def _secant_end(
+    profile: Callable[[float], float],
+    one: float,
+    other: float,
+    *,
+    centre: float,
+    step: float,
+    critical: float,
+) -> float | None:
+    """Where a profile is critical between two places, by secants; None where they leave them or turn back.
+
+    Its root is nearly a line. What it tends to far away says how it bends, which gives a first place and a slope there.
+    """
+    far, (low, high) = profile(np.inf), sorted((one, other))
+    if not far > critical or low < centre < high:
+        return None
+    wanted = _root(critical)
+    place = centre + np.sign(low + high - 2 * centre) * step * wanted / np.sqrt(1 - critical / far)
+    place = place if low < place < high else (low + high) / 2
+    root = _root(profile(place))
+    slope = root / (place - centre) * (1 - root**2 / far)
+    if not slope * (place - centre) > 0:
+        return None
+    return _secants(
+        lambda t: _root(profile(t)) - wanted,
+        (place, root - wanted),
+        place - (root - wanted) / slope,
+        between=(low, high),
+        tolerance=1e-9 * step,
+    )
+
+
+def _secants(
+    rise: Callable[[float], float],
+    known: tuple[float, float],
+    place: float,
+    *,
+    between: tuple[float, float],
+    tolerance: float,
+) -> float | None:
+    """A root from a place with its value and a second place; None where secants leave what it lies between, or turn.
+
+    >>> root = _secants(lambda x: x**2 - 2, (1.0, -1.0), 1.5, between=(1.0, 2.0), tolerance=1e-9)
+    >>> abs(root - 2**0.5) < 1e-12
+    True
+    >>> _secants(lambda x: x**2 + 2, (1.0, 3.0), 0.5, between=(0.0, 2.0), tolerance=1e-9)
+    """
+    before, height = known
+    for _ in range(8):
+        move = place - before
+        if not between[0] <= place <= between[1]:
+            return None
+        if abs(move) <= tolerance:
+            return float(place)
+        reached = rise(place)
+        if not (height - reached) * height > 0:  # each step goes towards the root
+            return None
+        before, height, place = place, reached, place - reached * move / (reached - height)
+    return None
+
+
+def _brentq(rise: Callable[[float], float], one: float, other: float, **words: float) -> float:
+    from scipy.optimize import brentq  # on use: it takes a quarter of a second, and most commands do without
+
+    return float(brentq(rise, one, other, **words))
 
 
 def is_all(profile: Callable[[float], float], *, centre: float, critical: float, null: float) -> bool:
@@ -457,18 +540,22 @@ class Tails:
         normal = critical_value(level, self.freedom)
         if not self.is_heavy:
             return normal
-        low, high = self.least_critical(level), 4 * normal
-        while self.p_value(high) > 1 - level:
-            high *= 2
-        from scipy.optimize import (
-            brentq,  # on use: it takes a quarter of a second, and most commands do without
-        )
 
         # Tails fall about as a power of e of the statistic's root, so that few steps meet the level.
         def beyond(root: float) -> float:
             return float(np.log(self.p_value(root**2) / (1 - level)))
 
-        return float(brentq(beyond, np.sqrt(low), np.sqrt(high), rtol=1e-10)) ** 2
+        low, first = (float(np.sqrt(size)) for size in (self.least_critical(level), normal))
+        height = beyond(first)
+        # A normal tail falls by about first + 1 / first there.
+        second = first + height / (first + 1 / first)
+        root = _secants(beyond, (first, height), second, between=(low, 2 * first), tolerance=1e-10 * first)
+        if root is None:
+            high = 2 * first
+            while beyond(high) > 0:
+                high *= 2
+            root = _brentq(beyond, low, high, rtol=1e-10)
+        return root**2
 
     def least_critical(self, level: float) -> float:
         """What ``critical`` is not below, without a search."""
@@ -490,7 +577,9 @@ class Tails:
         weights = np.exp(logs - logs.max())
         weights /= weights.sum()
         variances = np.exp(steps) / float(weights @ np.exp(steps))
-        return 1 - self.share + self.share * variances, weights
+        # The smallest of them make the smallest chances: what weighs nothing among them adds nothing to any sum.
+        some = np.cumsum(weights) > 1e-20
+        return 1 - self.share + self.share * variances[some], weights[some]
 
 
 def critical_value(level: float, freedom: float) -> float:

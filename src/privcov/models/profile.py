@@ -1,8 +1,8 @@
 """The score statistic as a function of one combination of coefficients, the others where it is lowest.
 
 What makes it quick: a search begins on the line through the two nearest floors that were found before; a step costs
-a Cholesky factor and not an eigendecomposition, unless the valley bends the wrong way; and what the statistic tends
-to far away is one number for all combinations (``Uncertainty.far_away``).
+a Cholesky factor and not an eigendecomposition, unless the valley bends the wrong way; what the statistic tends to
+far away is one number for all combinations (``Uncertainty.far_away``); and there floors lie along one line.
 """
 
 from __future__ import annotations
@@ -26,6 +26,9 @@ Height = tuple[float, Floats, Floats]
 _MOST_STEPS = 40
 _SHALLOW = 40.0  # ten times what is usually rejected: where Q tends to less it may have several valleys
 _PLAIN = 0.05  # no test of any use rejects what is accepted like this, so that no second valley is looked for
+_OUTWARD = (
+    4.0  # times what Q tends to far away: where a parabola would be above that, floors lie along that line
+)
 _LAST_GAIN = 1e-7  # of a Newton step: what is left after it is of the order of its power 3/2, so below 1e-10
 
 
@@ -131,13 +134,13 @@ class Profile:
             return self.uncertainty.far_away > limit
         if theta in self._heights:
             return self._heights[theta] > limit
-        return self._floor(theta, limit=limit) > limit
+        return self._above_outward(theta, limit) or self._floor(theta, limit=limit) > limit
 
     def search(
         self, theta: float, starts: Sequence[Floats], *, tail: float = 1.0, limit: float | None = None
     ) -> tuple[float, Floats]:
         """The lowest Q of ζ = (−b, tail) with functional·b = θ that is found from these b, and its b."""
-        middle = tail * self.uncertainty.swept.coefficients
+        middle, enough = tail * self.uncertainty.swept.coefficients, -np.inf if limit is None else limit
 
         def place(eta: Floats) -> Floats:
             made = middle.copy()
@@ -146,8 +149,8 @@ class Profile:
             return made
 
         def value(eta: Floats) -> Height:
-            q, slope, curve = self.uncertainty.statistic(np.append(-place(eta), tail))
-            return q, -self._along(slope), self._bend(curve)
+            q, slope, curve = self.uncertainty.statistic(np.append(-place(eta), tail), enough=enough)
+            return (q, slope, curve) if q <= enough else (q, -self._along(slope), self._bend(curve))
 
         if not len(self._rest):
             return value(np.zeros(0))[0], place(np.zeros(0))
@@ -176,6 +179,20 @@ class Profile:
         if height < far:
             self._floors[theta] = place
         return height
+
+    def _above_outward(self, theta: float, limit: float) -> bool:
+        """Whether a search along the line to where Q is lowest far away says that a distant place is above a limit.
+
+        From the tangent such a search begins high up, where Q bends the wrong way. Its floor is no start for others:
+        nearer places lie in another part of the valley.
+        """
+        known, functional = self.uncertainty, self.functional
+        away = theta - float(functional @ known.swept.coefficients)
+        along = float(functional @ known.far_direction)
+        if not along or not away**2 > _OUTWARD * known.far_away * known.error(functional) ** 2:
+            return False
+        start = known.swept.coefficients + away / along * known.far_direction
+        return known.far_away > limit and self.search(theta, [start], limit=limit)[0] > limit
 
     def _tangent(self, theta: float) -> Floats:
         """Where Q would be lowest if it were a parabola."""

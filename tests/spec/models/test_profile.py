@@ -9,8 +9,10 @@ import pytest
 from scipy import optimize
 
 import privcov as pc
+from privcov.models import inference
 from privcov.models.inference import Uncertainty, sweep
 from privcov.models.moments import EntryNoise, Moments
+from privcov.models.profile import Profile
 from privcov.noise.laws import GaussianEnsemble
 from privcov.noise.randomness import rehearsal
 
@@ -83,6 +85,50 @@ def test_the_limit_far_away_is_one_number_for_every_combination(wide):
         assert far(1e6 * fit.bse[name]) == pytest.approx(far(np.inf), rel=1e-3)
 
 
+def test_a_distant_place_is_told_from_far_away_as_from_the_tangent(wide, monkeypatch):
+    """The quick way begins where floors lie far away. Without it the search begins high up, and takes longer."""
+    fit = pc.ols(wide(12, 20_000, 250.0), "y ~ .", method="score")
+    known = fit.uncertainty
+    assert 4 < known.far_away < 40
+    places = [side * step for side in (-1, 1) for step in (15.0, 50.0)]
+    pairs = [
+        (row, row @ known.swept.coefficients + x * known.error(row)) for row in np.eye(12) for x in places
+    ]
+    assert all(known.profile(row)._above_outward(theta, 3.84) for row, theta in pairs)
+    asked = [(row, theta, limit) for row, theta in pairs for limit in (1.0, 3.84, 2 * known.far_away)]
+    quick = [known.profile(row).above(theta, limit) for row, theta, limit in asked]
+    monkeypatch.setattr(Profile, "_above_outward", lambda *_: False)
+    assert quick == [known.profile(row).above(theta, limit) for row, theta, limit in asked]
+    assert True in quick
+    assert False in quick
+
+
+@pytest.mark.parametrize("std", [30.0, 100.0, 160.0])
+def test_ends_by_secants_are_those_of_brent(wide, monkeypatch, std):
+    release, taken, whole = wide(9, 20_000, std), [], inference._secant_end
+
+    def watched(*at, **how):
+        taken.append(whole(*at, **how))
+        return taken[-1]
+
+    monkeypatch.setattr(inference, "_secant_end", watched)
+    quick = pc.ols(release, "y ~ .", method="score")
+    ends = quick.conf_int()
+    assert sum(end is not None for end in taken) > len(ends)
+    monkeypatch.setattr(inference, "_secant_end", lambda *_, **__: None)
+    for name, pair in pc.ols(release, "y ~ .", method="score").conf_int().items():
+        assert ends[name] == pytest.approx(pair, abs=1e-8 * quick.bse[name])
+
+
+def test_a_statistic_that_is_low_enough_has_the_same_height_and_no_derivatives(wide):
+    known = pc.ols(wide(6, 5_000, 60.0), "y ~ .", method="score").uncertainty
+    at = known.direction * [1.0, 1.1, 1.0, 0.9, 1.0, 1.0, 1.0]
+    height, slope, _ = known.statistic(at)
+    assert known.statistic(at, enough=height)[0] == height
+    assert known.statistic(at, enough=height)[1].size == 0
+    assert known.statistic(at, enough=height * (1 - 1e-12))[1] == pytest.approx(slope)
+
+
 def test_which_side_of_a_limit_is_told_as_the_height_would(wide):
     fit = pc.ols(wide(6, 5_000, 60.0), "y ~ .", method="score")
     for name, functional, shift in zip(fit.moments.names, fit.moments.slope, fit.moments.shift, strict=True):
@@ -115,7 +161,7 @@ def test_a_drowned_design_takes_few_evaluations(wide, monkeypatch):
     """Each costs a Cholesky factor of the design. The release is fixed, so the count is."""
     fit, asked = pc.ols(wide(30, 2_000, 500.0), "y ~ ."), []
     whole = Uncertainty.statistic
-    monkeypatch.setattr(Uncertainty, "statistic", lambda self, at: asked.append(1) or whole(self, at))
+    monkeypatch.setattr(Uncertainty, "statistic", lambda *at, **how: asked.append(1) or whole(*at, **how))
     assert "unbounded" in fit.summary()
     assert len(asked) < 14 * fit.moments.size, len(asked)
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from scipy.special import chdtrc
 from scipy.stats import binom
 
 import privcov as pc
-from privcov.models import goodness
+from privcov.models import goodness, inference
 from privcov.models.inference import Tails, critical_value
 from privcov.models.summary import as_text
 from privcov.noise.laws import FrobeniusBall, GaussianEnsemble, LaplaceTriangle, WishartDifference
@@ -46,6 +47,29 @@ def test_a_p_value_and_its_quantile_are_one_test():
         tails = Tails(share=share, excess=excess, freedom=100.0)
         assert tails.p_value(tails.critical(0.99)) == pytest.approx(0.01)
     assert Tails(share=1.0, excess=0.0, freedom=50.0).critical(0.95) == critical_value(0.95, 50.0)
+
+
+@pytest.mark.parametrize("freedom", [3.0, 200.0, np.inf])
+@pytest.mark.parametrize(("share", "excess"), [(1.0, 3.0), (0.3, 0.5), (0.9, 30.0), (1.0, 0.002)])
+def test_a_quantile_by_secants_is_the_one_of_a_search_between_ends(monkeypatch, share, excess, freedom):
+    tails = Tails(share=share, excess=excess, freedom=freedom)
+    quick = [tails.critical(level) for level in (0.9, 0.95, 0.999)]
+    monkeypatch.setattr(inference, "_secants", lambda *_, **__: None)
+    assert quick == pytest.approx([tails.critical(level) for level in (0.9, 0.95, 0.999)], rel=1e-9)
+
+
+@pytest.mark.parametrize("excess", [0.01, 0.5, 3.0])
+def test_small_variances_that_weigh_nothing_are_left_out_of_no_digit(excess):
+    """The mixture as it is meant, all of it: a p-value is the same to rounding, however small."""
+    shape = 3 / excess
+    steps = np.linspace(-24.0, 8.0, 1601) / np.sqrt(max(shape, 1.0))
+    weights = np.exp(shape * (steps - np.exp(steps)) - (shape * (steps - np.exp(steps))).max())
+    weights /= weights.sum()
+    variances = np.exp(steps) / float(weights @ np.exp(steps))
+    tails = Tails(share=1.0, excess=excess, freedom=np.inf)
+    for size in (0.1, 4.0, 60.0, 900.0):
+        whole = float(weights @ chdtrc(1, size / variances))
+        assert tails.p_value(size) == pytest.approx(whole, rel=1e-13)
 
 
 def test_a_p_value_says_no_more_than_is_known(people_schema, people_columns, make):
