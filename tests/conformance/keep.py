@@ -118,6 +118,38 @@ def write_strata(folder: Path = KEPT) -> None:
     (folder / "said.json").write_text(json.dumps(said, indent=1) + "\n")
 
 
+FRAMED = {
+    "framed-scales-pure.release.json": {"loss": LOSSES["pure"], "frame": "scales"},
+    "framed-shape-approximate.release.json": {"loss": LOSSES["approximate"], "frame": "shape"},
+    "framed-counted-zcdp.release.json": {"loss": LOSSES["zcdp"], "frame": "scales", "cut": "counted"},
+}
+"""Private frames were there later still."""
+
+
+def growing(rows: int = 4000) -> Any:
+    """People whose height follows their age, so that a shape mixes the two."""
+    made = people(rows)
+    made["größe (cm)"] = 140 + made["age"] / 2 + np.arange(rows) % 5
+    return made
+
+
+def write_framed(folder: Path = KEPT) -> None:
+    """The same for releases in a private frame, with a key of their own."""
+    key, said = keygen(), json.loads((folder / "said.json").read_text())
+    (folder / "framed-key.public.hex").write_text(key.public.raw.hex() + "\n")
+    said["framed"] = {}
+    for file, words in FRAMED.items():
+        made = pc.release(growing(), schema=pc.Schema.from_dict({"columns": COLUMNS}), **words)
+        made.save(folder / file, key=key)
+        said["framed"][file] = {
+            "says": digest(made),
+            "rounds": [one.name for one in made.certificate.rounds],
+            "corner": float(made.second_moment(raw=True)[0, 0]),
+            "means": made.mean().tolist(),
+        }
+    (folder / "said.json").write_text(json.dumps(said, indent=1) + "\n")
+
+
 def corners(made: pc.StratifiedRelease) -> list[float]:
     """The raw noisy counts of every stratum and of the total, as they are read."""
     return [float(one.second_moment(raw=True)[0, 0]) for one in (*made.values(), made.total())]
@@ -126,3 +158,4 @@ def corners(made: pc.StratifiedRelease) -> list[float]:
 if __name__ == "__main__":
     write()
     write_strata()
+    write_framed()

@@ -40,6 +40,20 @@ def test_strata_of_before_load_verify_and_say_the_same(name):
     assert strata.names[:2] == ("F", "M")
 
 
+@pytest.mark.parametrize("name", SAID["framed"])
+def test_a_release_in_a_private_frame_of_before_loads_verifies_and_says_the_same(name):
+    """Its frame is found again from the answers of its rounds, by formulas that must not change."""
+    key, said = PublicKey(bytes.fromhex((KEPT / "framed-key.public.hex").read_text())), SAID["framed"][name]
+    release = pc.load(KEPT / name, signed_by=key)
+    verdict = pc.verify(KEPT / name, key=key)
+    assert verdict.holds, verdict
+    assert digest(release) == said["says"]
+    assert [one.name for one in release.certificate.rounds] == said["rounds"]
+    assert float(release.second_moment(raw=True)[0, 0]) == said["corner"]
+    assert release.mean() == pytest.approx(said["means"], rel=1e-9)
+    assert ("shape" in said["rounds"]) == (release.schema.shape is not None)
+
+
 def test_an_estimate_of_before_loads_and_verifies():
     path = KEPT / "gaussian.estimate.json"
     assert unbounded.load(path, signed_by=KEY).covariance.shape == (2, 2)

@@ -97,10 +97,10 @@ def release(
         What rows are measured from and in. "declared" takes the middles and half widths of the declared bounds, and
         releases unbiased sums. "scales" spends part of the loss on histograms of the columns and of the norms of
         rows, and releases the matrix about the centres and in the units found, with long rows shortened: far less
-        noise where bounds are wider than the data. The table is read two to four times more. "shape" also spends on
+        noise where bounds are wider than the data. The table is read two to five times more. "shape" also spends on
         one coarse matrix of the numeric columns, and mixes them so that noise follows their correlations: regressions
-        gain most. It reads the table once more, and takes 2 to 64 numeric columns. "auto" takes scales where that
-        pays, judged by public facts, and else the declared frame.
+        gain most. It reads the table once more, and takes 2 to 64 numeric columns. "auto" takes what pays,
+        judged by public facts: a shape, or scales, or the declared frame.
     cut : {"told", "counted"}, default "told"
         What becomes of the length that a private frame cuts off long rows. "told": the report estimates it, and no
         interval counts it. "counted" spends another twentieth of the loss on squared distances and one more reading;
