@@ -6,6 +6,7 @@ import atexit
 import gc
 import os
 import shutil
+import signal
 import tempfile
 import threading
 import zlib
@@ -29,6 +30,7 @@ import pytest
 import privcov as pc
 from privcov.noise import randomness
 from privcov.noise.randomness import Words, rehearsal
+from privcov.publish.ending import SIGNALS
 
 PURE = pc.PureDP(epsilon=1, neighbours="replace-one")
 
@@ -61,6 +63,16 @@ class Steady:
 STEADY = Steady()
 if os.environ.get("PRIVCOV_NOISE") != "fresh":
     randomness._read = STEADY.words
+
+
+def pytest_configure() -> None:
+    """Signals are heard as at a terminal, whatever ``nohup`` or a job in the background hands down.
+
+    The product keeps ignored what it finds ignored; tests ask what it does with the others.
+    """
+    for number in SIGNALS:
+        if signal.getsignal(number) is signal.SIG_IGN:
+            signal.signal(number, signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL)
 
 
 def pytest_collection_finish() -> None:
