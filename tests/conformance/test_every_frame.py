@@ -29,6 +29,7 @@ from privcov.privacy import Neighbours
 from privcov.schema import Numeric
 from privcov.schema.grid import Grid
 from privcov.summing.bounding import Bounding
+from privcov.verification.consistency import disagreements
 
 LOSSES = {
     "pure": pc.PureDP(epsilon=2, neighbours="replace-one"),
@@ -113,16 +114,17 @@ def cost_of(look, one, left, right):
     return (moved**2).sum() / (2 * scale**2)
 
 
-def parts(release, left, right):
-    """The divergence of every round, in its own unit, and the change of the matrix on its grid."""
+def rounds_of(release, left, right, *, strata=None):
+    """The divergence of every round, and its price, in its own unit."""
     schema, prices = release.schema, {one.name: one.loss for one in release.certificate.rounds}
     columns = [replace(c, centre=None, scale=None) if isinstance(c, Numeric) else c for c in schema.columns]
     fit = Fit(
         declared=replace(schema, columns=tuple(columns), row_norm_bound=None, shape=None),
         most=sum(one.name == "scales" for one in release.certificate.rounds),
-        means=prices["means"],
+        means=prices.get("means"),
         squares=prices.get("squares"),
         shaped="shape" in prices,
+        strata=strata,
     )
     spent, told = [], list(release.certificate.rounds)
     while looks := fit.next_looks():
@@ -132,8 +134,13 @@ def parts(release, left, right):
             spent.append((cost_of(look, one, left, right), float(next(iter(one.loss.amounts.values())))))
         fit = fit.after(*asked, rows=release.rows)
     assert not told
-    grid = Grid.of(schema)
-    bounding = Bounding.of(schema, grid)
+    return spent
+
+
+def parts(release, left, right):
+    """The divergence of every round, in its own unit, and the change of the matrix on its grid."""
+    spent, grid = rounds_of(release, left, right), Grid.of(release.schema)
+    bounding = Bounding.of(release.schema, grid)
     return spent, moved_by(*(bounding.rows(list(rows.T)) for rows in (left, right))), grid
 
 
@@ -215,6 +222,88 @@ def test_the_same_where_means_come_before_anything_else():
     ).certificate.rounds
     assert [one.name for one in first] == ["means", "radius"]
     assert check("laplace", loss, rows=400) > 0.6
+
+
+STRATA = [
+    ("symmetric-wishart", "pure", Neighbours.REPLACE_ONE),
+    ("gaussian", "zcdp", Neighbours.ADD_REMOVE),
+    *(
+        pytest.param(name, kind, neighbours, marks=pytest.mark.long)
+        for name in MECHANISMS
+        if MECHANISMS[name].takes_strata
+        for kind in MECHANISMS[name].kinds
+        for neighbours in MECHANISMS[name].relations
+    ),
+]
+
+
+def check_strata(name, loss, *, most=1, frame="scales"):
+    """People who stay, leave, come or move, behind one frame: the shares of a round and of the matrices that are spent.
+
+    The strata are those of the column c, so rounds and matrices are of the other three.
+    """
+    schema = pc.Schema.from_dict({**TABLE, "max_rows_per_person": most})
+    base, attained, moved = rows_of(400), 0.0, 0.0
+    for left, right in neighbours_of(base, loss.neighbours, most):
+        made = pc.release(
+            left, schema=schema, loss=loss, mechanism=name, by="c", frame=frame, randomness=rehearsal(1)
+        )
+        rest = [np.delete(side, 2, axis=1) for side in (left, right)]
+        for cost, price in rounds_of(made, *rest, strata=2):
+            assert cost <= price * (1 + 1e-12)
+            attained = max(attained, cost / price)
+        grid = Grid.of(made.schema, strata=True)
+        bounding = Bounding.of(made.schema, grid)
+        changes = []
+        for level in (0, 1):
+            mine = [
+                np.where((side[:, 2] == level)[:, None], bounding.rows(list(one.T)), 0)
+                for side, one in zip((left, right), rest, strict=True)
+            ]
+            changes.append(np.array([[float(v) for v in row] for row in moved_by(*mine)]))
+        bounds = Sensitivity.of(grid, loss.neighbours)
+        sizes = [np.linalg.norm(change) for change in changes]
+        nuclear = sum(np.abs(np.linalg.eigvalsh(change)).sum() for change in changes)
+        triangles = sum(np.abs(change[np.triu_indices(len(change))]).sum() for change in changes)
+        assert math.hypot(*sizes) <= float(bounds.frobenius) * (1 + 1e-9)
+        assert sum(sizes) <= float(bounds.frobenius_sum) * (1 + 1e-9)
+        assert nuclear <= float(bounds.nuclear) * (1 + 1e-9)
+        assert triangles <= float(bounds.triangle_l1) * (1 + 1e-9)
+        moved = max(moved, nuclear / float(bounds.nuclear))
+        used = MECHANISMS[name]()
+        left_over = Purse.of(loss, used).rest([one.loss for one in made.certificate.rounds])
+        assert made.certificate.law.scale == used.law(loss=left_over, grid=grid).scale
+    return attained, moved
+
+
+@pytest.mark.parametrize(("name", "kind", "neighbours"), STRATA)
+def test_the_same_for_strata_behind_one_frame(name, kind, neighbours):
+    attained, moved = check_strata(name, replace(LOSSES[kind], neighbours=neighbours))
+    assert attained > 0.6
+    assert moved > 0.95  # somebody is as long as a row can be, in each of two strata
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("frame", ["scales", "shape"])
+def test_the_same_for_strata_of_people_with_three_rows(frame):
+    attained, _ = check_strata("gaussian", LOSSES["zcdp"], most=3, frame=frame)
+    assert attained > 0.6
+
+
+def test_strata_whose_rounds_were_not_paid_for_are_found(monkeypatch):
+    """Canary: every stratum has the whole loss, although one person is in the rounds too."""
+    honest = Purse.rest
+    monkeypatch.setattr("privcov.frame.framing.Purse.rest", lambda self, rounds: honest(self, []))
+    monkeypatch.setattr("privcov.frame.terms.Purse.rest", lambda self, rounds: honest(self, []))
+    made = pc.release(
+        rows_of(400), schema=pc.Schema.from_dict(TABLE), loss=LOSSES["zcdp"], by="c", frame="scales"
+    )
+    used = MECHANISMS[made.certificate.mechanism]()
+    monkeypatch.undo()
+    rest = Purse.of(LOSSES["zcdp"], used).rest([one.loss for one in made.certificate.rounds])
+    needed = used.law(loss=rest, grid=Grid.of(made.schema, strata=True))
+    assert made.certificate.law.scale < needed.scale
+    assert disagreements(made.part("0"))
 
 
 def half_the_change(*_, rows_per_person, per_row=1, largest=1, columns=1):

@@ -180,12 +180,14 @@ def test_a_frame_that_auto_left_as_declared_is_told(home, tmp_path, capsys):
         tmp_path / "f.json",
         "--force",
     ]
-    for words in (["--schema", home / "t.toml", "--by", "area"], ["--schema", tmp_path / "w.toml"]):
+    totalled = ["--schema", home / "t.toml", "--by", "area", "--total-share", "0.3"]
+    for words, why in (
+        (totalled, "beside a total"),
+        (["--schema", tmp_path / "w.toml"], "for weighted rows"),
+    ):
         code, _, err = said(capsys, *asked, *words)
         assert code == 0
-        assert (
-            "auto kept the declared frame: there is no private one for strata and for weighted rows." in err
-        )
+        assert f"auto kept the declared frame: there is no private one {why}." in err
     code, _, err = said(capsys, *asked, "--schema", home / "t.toml", "--epsilon", "5")
     assert (code, "auto kept" in err) == (0, not pc.load(tmp_path / "f.json").certificate.rounds)
 
@@ -219,7 +221,8 @@ def test_a_report_of_all_strata_is_a_page_for_each(home, capsys):
         (["--by", "age"], "E186"),
         (["--by", "area", "--other", "west"], "E188"),
         (["--by", "area", "--mechanism", "joint-gaussian", "--delta", "1e-6"], "E282"),
-        (["--by", "area", "--frame", "scales"], "E283"),
+        (["--by", "area", "--frame", "scales", "--cut", "counted"], "E283"),
+        (["--by", "area", "--frame", "scales", "--total-share", "0.3"], "E226"),
         (["--other", "rest"], "E283"),
         (["--by", "area,many", "--schema", "wide.toml"], "E187"),
     ],

@@ -172,7 +172,8 @@ def order_options(command: Callable[..., Any]) -> Callable[..., Any]:
             default="declared",
             show_default=True,
             help="What rows are measured from and in: as declared, or fitted privately, for a share of the loss: "
-            "scales of columns, or also the shape that correlations give them; auto takes what public facts say will pay.",
+            "scales of columns, or also the shape that correlations give them; auto takes what public facts say will "
+            "pay.",
         ),
         click.option(
             "--cut",

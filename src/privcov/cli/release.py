@@ -72,9 +72,9 @@ def command(
             "the best share for the total is 0: the total is the sum of the strata, which have all of the loss."
         )
     if order["frame"] == "auto" and not made.certificate.rounds:
-        unfit = isinstance(made, StratifiedRelease) or made.schema.weight is not None
-        why = ": there is no private one for strata and for weighted rows." if unfit else "."
-        note(f"auto kept the declared frame{why}")
+        totalled = isinstance(made, StratifiedRelease) and made.pooled is not None
+        unfit = "for weighted rows" if made.schema.weight is not None else "beside a total" * totalled
+        note(f"auto kept the declared frame{unfit and f': there is no private one {unfit}'}.")
     if book is not None:
         note(left_words(book))
     whole = made.total() if isinstance(made, StratifiedRelease) else made

@@ -77,6 +77,8 @@ class Fit:
         radius, and correct the scales; without them the means come with the radius.
     shaped : bool, default False
         Whether a shape is asked for, after the histograms.
+    strata : int, optional
+        How many matrices there will be, where there is one for each stratum: noise on one counts against its own rows.
     """
 
     declared: Schema
@@ -87,6 +89,7 @@ class Fit:
     means: Paid | None = None
     squares: Paid | None = None
     shaped: bool = False
+    strata: int | None = None
 
     def after(self, *rounds: Round, rows: int | None) -> Fit:
         """The same with more rounds, and the number of rows where it is public."""
@@ -280,7 +283,7 @@ class Fit:
             noise_std=last.std / self.count,
             width=width_of(self.declared, self.emphasis),
             weight=1.0,
-            entry_std=noise,
+            entry_std=noise * (self.strata or 1),
             rows=self.count,
             laplace=isinstance(last.loss, PureDP),
         ).radius

@@ -58,9 +58,10 @@ class Framing(Terms):
             declared=schema,
             most=self.detail.most,
             emphasis=self.emphasis,
-            means=prices["means"],
+            means=prices.get("means"),
             squares=prices.get("squares"),
             shaped=self.shape is not None,
+            strata=self.strata,
         )
         while asked := fit.next_looks():
             priced = [(one, prices[one.name]) for one in asked]
@@ -89,8 +90,12 @@ def replayed(
     rows: int | None,
     rounds: tuple[Round, ...],
     emphasis: tuple[str, ...] = (),
+    strata: int | None = None,
 ) -> Fitted:
-    """What the rounds of a release say it was made under; refuses rounds that are none of ours."""
+    """What the rounds of a release say it was made under; refuses rounds that are none of ours.
+
+    ``rows`` is the number of all rows, where it is public, and ``strata`` that of the matrices, as in ``Terms``.
+    """
     columns = [replace(c, centre=None, scale=None) if isinstance(c, Numeric) else c for c in schema.columns]
     looks = sum(one.name == "scales" for one in rounds)
     fit = Fit(
@@ -100,6 +105,7 @@ def replayed(
         means=next((one.loss for one in rounds if one.name == "means"), None),
         squares=next((one.loss for one in rounds if one.name == "squares"), None),
         shaped=any(one.name == "shape" for one in rounds),
+        strata=strata,
     )
     if reason := refusal(fit.declared, mechanism, shaped=fit.shaped, emphasis=emphasis):
         raise ParameterError("E218", f"a private frame needs {reason}.")
@@ -143,6 +149,6 @@ def _same(stated: Interval, found: Interval) -> bool:
 def framed(mechanism: Mechanism, loss: Loss, fit: Fit) -> Fitted:
     """What follows from the answers of all rounds: public, so that ``verify`` can ask it again."""
     rest = Purse.of(loss, mechanism).rest([one.loss for one in fit.rounds])
-    law = mechanism.law(loss=rest, grid=framed_grid(fit.declared))
+    law = mechanism.law(loss=rest, grid=framed_grid(fit.declared, strata=fit.strata is not None))
     assert law is not None
     return Fitted(schema=fit.framed(law), mechanism=mechanism, rest=rest, rounds=fit.rounds)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Literal, NamedTuple, Self, get_args
+from typing import Any, Literal, NamedTuple, Self, get_args
 
 from privcov.errors import ParameterError
 from privcov.frame.spending import Purse, as_rho
@@ -126,6 +126,8 @@ class Terms:
     emphasis: tuple[str, ...] = ()
     shape: Fraction | None = None
     """Of the loss, for the coarse matrix that a shape follows from; None where none is asked for."""
+    strata: int | None = None
+    """How many matrices there are, where there is one for each stratum: all in one frame, without a round of means."""
 
     @property
     def purse(self) -> Purse:
@@ -155,7 +157,8 @@ class Terms:
         shape = {} if self.shape is None else {"shape": self.shape}
         detail = self.detail
         if not detail.squares:
-            return {**shape, "radius": detail.radius, "means": detail.means}
+            means = {"means": detail.means} if detail.means else {}
+            return {**shape, "radius": detail.radius, **means}
         return {**shape, "means": detail.means, "squares": detail.squares, "radius": detail.radius}
 
     @property
@@ -188,7 +191,7 @@ class Terms:
 
     def grids(self, _: Schema) -> list[Grid]:
         """What the matrix is calibrated to: public, and the same whatever the rounds answer."""
-        return [framed_grid(self.schema)]
+        return [framed_grid(self.schema, strata=self.strata is not None)]
 
     @classmethod
     def before(
@@ -202,8 +205,12 @@ class Terms:
         emphasis: tuple[str, ...] = (),
         means_first: bool = False,
         cut: str = "told",
+        strata: int | None = None,
     ) -> Self | None:
-        """The frame asked for; None for the declared one, which ``auto`` takes where another would not pay."""
+        """The frame asked for; None for the declared one, which ``auto`` takes where another would not pay.
+
+        Strata share one frame, found from all rows. Means of all rows are not those of a stratum, so none are asked.
+        """
         if word not in get_args(Word):
             raise ParameterError("E218", f"frame must be auto, declared, scales or shape, got {brief(word)}.")
         if word == "declared":
@@ -216,14 +223,14 @@ class Terms:
             raise ParameterError("E218", f"a private frame needs {reason}.", f'Use frame = "{other}".')
         squares = _COUNTED if cut == "counted" else Fraction(0)
         # Means alone find no deviations, which a shape and a cut that is counted are told from.
-        details = [one for one in DETAILS if one.most or not (word == "shape" or squares)]
-        made = [
-            cls(loss=loss, mechanism=mechanism, schema=schema, detail=detail, emphasis=emphasis)
-            for detail in (
-                one._replace(squares=squares, means=_MEANS_FIRST - squares if means_first else one.means)
-                for one in details
-            )
-        ]
+        details = [one for one in DETAILS if one.most or not (word == "shape" or squares or strata)]
+        means_first = means_first and strata is None
+        if strata is not None:
+            details = [one._replace(means=Fraction(0)) for one in details]
+        elif means_first:
+            details = [one._replace(means=_MEANS_FIRST - squares) for one in details]
+        facts: Any = {"loss": loss, "mechanism": mechanism, "schema": schema, "emphasis": emphasis}
+        made = [cls(detail=one._replace(squares=squares), strata=strata, **facts) for one in details]
         seen = [made[2]] if rows is None else [one for one in made if one.sees(rows)]
         if not seen and word == "auto":
             return None

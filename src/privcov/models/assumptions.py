@@ -34,9 +34,10 @@ def target(fit: Fit) -> str:
             f"intervals allow for {found.bias:.1g} on correlations for what was cut, which is a model and no proof"
         )
     if fit.release.certificate.rounds:
+        others = "" if fit.release.certificate.strata else ", and those of a release with --cut counted do"
         return (
-            "the regression on the rows as the private frame shortened them; no interval counts what was cut, and "
-            "those of a release with --cut counted do"
+            "the regression on the rows as the private frame shortened them; no interval counts what was cut"
+            f"{others}"
         )
     cut_rows = ", and longer rows are shortened" if fit.release.schema.row_norm_bound is not None else ""
     return (

@@ -194,9 +194,13 @@ def _note(strata: StratifiedRelease, formula: str | None) -> str:
     without = ["repair"] if formula is None else []
     if strata.pooled is not None:
         without.append("what the total adds")
-    if not without:
-        return ""
-    return f"Estimates are as drawn, without {' and '.join(without)}; show and ols of one stratum may print others."
+    said = []
+    if without:
+        drawn = f"Estimates are as drawn, without {' and '.join(without)}"
+        said.append(f"{drawn}; show and ols of one stratum may print others.")
+    if strata.certificate.rounds:
+        said.append("They are of rows that the private frame shortened, and no interval counts what was cut.")
+    return " ".join(said)
 
 
 Found = tuple[float, float, float]

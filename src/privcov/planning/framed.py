@@ -55,6 +55,8 @@ class Framed:
         Of the loss, what the frame takes if one look at the columns is enough.
     counted : bool
         Whether intervals would count what is cut off rows, which is part of the price.
+    stratum : float, optional
+        The rows of the stratum that this is about, where there is a matrix for each of several.
     """
 
     private: float
@@ -63,14 +65,16 @@ class Framed:
     mechanism: str
     share: float
     counted: bool = False
+    stratum: float | None = None
 
     def __str__(self) -> str:
         counting = " --cut counted" * self.counted
+        where = "" if self.stratum is None else f" in a stratum of {self.stratum:,.0f} rows"
         return (
             f"With --frame auto{counting}, which fits a private frame first for {100 * self.share:.2g} % of the loss "
-            f"or a little more, a correlation would be off by {_off('about ', self.private)} (more where rows are "
-            f"few and bounds far too wide); as declared by {_off('', self.even)} where columns fill their bounds, and "
-            f"by {_off('', self.narrow)} where they fill a fifth of them."
+            f"or a little more, a correlation{where} would be off by {_off('about ', self.private)} "
+            f"(more where rows are few and bounds far too wide); as declared by {_off('', self.even)} where columns "
+            f"fill their bounds, and by {_off('', self.narrow)} where they fill a fifth of them."
             + " Intervals of regressions then count what is cut off long rows, and are wider for it."
             * self.counted
         )
@@ -102,45 +106,70 @@ def in_frame(
     purpose: str | Purpose,
     word: str = "auto",
     cut: str = "told",
+    strata: int | None = None,
 ) -> Framed | None:
     """What the frame of "auto" would do, or of another word; None where that is the declared one, or refused.
 
     ``law`` is that of the noise in the declared frame. Of a shape the price is counted and not what it gains, which
-    depends on how columns are correlated.
+    depends on how columns are correlated. Of several ``strata``, equally large, it is about one.
     """
     if law is None or not has_forecast(schema):
         return None
-    terms = _terms(word, schema, rows=rows, loss=loss, purpose=purpose, cut=cut)
+    terms = terms_of(word, schema, rows=rows, loss=loss, purpose=purpose, cut=cut, strata=strata)
     if terms is None:
         return None
-    norms = Norms(
-        counts=_normal_norms(len(schema.numbers)),
-        noise_std=0.0,
-        width=float(len(schema.numbers)),
-        weight=float(framed_weight(schema)),
-        entry_std=math.sqrt(_noise(terms)),
-        rows=float(rows),
-    )
-    # The radius is chosen from noisy counts, in which a tail cannot be excluded: it is larger than it would be.
-    price = terms.purse.part(terms.detail.radius)
-    seen = replace(
-        norms,
-        noise_std=count_std(price, per_row=1, rows_per_person=schema.max_rows_per_person) / rows,
-        laplace=isinstance(price, PureDP),
-    )
-    even = math.sqrt(law.offdiagonal_variance) / rows * 3
+    mine = rows / (strata or 1)
+    even = math.sqrt(law.offdiagonal_variance) / mine * 3
     return Framed(
-        private=norms.error(seen.radius) * (1 if terms.detail.most else GUESSED),
+        private=error_by_rows(terms, rows=rows)(mine),
         even=even,
         narrow=even / FILLED**2,
         mechanism=terms.mechanism.name,
         share=float(sum(terms.shares.values()) - (terms.detail.most - 1) * terms.detail.share),
         counted=bool(terms.detail.squares),
+        stratum=None if strata is None else mine,
     )
 
 
-def _terms(
-    word: str, schema: Schema, *, rows: int, loss: Loss, purpose: str | Purpose, cut: str
+def error_by_rows(terms: Terms, *, rows: int) -> Callable[[float], float]:
+    """How far a correlation would be off behind a frame, in root mean square, by the rows of the matrix.
+
+    ``rows`` is the number of all rows, which the frame is fitted on. The noise of K strata together is √K times that of
+    one, so their sum has the error of a stratum of ``rows`` / √K.
+    """
+    noise = math.sqrt(_noise(terms))
+    norms = Norms(
+        counts=_normal_norms(len(terms.schema.numbers)),
+        noise_std=0.0,
+        width=float(len(terms.schema.numbers)),
+        weight=float(framed_weight(terms.schema)),
+        entry_std=noise * (terms.strata or 1),
+        rows=float(rows),
+    )
+    # The radius is chosen from noisy counts, in which a tail cannot be excluded: it is larger than it would be.
+    price, most = terms.purse.part(terms.detail.radius), terms.schema.max_rows_per_person
+    seen = replace(
+        norms,
+        noise_std=count_std(price, per_row=1, rows_per_person=most) / rows,
+        laplace=isinstance(price, PureDP),
+    )
+    radius, guessed = seen.radius, 1 if terms.detail.most else GUESSED
+
+    def error(mine: float) -> float:
+        return replace(norms, entry_std=noise * rows / max(mine, 1e-9)).error(radius) * guessed
+
+    return error
+
+
+def terms_of(
+    word: str,
+    schema: Schema,
+    *,
+    rows: int,
+    loss: Loss,
+    purpose: str | Purpose,
+    cut: str = "told",
+    strata: int | None = None,
 ) -> Terms | None:
     """The frame in front of the mechanism that ``auto`` takes; None where that is the declared one, or refused."""
     public = loss.neighbours.count_is_public(schema.max_rows_per_person)
@@ -153,6 +182,7 @@ def _terms(
             rows=rows if public else None,
             purpose=Purpose.parse(purpose),
             cut=cut,
+            strata=strata,
         )
     except ParameterError:
         return None
@@ -169,13 +199,15 @@ def framed_terms(
     purpose: Purpose,
     emphasis: tuple[str, ...] = (),
     cut: str = "told",
+    strata: int | None = None,
 ) -> tuple[Candidate, AnyTerms] | None:
     """The terms of a frame and the mechanism behind it, for the squared norm that rows have there; None as declared.
 
     The kind of loss is the one asked for. A pure mechanism with pure rounds was tried where it has less noise on the
     matrix than a Gaussian of the same (ε, δ): the tails of its rounds lost more than that.
     """
-    decided = asked(grid=framed_grid(schema), as_asked=True, purpose=purpose.of_matrix)
+    grid = framed_grid(schema, strata=strata is not None)
+    decided = asked(grid=grid, as_asked=True, purpose=purpose.of_matrix, law_of=None)
     found = kind.before(
         decided.mechanism,
         decided.loss,
@@ -185,13 +217,16 @@ def framed_terms(
         emphasis=emphasis,
         means_first=purpose.kind == "means",
         cut=cut,
+        strata=strata,
     )
     return None if found is None else (decided, found)
 
 
 def _noise(terms: Terms) -> float:
     """The variance of the noise on the product of two columns, if one look at the columns is enough."""
-    law = terms.mechanism.law(loss=terms.likely_rest, grid=framed_grid(terms.schema))
+    law = terms.mechanism.law(
+        loss=terms.likely_rest, grid=framed_grid(terms.schema, strata=terms.strata is not None)
+    )
     assert law is not None  # a frame stands in front of additive mechanisms alone
     return law.offdiagonal_variance
 

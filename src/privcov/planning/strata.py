@@ -6,6 +6,7 @@ alone. How much a total should have: ``best_share``. No data is opened.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -17,6 +18,7 @@ from privcov.noise.composed import summed
 from privcov.noise.laws import NoiseLaw
 from privcov.planning.candidates import Candidate, decide
 from privcov.planning.forecast import count_is_public
+from privcov.planning.framed import Framed, error_by_rows, in_frame, terms_of
 from privcov.planning.moments import PublicMoments
 from privcov.planning.outlook import Outlook
 from privcov.privacy import Amount, Loss, PureDP, decimal_text, exact
@@ -56,6 +58,10 @@ class StrataPlan:
     noise : mapping of str to float
         The standard deviation of the noise on an entry of a "stratum" and of the "total", over what it is with a share
         of 0; and of "best stratum" and "best total", with the best share.
+    framed : Framed or None
+        What a private frame would do for a stratum of average size; None where none would be fitted.
+    frame : bool
+        Whether the verdicts are those in that frame.
 
     Examples
     --------
@@ -81,6 +87,8 @@ class StrataPlan:
     total_share: Fraction
     best_share: Fraction
     noise: Mapping[str, float]
+    framed: Framed | None
+    frame: bool
 
     @property
     def drowned(self) -> tuple[str, ...]:
@@ -115,6 +123,7 @@ class StrataPlan:
             "total_share": decimal_text(self.total_share),
             "best_share": decimal_text(self.best_share),
             "noise": dict(self.noise),
+            "correlations": None if self.framed is None else vars(self.framed),
         }
 
     def __str__(self) -> str:
@@ -129,6 +138,8 @@ class StrataPlan:
             f"below {self.rows_for['marginal']:,}.",
             self.about_the_total,
         ]
+        if self.framed is not None and not self.frame:
+            lines.append(str(self.framed))
         if self.drowned:
             lines.append(
                 f"{len(self.drowned):,} of {len(self.outlooks):,} strata would drown: join levels, or draw them "
@@ -149,6 +160,8 @@ class StrataPlan:
                 f"the sum of strata that have all of the loss, and that of a stratum {found['stratum']:.2f} times its "
                 "own."
             )
+        if self.frame:
+            return told
         if self.best_share == self.total_share:
             return f"{told} No {'other ' if self.total_share else ''}share is better for both together."
         return (
@@ -259,6 +272,7 @@ def plan_strata(
     mechanism: str = "auto",
     moments: PublicMoments | None = None,
     total_share: Amount = 0,
+    frame: str = "declared",
 ) -> StrataPlan:
     """Say what each stratum of a release would be worth, before anything is spent.
 
@@ -284,6 +298,8 @@ def plan_strata(
         What was declared public of the columns that are released.
     total_share : Fraction, float or str, default 0
         The share of the loss for a total beside the strata, or "best", as for ``release``.
+    frame : {"declared", "auto", "scales", "shape"}, default "declared"
+        The frame that the verdicts are in, as for ``release``. Where none would be fitted they are in the declared one.
 
     Returns
     -------
@@ -311,21 +327,30 @@ def plan_strata(
         "counted": False,  # people move between strata
         "moments": None if moments is None or moments.schema != rest else moments,
     }
+    order: Any = {"rows": rows, "loss": loss, "purpose": purpose}
     outlooks = {
         name: Outlook.by_law(rest, law, rows=max(count, 1e-9), **facts) for name, count in counts.items()
     }
+    each = Outlook.by_law(rest, law, rows=1, **facts)
+    whole = Outlook.by_law(rest, total, rows=rows, **facts | {"counted": count_is_public(rest, decided.loss)})
+    terms = None if share or frame == "declared" else terms_of(frame, rest, strata=split.strata, **order)
+    taken = decided if terms is None else terms
+    if terms is not None:
+        error = error_by_rows(terms, rows=rows)
+        outlooks = {name: Outlook.framed(error(count)) for name, count in counts.items()}
+        each, whole = Outlook.framed(error(1)), Outlook.framed(error(rows / math.sqrt(split.strata)))
     return StrataPlan(
-        loss=decided.loss,
-        mechanism=decided.mechanism.name,
+        loss=taken.loss,
+        mechanism=taken.mechanism.name,
         rows=counts,
         outlooks=outlooks,
-        rows_for=Outlook.by_law(rest, law, rows=1, **facts).rows_for,
-        total=Outlook.by_law(
-            rest, total, rows=rows, **facts | {"counted": count_is_public(rest, decided.loss)}
-        ),
+        rows_for=each.rows_for,
+        total=whole,
         total_share=share,
         best_share=best,
         noise=dict(zip(("stratum", "total", "best stratum", "best total"), ratios, strict=True)),
+        framed=None if share else in_frame(rest, law=law, strata=split.strata, **order),
+        frame=terms is not None,
     )
 
 

@@ -214,8 +214,7 @@ def prepare(
     options = {**options, "as_asked": counts_rho(ledger)}
     wanted, split = Purpose.parse(purpose), None
     if by is not None or other is not None:
-        split, schema = _split(schema, by, other, frame=frame)
-        frame = "declared"
+        split, schema = _split(schema, by, other, cut=cut)
     elif total_share not in (0, "0"):
         raise ParameterError("E226", "a share of the loss for a total needs strata.", "Name columns: by.")
     first, declared = emphasis_of(wanted.formula if emphasis is None else emphasis, schema), schema
@@ -237,20 +236,20 @@ def prepare(
         check_unweighted(schema)
     if choice is not None and frame in ("scales", "shape"):
         raise ParameterError("E218", "a private frame finds a row norm itself.", "Leave row_norm out.")
-    if choice is None and frame != "declared" and split is None:
-        public = loss.neighbours.count_is_public(schema.max_rows_per_person)
-        rows = table.count() if public else None
-        fit = partial(framed_terms, Framing, asked, word=frame, schema=declared, cut=cut)
-        if found := fit(rows=rows, purpose=wanted, emphasis=first):
-            (decided, choice), schema = found, declared
-    share = Fraction(0) if split is None else share_of(total_share, decided, schema, len(split.strata.names))
-    if share and choice is not None:
+    strata, count = (None, None) if split is None else (split.strata, len(split.strata.names))
+    share = Fraction(0) if count is None else share_of(total_share, decided, schema, count)
+    if share and (choice is not None or frame in ("scales", "shape")):
         raise ParameterError(
             "E226",
-            "a total beside strata cannot be released with a private row norm.",
-            "Leave one of them out.",
+            "a total beside strata cannot be released with a private row norm or a private frame.",
+            "Leave one of them out: without a share the total is the sum of the strata.",
         )
-    strata = None if split is None else split.strata
+    if choice is None and frame != "declared" and not share:
+        public = loss.neighbours.count_is_public(schema.max_rows_per_person)
+        rows = table.count() if public else None
+        fit = partial(framed_terms, Framing, asked, word=frame, schema=declared, cut=cut, strata=count)
+        if found := fit(rows=rows, purpose=wanted, emphasis=first):
+            (decided, choice), schema = found, declared
     order = partial(
         order_for,
         decided.mechanism,
@@ -284,14 +283,14 @@ def _check_derived(schema: Schema) -> None:
 
 
 def _split(
-    schema: Schema, by: str | Sequence[str] | None, other: str | None, *, frame: str
+    schema: Schema, by: str | Sequence[str] | None, other: str | None, *, cut: str
 ) -> tuple[Split, Schema]:
     """How rows fall into strata, and the schema of what is released of each; refuses what has no strata."""
     if by is None:
         raise ParameterError("E283", "a stratum for all other rows needs strata.", "Name their columns: by.")
     strata, rest = Strata.of(schema, by=by, other=other)
-    if frame not in ("auto", "declared"):
-        raise _unstratified(f'frame="{frame}"', "Take the declared frame")
+    if cut == "counted":  # it takes means of all rows, which are not those of a stratum
+        raise _unstratified('cut="counted"', "Leave cut out")
     if schema.file.constant:  # how long a stratum takes depends on its rows
         raise _unstratified("constant timing", "Leave timing out")
     return Split(strata=strata, whole=schema), rest

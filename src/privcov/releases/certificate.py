@@ -18,6 +18,9 @@ from privcov.version import __version__
 RADII = tuple(accumulate(repeat(1.125, 29), operator.mul, initial=0.5))
 """Where the histogram of norms of a round "radius" is cut, in root mean square scaled columns: from a half to 15."""
 
+TOTAL = "(total)"
+"""What stands in place of a stratum in the certificate of the sum over strata."""
+
 
 class Interval(NamedTuple):
     """What a column was clipped to before it was added up, in its units.
@@ -136,6 +139,11 @@ class Certificate(Shown):
     version: str = __version__
     created: str = field(default_factory=lambda: datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"))
     rounds: tuple[Round, ...] = ()
+
+    @property
+    def strata(self) -> int | None:
+        """The number of strata, of which the release is one or the sum; None of a release of all rows at once."""
+        return int(self.options["strata"]) if "strata" in self.options else None
 
 
 def proof_address(proof: str, version: str) -> str:

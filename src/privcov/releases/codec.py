@@ -26,6 +26,7 @@ from privcov.schema.expressions import LONGEST
 from privcov.schema.grid import ROW_BITS, Grid
 from privcov.schema.names import LONGEST_NAME
 from privcov.schema.shape import BITS, MOST_SHAPED, Shape
+from privcov.schema.strata import MOST_STRATA
 from privcov.schema.weights import declared
 from privcov.text.grammar import INTEGER, double
 
@@ -157,9 +158,13 @@ def unsealed(document: object, body: BinaryIO | None = None) -> Parts:
         "rehearsal",
     ):
         raise ValueError("certificate")
+    options = FORM.texts(promise["options"], most=_OPTION)
+    for said, largest in (("strata", MOST_STRATA + 1), ("all_rows", _MOST_ROWS)):
+        if said in options and not _is_count(options[said], largest):
+            raise ValueError(said)
     certificate = Certificate(
         **{word: FORM.text(promise[word], most=most) for word, most in _SIZES.items()},
-        options=FORM.texts(promise["options"], most=_OPTION),
+        options=options,
         loss=loss,
         law=law,
         arithmetic=promise["arithmetic"],
@@ -170,6 +175,11 @@ def unsealed(document: object, body: BinaryIO | None = None) -> Parts:
     if body_of(*parts) != given:  # whatever is said twice must agree, and nothing may be said otherwise
         raise ValueError("fields disagree")
     return parts
+
+
+def _is_count(said: str, largest: int) -> bool:
+    """Whether an option is a whole number from 1, as it is written."""
+    return said.isascii() and said.isdigit() and said[0] != "0" and int(said) <= largest
 
 
 def integers_of(texts: object, schema: Schema, rows: int | None, law: NoiseLaw | None) -> tuple[int, ...]:

@@ -23,7 +23,7 @@ from privcov.linalg.triangle import symmetric
 from privcov.noise.composed import Congruent
 from privcov.noise.laws import NoiseLaw
 from privcov.releases import codec
-from privcov.releases.certificate import Certificate, Round
+from privcov.releases.certificate import TOTAL, Certificate, Round
 from privcov.releases.documents import Written
 from privcov.releases.means import Calibration, Means, cut_deviations
 from privcov.releases.rounds import Norms, usual_variances
@@ -675,10 +675,6 @@ class Release(Written, Shown):
                 "Release with the mechanism johnson-lindenstrauss.",
             )
         return self.sketch
-
-
-TOTAL = "(total)"
-"""What stands in place of a stratum in the certificate of the sum over strata."""
 
 
 def assembled(parts: codec.Parts) -> Release:

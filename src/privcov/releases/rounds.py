@@ -19,7 +19,7 @@ from privcov.errors import ParameterError
 from privcov.linalg.arrays import Floats
 from privcov.noise.laws import Normal
 from privcov.privacy import ApproxDP, PureDP
-from privcov.releases.certificate import RADII, Certificate, Round
+from privcov.releases.certificate import RADII, TOTAL, Certificate, Round
 from privcov.releases.means import Means
 from privcov.repair.facts import Usual
 from privcov.repair.histogram import denoised
@@ -147,7 +147,8 @@ class Norms:
     weight : float
         The squared norm that the numeric columns of a row may have, in scaled units.
     entry_std : float
-        The standard deviation of the noise on an entry of the matrix off the diagonal, in scaled units.
+        The standard deviation of the noise on an entry of the matrix off the diagonal, in scaled units; times the
+        number of strata, where there are several.
     rows : float
         The number of rows: public, or the noisy number that the first round counted.
     laplace : bool, default False
@@ -170,7 +171,11 @@ class Norms:
         if not certificate.rounds or certificate.law is None or not columns:
             raise ParameterError("E210", "this release has no rounds: it was made in the declared frame.")
         last = next(one for one in certificate.rounds if one.name == "radius")
-        rows = release.rows
+        # Rounds are about all rows. Of one stratum of K, noise counts against a Kth of them; that of the total is √K
+        # times that of one, and so K times it is √K times that of the total.
+        stated, strata = certificate.options.get("all_rows"), certificate.strata or 1
+        rows = release.rows if stated is None else int(stated)
+        times = math.sqrt(strata) if certificate.options.get("stratum") == TOTAL else strata
         count = (
             max(1.0, sum(certificate.rounds[0].answers) / columns) if rows is None else float(max(1, rows))
         )
@@ -179,7 +184,7 @@ class Norms:
             noise_std=last.std / count,
             width=width_of(schema, _emphasis(certificate)),
             weight=float(schema.squared_norm_bound - schema.fixed_squared_norm),
-            entry_std=math.sqrt(certificate.law.offdiagonal_variance),
+            entry_std=times * math.sqrt(certificate.law.offdiagonal_variance),
             rows=count,
             laplace=isinstance(last.loss, PureDP),
         )

@@ -17,9 +17,9 @@ from privcov.noise.composed import summed
 from privcov.noise.laws import LAWS, NoiseLaw
 from privcov.privacy import decimal_text, exact
 from privcov.releases import codec
-from privcov.releases.certificate import Certificate
+from privcov.releases.certificate import TOTAL, Certificate
 from privcov.releases.documents import Form, Written
-from privcov.releases.release import TOTAL, Release
+from privcov.releases.release import Release
 from privcov.releases.signing import PrivateKey, PublicKey
 from privcov.schema import Categorical, Schema
 from privcov.schema.strata import MOST_STRATA, Strata
@@ -231,7 +231,9 @@ class StratifiedRelease(Written, Shown, Mapping[str, Release]):
 
     def _release(self, name: str, upper: tuple[int, ...], **own: Any) -> Release:
         combined = {"combined": "with the total"} if own and self.pooled is not None else {}
-        options = {**self.certificate.options, "stratum": name, **combined}
+        framed = self.rows is not None and bool(self.certificate.rounds)
+        all_rows = {"all_rows": str(self.rows)} if framed else {}
+        options = {**self.certificate.options, "stratum": name, **combined, **all_rows}
         certificate = replace(self.certificate, **{"options": options, **own})
         rows = self.rows if name == TOTAL and self.strata.other is not None else None
         made = Release(schema=self.schema, rows=rows, upper=upper, certificate=certificate)

@@ -44,7 +44,8 @@ def shortened(release: Release) -> str:
     """That rows were shortened, what was made up for of it, and whether intervals count the rest: a sentence."""
     said = "The release is of shortened rows, so it is not unbiased (frame = declared is)"
     if (found := release.calibration) is None:
-        return f"{said}, and no interval counts what was cut; those of a release with --cut counted do."
+        others = "" if release.certificate.strata else "; those of a release with --cut counted do"
+        return f"{said}, and no interval counts what was cut{others}."
     return (
         f"{said}; standard deviations that were clearly cut are those of all rows, as rounds found them, and intervals "
         f"of regressions count the doubt about them and allow for {found.bias:.1g} on a correlation for what was cut: "
@@ -56,9 +57,10 @@ def cut(release: Release) -> str:
     """How many rows of a framed release were shortened and by how much, estimated from its histogram of norms."""
     norms = Norms.of(release)
     (rows, of_rows), (length, of_length) = norms.shortened, norms.cut
+    which = " of all strata" if release.certificate.strata else ""
     return (
-        f"About {percent(rows, of_rows)} of the rows were shortened, and {percent(length, of_length)} of the squared "
-        "length of a row was cut, on average; columns with long tails lose more than others."
+        f"About {percent(rows, of_rows)} of the rows{which} were shortened, and {percent(length, of_length)} of the "
+        "squared length of a row was cut, on average; columns with long tails lose more than others."
     )
 
 

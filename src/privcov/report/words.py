@@ -6,8 +6,8 @@ import math
 from textwrap import fill
 
 from privcov.privacy import Loss, Neighbours, display
-from privcov.releases.certificate import proof_address
-from privcov.releases.release import TOTAL, Release
+from privcov.releases.certificate import TOTAL, proof_address
+from privcov.releases.release import Release
 from privcov.report import rounds
 from privcov.report.doubts import ODDS, doubts
 from privcov.schema import Column, Numeric
@@ -61,7 +61,7 @@ def particulars(release: Release) -> list[str]:
     """What the promise rests on: rows, persons, rounds, mechanism, proof, arithmetic, noise, bounds, timing."""
     certificate = release.certificate
     what = "persons" if release.schema.enforced else "rows"
-    part = " of each stratum" if "strata" in certificate.options else ""
+    part = " of each stratum" if certificate.strata is not None else ""
     rows = (
         f"The number of {what}, {release.rows:,}, is public."
         if release.rows is not None

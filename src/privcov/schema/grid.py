@@ -99,8 +99,11 @@ def framed_weight(schema: Schema) -> Fraction:
     return Fraction(9 if fixed == 1 else max(Fraction(4), fixed))
 
 
-def framed_grid(schema: Schema) -> Grid:
-    """A grid with the squared norm that every framed release of a schema has: laws of noise follow from it."""
+def framed_grid(schema: Schema, *, strata: bool = False) -> Grid:
+    """A grid with the squared norm that every framed release of a schema has: laws of noise follow from it.
+
+    ``strata``: whether there is a matrix for each of several strata.
+    """
     exponent, squared = 16, schema.fixed_squared_norm + framed_weight(schema)
     return Grid(
         dimension=schema.summed_dimension,
@@ -108,4 +111,5 @@ def framed_grid(schema: Schema) -> Grid:
         squared_norm_bound=int(squared * 4**exponent),
         max_rows_per_person=schema.max_rows_per_person,
         intercept=schema.intercept and not schema.empties_rows,
+        strata=strata,
     )

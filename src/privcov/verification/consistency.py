@@ -34,7 +34,7 @@ _TOLERANCE = 2.0**-40
 _NEXT = 1.5
 """Of a whole number that was rounded, or rounded up: the next one is close."""
 
-_REMARKS = ("auto", "strata", "stratum", "total_share")
+_REMARKS = ("auto", "strata", "stratum", "total_share", "all_rows")
 """Options that tell why the mechanism was chosen, and what else was paid for with it."""
 
 
@@ -61,7 +61,7 @@ def disagreements(release: Release) -> tuple[str, ...]:
 
 def is_stratum(release: Release) -> bool:
     """Whether a release is one of several strata: then its noise is also for a person who moves between them."""
-    return "strata" in release.certificate.options
+    return release.certificate.strata is not None
 
 
 def pooled_disagreements(release: Release, stated: NoiseLaw) -> tuple[str, ...]:
@@ -136,8 +136,8 @@ def _disagreements(release: Release) -> Iterator[str]:
         yield (
             f"the number of rows is stated, but a person with up to {grid.max_rows_per_person} rows can change it"
         )
-    if stratified and (frame or certificate.rounds):
-        yield "strata have no private frame"
+    if "all_rows" in certificate.options and not loss.neighbours.count_is_public(grid.max_rows_per_person):
+        yield "the number of all rows is stated, but a person can change it"
     choice = NormChoice.before(
         mechanism, loss, word=norm.get("row_norm", "declared"), share=norm.get("row_norm_share", "none")
     )
@@ -163,15 +163,22 @@ def _disagreements(release: Release) -> Iterator[str]:
             mechanism,
             loss,
             schema=release.schema,
-            rows=release.rows,
+            rows=_all_rows(release),
             rounds=certificate.rounds,
             emphasis=_emphasis(frame, release.schema),
+            strata=certificate.strata,
         )
         rest = fitted.rest
         if not _close(release.schema, fitted.schema):
             yield "the centres, units and row norm are not those that follow from the rounds"
     yield from _noise(certificate.law, mechanism.law(loss=rest, grid=grid))
     yield from _sketch(release, mechanism, rest, grid)
+
+
+def _all_rows(release: Release) -> int | None:
+    """The number of rows that rounds asked about, where it is public: of all strata, of which this may be one."""
+    stated = release.certificate.options.get("all_rows")
+    return release.rows if stated is None else int(stated)
 
 
 def _options(choice: NormChoice | None, release: Release, stated: Mapping[str, str]) -> dict[str, str]:

@@ -149,6 +149,7 @@ class Till:
             mechanism=self.choice.mechanism,
             moments=None if self.moments is None or self.choice.emphasis else self.moments.part(rest),
             total_share=self.choice.share,
+            frame=self.choice.frame,
         )
 
     def told_strata(self) -> dict[str, Any]:
@@ -195,11 +196,9 @@ class Till:
 
     def _exits(self) -> Iterator[str]:
         """What would be better than zeros, each tried before it is offered."""
-        if (
-            self.choice.frame == "declared"
-            and not self.choice.by
-            and (better := self._better(choice=replace(self.choice, frame="auto")))
-        ):
+        framed = replace(self.choice, frame="auto")
+        takes = self.choice.frame == "declared" and self.choice.share == "0"
+        if takes and (better := self._better(choice=framed)):
             yield f"Fit a private frame first (frame: auto): {better}"
         if isinstance(self.loss, PureDP):
             delta = ApproxDP(epsilon=self.loss.epsilon, delta=_DELTA, neighbours=self.loss.neighbours)

@@ -176,7 +176,7 @@ def test_a_file_of_strata_without_one_says_how_to_read_it(served, parted):
         ({"by": "age"}, "by", "E186"),
         ({"by": "sex", "share": "2"}, "share", "E225"),
         ({"by": "sex", "rest": "M"}, "rest", "E188"),
-        ({"by": "sex", "frame": "scales"}, "by", "E283"),
+        ({"by": "sex", "frame": "scales", "cut": "counted"}, "by", "E283"),
         ({"by": "sex", "mechanism": "eigenvectors"}, "by", "E282"),
         ({"by": "sex", "data": ""}, "data", "E119"),
         ({"by": "sex", "data": "other.csv"}, "data", "E102"),

@@ -466,6 +466,23 @@ def test_every_exit_of_the_till_was_tried(served, order):
     assert verdicts == ["marginal", "worse than publishing zeros"]
 
 
+def test_strata_in_a_private_frame_are_offered_quoted_and_released(served, order):
+    """Drowned as declared, where columns may be narrow, and not in a frame."""
+    wide = {**order, "by": "sex", "rows": "2000", "loss": {**order["loss"], "epsilon": "0.25"}}
+    found = served.ask("quote", **wide).json
+    assert found["verdict"] == "worse than publishing zeros"
+    assert any(one.startswith("Fit a private frame first (frame: auto)") for one in found["exits"])
+    assert "in a private frame" in served.ask("quote", **wide, frame="auto").json["verdicts"]
+    assert not any("frame" in one for one in served.ask("quote", **wide, share="0.3").json["exits"])
+    framed = {**order, "by": "sex", "frame": "scales", "rows": "300"}
+    quoted, planned = served.ask("quote", **framed).json, plan_of(served, framed)
+    assert planned["verdicts"] == quoted["verdicts"]
+    served.ask("release", request="b" * 32, **framed)
+    assert served.finished("b" * 32)["state"] == "done"
+    made = pc.load_strata(served.folder / "people.release.json")
+    assert [one.name for one in made.certificate.rounds][-1] == "radius"
+
+
 def test_a_private_frame_and_a_focus_are_quoted_planned_and_released(served, order):
     framed = {**order, "frame": "scales", "focus": "income ~ age", "rows": "300"}
     quoted = served.ask("quote", **framed).json

@@ -3,6 +3,9 @@
 Real releases of a made-up table, with noise from the operating system. An error is the root mean square Frobenius norm
 of what a raw matrix is off, in scaled units, over that of a release of the same rows alone at the whole loss: for a
 stratum of its own rows, for the total of the whole table.
+
+And ten strata whose bounds are too wide: the root mean square error of their correlations, as declared and in the frame
+that ``auto`` fits on the rows of all of them.
 """
 
 from __future__ import annotations
@@ -26,7 +29,10 @@ _LOSSES: dict[str, tuple[str, Any]] = {
     "pure": ("symmetric-wishart", pc.PureDP(epsilon=1, neighbours="add-remove")),
     "with delta": ("gaussian", pc.ApproxDP(epsilon=1, delta="1e-6", neighbours="add-remove")),
 }
-STEPS = len(_SHARES) * len(_LOSSES)
+_WIDTHS = (1, 5, 25)
+"""Half the width of bounds, over four standard deviations of the columns."""
+_WIDE_STRATA, _WIDE_ROWS = 10, 2_000
+STEPS = len(_SHARES) * len(_LOSSES) + len(_WIDTHS)
 
 
 def run(*, runs: int, step: Callable[[], None] = lambda: None) -> dict[str, Any]:
@@ -56,7 +62,36 @@ def run(*, runs: int, step: Callable[[], None] = lambda: None) -> dict[str, Any]
             }
             step()
         found[kind] = lines
-    return {"runs": runs, "strata": STRATA, "losses": found}
+    wide = {str(width): _wide(width, runs=max(1, runs // 6), step=step) for width in _WIDTHS}
+    return {"runs": runs, "strata": STRATA, "losses": found, "wide": wide}
+
+
+def _wide(width: float, *, runs: int, step: Callable[[], None]) -> dict[str, dict[str, float]]:
+    """The error of correlations of strata within bounds so many times too wide, by loss and frame."""
+    source = rehearsal(1)
+    shared = source.normals(_WIDE_STRATA * _WIDE_ROWS, 1)
+    numbers = (source.normals(len(shared), _COLUMNS - 1) + shared) / math.sqrt(2)
+    places = np.arange(len(numbers)) % _WIDE_STRATA
+    bounds = {"lower": -4 * width, "upper": 4 * width}
+    columns = {f"x{place}": bounds for place in range(_COLUMNS - 1)}
+    schema = pc.Schema.from_dict({"columns": {**columns, "s": {"levels": list(range(_WIDE_STRATA))}}})
+    rows = np.column_stack([numbers, places])
+    true = [np.corrcoef(numbers[places == place].T) for place in range(_WIDE_STRATA)]
+    above = np.triu_indices(_COLUMNS - 1, 1)
+    found: dict[str, dict[str, float]] = {}
+    for kind, (_, loss) in _LOSSES.items():
+        found[kind] = {}
+        for frame in ("declared", "auto"):
+            asked: dict[str, Any] = {"schema": schema, "loss": loss, "by": "s", "frame": frame}
+            made = [pc.release(rows, **asked) for _ in range(runs)]
+            apart = [
+                (part.correlation() - truth)[above]
+                for one in made
+                for part, truth in zip(one.values(), true, strict=True)
+            ]
+            found[kind][frame] = float(np.sqrt(np.mean(np.square(apart))))
+    step()
+    return found
 
 
 def _off(found: list[tuple[Release, Any]]) -> float:
@@ -98,4 +133,16 @@ def render(result: dict[str, Any]) -> str:
             f"Least at {least}. The sum at best: {ratio:.2f} of that; a stratum without a share: "
             f"{lines['0']['stratum']:.2f} of a release of its rows alone.",
         ]
+    heads = [
+        "bounds, times too wide",
+        *(f"{kind}: {frame}" for kind in _LOSSES for frame in ("declared", "auto")),
+    ]
+    rows = [
+        [width, *(f"{one[kind][frame]:.4f}" for kind in _LOSSES for frame in ("declared", "auto"))]
+        for width, one in result["wide"].items()
+    ]
+    told.append(
+        f"{_WIDE_STRATA} strata of {_WIDE_ROWS:,} rows, epsilon = 1, add-remove: error of correlations\n"
+        f"{table(heads, rows)}"
+    )
     return "\n\n".join(told)
