@@ -215,3 +215,18 @@ def test_a_release_with_a_private_norm_says_so_and_costs_the_whole_loss(people, 
 def test_nonsense_about_the_row_norm_is_refused(people, schema, words):
     with pytest.raises(PrivcovError, match="E211"):
         pc.release(people, schema=schema, loss=PURE, **words)
+
+
+@pytest.mark.parametrize(
+    ("neighbours", "columns", "kind"),
+    [("add-remove", 3, "pure"), ("add-remove", 12, "approximate"), ("replace-one", 3, "approximate")],
+)
+def test_a_delta_is_not_spent_where_pure_noise_is_far_smaller(neighbours, columns, kind, tmp_path):
+    """Behind a frame that is asked for with a δ; a ledger in ρ pays for the loss that was asked for."""
+    loss = pc.ApproxDP(epsilon=1, delta="1e-6", neighbours=neighbours)
+    names = {f"x{place}": {"lower": -9, "upper": 9} for place in range(columns)}
+    order = {"schema": pc.Schema.from_dict({"columns": names}), "loss": loss, "frame": "scales"}
+    rows = np.zeros((500, columns))
+    assert pc.release(rows, **order).certificate.loss.kind == kind
+    book = pc.Ledger.init(tmp_path / "l", pc.ZCDP(rho=1, neighbours=neighbours))
+    assert pc.release(rows, **order, ledger=book).certificate.loss.kind != "pure"

@@ -158,7 +158,7 @@ def test_everything_downstream_reads_a_stratum_in_a_frame(frame):
         fit = pc.ols(release, "y ~ x + kind")
         assert fit.params["x"] == pytest.approx(2, abs=0.8)
         assert len(pc.ridge(release, "y", features=["x", "kind"]).params) == 4
-        assert len(pc.pca(release, k=2).components) == 2
+        assert pc.pca(release, rank=2).components.shape[0] == 2
         assert "of the budget went into" in " ".join(as_text(release).split())
         assert "x" in html(release)
         assert "of all strata" in as_text(release)
