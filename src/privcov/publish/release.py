@@ -133,7 +133,8 @@ def release(
         Columns with levels, by name, or a text of names with commas between them: one matrix for each level, or
         combination of levels, in one pass and for one payment. Each stratum has the whole loss. The columns are
         constant within a stratum, and no features there. A private frame is one for all of them. Rows whose cell is
-        missing or none of the levels are in no stratum. How many rows a stratum has is private, also under "replace-one": a person may move.
+        missing or none of the levels are in no stratum. How many rows a stratum has is private, also under
+        "replace-one": a person may move.
     other : str, optional
         With ``by``: the name of a stratum for all rows that are in none of the others.
     total_share : Fraction, float or str, default 0
