@@ -378,6 +378,13 @@ def test_a_million_strata_and_matrices_too_large_are_refused():
         Strata.of(pc.Schema.from_dict({"columns": {**many, **levels}}), by="s")
 
 
+def test_what_is_asked_of_all_strata_at_once_is_told_to_take_one(made):
+    for ask in (lambda: pc.ols(made, "pay ~ age"), lambda: pc.pca(made), lambda: made.correlation()):
+        with pytest.raises(AttributeError, match=r"release\['south'\], or their sum, release\.total\(\)"):
+            ask()
+    assert not hasattr(made, "colour")
+
+
 def test_constant_timing_and_two_strata_of_one_name_are_refused():
     constant = replace(SCHEMA, file=replace(SCHEMA.file, timing="constant"))
     with pytest.raises(ParameterError, match="E283"):

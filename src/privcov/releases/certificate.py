@@ -124,8 +124,8 @@ class Certificate(Shown):
     >>> schema = pc.Schema.from_dict({"columns": {"age": {"lower": 0, "upper": 100}}})
     >>> loss = pc.ZCDP(rho="0.5", neighbours="replace-one")
     >>> made = pc.release(np.array([[35.0]]), schema=schema, loss=loss, mechanism="gaussian").certificate
-    >>> made.mechanism, made.arithmetic, made.randomness, made.proof
-    ('gaussian', 'exact', 'kernel', 'docs/proofs/gaussian.md')
+    >>> made.mechanism, made.arithmetic, made.randomness, made.proof, made.strata
+    ('gaussian', 'exact', 'kernel', 'docs/proofs/gaussian.md', None)
     """
 
     mechanism: str

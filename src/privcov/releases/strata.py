@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 from privcov.errors import ReleaseError
 from privcov.noise.composed import summed
@@ -165,6 +165,16 @@ class StratifiedRelease(Written, Shown, Mapping[str, Release]):
 
     def __hash__(self) -> int:
         return hash(self.uppers)
+
+    if not TYPE_CHECKING:  # else every attribute would be one
+
+        def __getattr__(self, name: str) -> NoReturn:
+            if name.startswith("_") or not hasattr(Release, name):
+                raise AttributeError(f"a release of strata has no {name}")
+            raise AttributeError(
+                f"{name} is of one matrix, and these are {len(self):,} strata: take one of them, "
+                f"release[{self.names[0]!r}], or their sum, release.total()"
+            )
 
     @cached_property
     def _parts(self) -> tuple[Release, ...]:
