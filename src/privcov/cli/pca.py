@@ -103,9 +103,9 @@ def render(fit: PCAFit, values: dict[str, Any]) -> str:
         lines += [table(heads, rows), ""]
         if groups := [one["name"] for one in told if "lengths" in one]:
             lines += [
-                f"Components within {_joined(groups)} cannot be told apart: what is known is their span. Its line has "
-                "the sum of the",
-                "variances, and under loadings how much of each column's axis, from 0 to 1, lies within it.",
+                f"Components within {_joined(groups)} cannot be told apart: only their span is known. The line of a "
+                "span has the sum of the",
+                "variances, and under loadings how much of each column's axis, from 0 to 1, lies within the span.",
                 "",
             ]
         loadings = [[cut_name, *cells] for cut_name, cells in _loadings(fit, told)]
@@ -181,7 +181,7 @@ def _about(fit: PCAFit, values: dict[str, Any]) -> list[str]:
         return []
     level = f"{100 * values['level']:g} %"
     if values["population_intervals"] is None:
-        return [f"{level} intervals for this table, whoever else there is."]
+        return [f"{level} intervals for this table alone: they count the noise, and no sampling error."]
     from privcov.models.pca import about_tails
 
     most = fit.rows_per_person

@@ -125,7 +125,9 @@ def _tell_shrunk(path: str, stratum: str | None, what: str, *, as_json: bool) ->
     columns = [feature.name for feature in strata.schema.features[1:]]
     for name, one in found.items():
         weight = one.mean_weight if what == "mean" else one.weight
-        say(f"{name}: {100 * weight:.0f} % its own, the rest that of all strata")
+        say(
+            f"{name}: weight {100 * weight:.0f} % for the stratum itself, the rest for the pool of all strata"
+        )
         shown = getattr(one, what)()
         if what == "mean":
             say(

@@ -30,7 +30,7 @@ from privcov.text.display import Shown
 
 EDGE_LEVEL = 0.95  # pure noise passes for a component in at most one release in twenty
 CLEAR = 5.0  # standard deviations of noise that a variance to scale by must stand above
-TAILS = "Heavy tails scatter more, which no release shows: then intervals for the population are too narrow."
+TAILS = "Heavy tails scatter more, and no release shows tails: with them intervals for the population are too narrow."
 _DRAWS, _ENTRIES = 1_999, 2_050_000  # rehearsals of a narrow matrix; numbers held at once
 
 
@@ -836,7 +836,7 @@ def about_tails(fit: PCAFit, directions: Sequence[Direction]) -> list[str]:
         return [f"{words}: sampling errors count {times} normal ones."]
     return [
         TAILS,
-        f'For any tails sampling errors of variances would be {times} as large (errors "conservative").',
+        f'Intervals that hold for any tails (errors "conservative") count {times} the sampling error of variances.',
     ]
 
 

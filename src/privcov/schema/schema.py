@@ -280,8 +280,8 @@ class Schema:
             return ""
         power = "" if self.weight_power == 1 else f", to the power {decimal_text(self.weight_power)}"
         return (
-            f"Rows are weighted by {quoted(self.weight)}, at most {self.largest_weight:g}{power}; one without a weight "
-            "above 0 does not count."
+            f"Rows are weighted by {quoted(self.weight)}, at most {self.largest_weight:g}{power}. A row without a "
+            "weight above 0 does not count."
         )
 
     @property
