@@ -97,8 +97,8 @@ def pca(
     if correlation and not (centred and scaled):
         raise ParameterError(
             "E298",
-            "correlations are of centred columns with variance 1: there are none about zero or in original units.",
-            "Leave out correlation, or what contradicts it.",
+            "correlations are of centred columns with variance 1: they are neither about zero nor in original units.",
+            "Ask for correlations alone, or leave them out.",
         )
     columns = len(release.columns) - release.schema.intercept
     whole = isinstance(rank, int | np.integer) and not isinstance(rank, bool)
@@ -333,7 +333,7 @@ class PCAFit(Shown):
         if self.correlation:
             raise ParameterError(
                 "E298",
-                f"intervals that hold together, or for more than {MOST} columns, are for covariances.",
+                f"correlations have no intervals that hold together, and none for more than {MOST} columns.",
                 "Leave out correlation.",
             )
         return self._joint_intervals(law, level)

@@ -353,7 +353,7 @@ def shrunk(strata: StratifiedRelease) -> dict[str, Shrunk]:
     """
     law = strata.certificate.law
     if not strata.schema.intercept or law is None:
-        raise ParameterError("E210", "strata are drawn towards the pool only where there is an intercept.")
+        raise ParameterError("E210", "only strata with an intercept can be drawn towards the pool.")
     raw = [part.second_moment(raw=True, scaled=True) for part in strata.values()]
     counts = np.array([max(1.0, float(matrix[0, 0])) for matrix in raw])
     variances = law.entry_variances

@@ -80,7 +80,7 @@ class Target:
         correlation = found["pair"] == "correlation"
         if correlation and (not schema.intercept or places[0] == places[1] or 0 in places):
             raise ParameterError(
-                "E263", "a correlation is of two columns, in a schema with intercept = true."
+                "E263", "a correlation needs two columns, and intercept = true in the schema."
             )
         return cls(text=said, bound=bound, places=places, correlation=correlation)
 
