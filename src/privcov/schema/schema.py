@@ -125,7 +125,7 @@ class Schema:
         The columns of the table as they were declared, where some columns are derived or some are read for derived
         ones alone; empty where all are ``columns`` themselves.
     person : str, optional
-        The column that says whose row a row is: texts or whole numbers. It is never a feature, and is not published.
+        The column with the person's id: texts or whole numbers. It is never a feature, and is not published.
     per_person : {"mean", "sum"}, optional
         Makes one row of all rows of a person: means of numeric cells within their bounds, or sums of numeric cells,
         and the level that most of the rows have. Only with ``person``.
