@@ -62,7 +62,7 @@ def test_a_page_takes_errors_of_any_variance(run):
     assert "Errors are taken to have one variance" in equal
     assert "Errors may have any variance that the bounds allow, for which sampling errors are" in wide
     assert "sampling error ×" in wide
-    assert "then intervals for the population are too narrow" in equal
+    assert "with them intervals for the population are too narrow" in equal
     assert "They hold for tails of any weight within the bounds" in wide
     assert "conservative" in wide.split("pc.ols(release")[1].split("summary")[0]
     code, _, err = run(*asked, "x.html", "--errors", "none")

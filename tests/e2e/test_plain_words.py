@@ -23,6 +23,11 @@ RETIRED = (  # each was replaced by a sentence with a noun in it
     "small rooms",
     "is not whole",
     "the least noise of a known law",
+    "whose row a row is",
+    "Nobody said what",
+    "whoever else there is",
+    "is told from zero from",
+    "Whoever held a guess",
 )
 
 

@@ -79,7 +79,7 @@ def test_a_subset_refuses_unknown_names_repeats_and_nothing(names: list[str], co
     ("name", "role"),
     [
         ("id", "the person's id"),
-        ("w", "what rows are weighted by"),
+        ("w", "the weight of the rows"),
         ("born", "read for derived columns alone"),
     ],
 )
@@ -94,7 +94,7 @@ def test_a_column_that_has_another_role_is_not_called_undeclared(name: str, role
     }
     schema = pc.Schema.from_dict({"columns": columns, **facts})
     for cut in (schema.subset, schema.without):
-        with pytest.raises(InputError, match=f"E190 column {name} is {role}, and is not named here"):
+        with pytest.raises(InputError, match=f"E190 column {name} is {role}, and cannot be chosen here"):
             cut([name])
 
 

@@ -135,7 +135,7 @@ def test_a_worker_killed_while_persons_are_gathered_changes_no_bit(clinic: Any, 
 
 
 def test_what_workers_made_of_persons_cannot_be_verified(clinic: Any, client: Any) -> None:
-    with pytest.raises(ParameterError, match="E213 persons' rows meet where workers bring them together"):
+    with pytest.raises(ParameterError, match="E213 workers exchange rows to gather each person's rows"):
         clinic.sum(clinic.csv, Dask(client=client, verify=0.5))
 
 

@@ -675,7 +675,7 @@ def test_derived_columns_are_typed_refused_beside_their_field_released_and_read_
     assert not page.is_visible("#largest-weight")
     page.select_option("#weight", "income")
     page.wait_for_selector("#largest-weight")
-    page.wait_for_selector("#columns:has-text('says what a row counts')")
+    page.wait_for_selector("#columns:has-text('has the weight of each row')")
     page.select_option("#weight", "")
     page.reload()
     page.wait_for_selector("#d1-bounds:has-text('from 0 to 1')")  # a reload loses none of it

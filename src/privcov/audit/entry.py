@@ -123,7 +123,9 @@ def audit(
     if strange := sorted(set(levels) - set(LEVELS)):
         raise ParameterError("E285", f"the levels are 0, 1, 2 and 3, got {strange[0]}.")
     if strata and weights:
-        raise ParameterError("E285", "strata and weights are audited apart.", "Ask for one of them.")
+        raise ParameterError(
+            "E285", "strata and weights are audited in separate runs.", "Ask for one of them."
+        )
     chosen = mechanisms.find(mechanism, loss=loss, as_published=as_published, **options)
     start = _cpu()
     looked = strata_settings if strata else weighted_settings if weights else settings

@@ -50,9 +50,11 @@ QUICK_RUNS, FULL_RUNS = 500, 20_000
     help="An option of the mechanism; may be repeated.  [default: its own]",
 )
 @click.option("--as-published", is_flag=True, help="The constants of the mechanism's paper.")
-@click.option("--strata", is_flag=True, help="Audit a release of two strata, and a person who moves.")
 @click.option(
-    "--weights", is_flag=True, help="Audit a release of weighted rows, the largest and none among them."
+    "--strata", is_flag=True, help="Audit a release of two strata, with a person who moves between them."
+)
+@click.option(
+    "--weights", is_flag=True, help="Audit a release of weighted rows, with weights from none to the largest."
 )
 @click.option(
     "--processes",

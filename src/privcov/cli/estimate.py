@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 @click.option(
     "--largest-variance",
     required=True,
-    help="Public: no direction varies more than this, in squared original units.",
+    help="Public: an upper bound on the variance in any direction, in squared original units.",
 )
 @click.option(
     "--method",
@@ -40,13 +40,14 @@ if TYPE_CHECKING:
 )
 @click.option(
     "--mean-radius",
-    help="Public: the mean is no longer than this, in original units; buys a mean for rho/10.  [default: no mean]",
+    help="Public: an upper bound on the norm of the mean, in original units. The estimate then has a mean, for "
+    "rho/10.  [default: no mean]",
 )
 @click.option(
     "--smallest-variance",
     default="1",
     show_default=True,
-    help="Public: no direction varies less than this, in squared original units; for preconditioned only.",
+    help="Public: a lower bound on the variance in any direction, in squared original units; for preconditioned only.",
 )
 @click.option(
     "--tail",

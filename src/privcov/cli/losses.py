@@ -30,7 +30,8 @@ def loss_options(command: Callable[..., Any]) -> Callable[..., Any]:
             ),
             click.option(
                 "--neighbours",
-                help="Which tables must look alike: replace-one or add-remove.  [default: replace-one]",
+                help="How neighbouring tables differ: replace-one, in the data of one person; add-remove, by one "
+                "person more or less.  [default: replace-one]",
             ),
             click.option(
                 "--i-understand",

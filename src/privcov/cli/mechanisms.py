@@ -48,7 +48,7 @@ def mechanisms(as_json: bool) -> None:
         say(f"    {m['summary']}")
         say(f"    best at: {m['best_at']}")
         say(f"    proof:   {proof_address(m['proof'], __version__)}")
-    say("\nAny of them can have a private row norm in front (--row-norm private); adaptive has its own.")
+    say("\nadaptive always chooses its row norm privately; the others do so with --row-norm private.")
     for name, reason in WITHDRAWN.items():
         say(f"refused: {name}: {reason}")
 

@@ -19,7 +19,8 @@ errors_option = click.option(
     type=click.Choice(["equal", "conservative"]),
     default="equal",
     show_default=True,
-    help="What errors are taken to be: of one variance, or of any that the bounds allow, which is wider.",
+    help="What intervals assume of errors. equal: one variance for all rows. conservative: any variance that the "
+    "bounds allow, which makes intervals wider.",
 )
 
 
@@ -57,13 +58,15 @@ def command(
     """Fit least squares from a release, with standard errors that include the noise.
 
     PATH is the release file, FORMULA the model; coefficients are in original units.
-    Standard errors and intervals count the noise of the release beside sampling; the table says how much of
-    each is which, has a second interval for what this very table would have said without noise, and says below what
-    all of it assumes. Terms are columns joined by +; "- 1" leaves the intercept out; "." is every other column;
-    age*educ is both and their product, for which the release needs a derived column.
-    Of a categorical column one can name a level, sex[F], also as the target; count several as one, area[s|w]; take one
-    away, area - area[w]; and choose the baseline, C(area, Treatment("s")).
-    A name with spaces or marks goes between backticks, and the formula then between single quotes of the shell.
+    Standard errors and intervals count two errors: sampling, and the noise of the release. The table shows both parts.
+    It has a second interval: for the coefficient that this very table would have without noise. Below the table stand
+    the assumptions.
+
+    Terms are columns joined by +; "- 1" leaves the intercept out; "." is every other column; age*educ stands for both
+    columns and their product, for which the release needs a derived column. For a categorical column you can name one
+    level, sex[F], also as the target; join levels, area[s|w]; take a level away, area - area[w]; and choose the
+    baseline, C(area, Treatment("s")). A name with spaces or marks goes between backticks, and the formula then
+    between single quotes of the shell.
 
     Example: privcov ols people.release.json "income ~ age + educ"
     """

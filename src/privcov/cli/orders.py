@@ -50,13 +50,15 @@ def engine_options(command: Callable[..., None]) -> Callable[..., None]:
             type=click.FloatRange(0, 1),
             default=0.0,
             show_default=True,
-            help="With spark or dask: the share of their sums, from 0 to 1, that is computed here again, to compare.",
+            help="With spark or dask: the share of the fragments, from 0 to 1, that this process reads and sums again, "
+            "to compare the sums.",
         ),
         click.option(
             "--device",
             default="cpu",
             show_default=True,
-            help="What multiplies rows: cpu, or cuda for wide tables on a GPU, to the same bits.",
+            help="The device that multiplies rows: cpu, or cuda for wide tables on a GPU. "
+            "Both give the same bits.",
         ),
     )
     for option in reversed(options):
@@ -171,17 +173,16 @@ def order_options(command: Callable[..., Any]) -> Callable[..., Any]:
             type=click.Choice(["declared", "scales", "shape", "auto"]),
             default="declared",
             show_default=True,
-            help="What rows are measured from and in: as declared, or fitted privately, for a share of the loss: "
-            "scales of columns, or also the shape that correlations give them; auto takes what public facts say will "
-            "pay.",
+            help="The centres and the units of columns. declared: from the bounds. scales: fitted privately, for a "
+            "share of the loss. shape: fitted to the correlations too. auto: chosen from public facts.",
         ),
         click.option(
             "--cut",
             type=click.Choice(["told", "counted"]),
             default="told",
             show_default=True,
-            help="What a private frame cuts off long rows: told in the report, or also counted by intervals of "
-            "regressions, for another twentieth of the loss.",
+            help="A private frame cuts off a part of long rows. told: the report estimates that part. counted: "
+            "intervals of regressions count it too, for another twentieth of the loss.",
         ),
         click.option(
             "--focus",
@@ -195,8 +196,8 @@ def order_options(command: Callable[..., Any]) -> Callable[..., Any]:
             metavar="NAMES",
             multiple=True,
             callback=together,
-            help="One matrix for each level of this column, or of several with commas between them: strata, for one "
-            "payment; may be repeated.  [default: one matrix]",
+            help="Make strata: one matrix for each level of this column, or for each combination of levels of several "
+            "columns, separated by commas, for one payment; may be repeated.  [default: one matrix]",
         ),
         click.option(
             "--other",
@@ -207,8 +208,8 @@ def order_options(command: Callable[..., Any]) -> Callable[..., Any]:
             "--total-share",
             default="0",
             show_default=True,
-            help="With --by: the share of the loss, from 0 to 0.999, for a total beside the strata; best takes the one "
-            "that privcov plan names.",
+            help="With --by: the share of the loss, from 0 to 0.999, for a total beside the strata; best takes the "
+            "share that privcov plan names.",
         ),
         click.option(
             "--rows",
@@ -220,8 +221,8 @@ def order_options(command: Callable[..., Any]) -> Callable[..., Any]:
             "--timing",
             type=click.Choice(["quick", "constant"]),
             default=None,
-            help="How lines of a file are read; constant reads all in the careful way, so that time tells less of odd "
-            "ones.  [default: as the schema says]",
+            help="How lines of a file are read. quick: most lines in a fast way. constant: every line in the careful "
+            "way, so that the run time reveals less about odd lines.  [default: as the schema says]",
         ),
         click.option(
             "--ledger",

@@ -28,7 +28,8 @@ _MOST = 6  # components side by side on a terminal
     type=click.Choice(["equal", "conservative"]),
     default="equal",
     show_default=True,
-    help="How rows are taken to scatter: as with normal columns, or in any way the bounds allow, which is wider.",
+    help="What intervals assume of rows. equal: they scatter like normal columns. conservative: they may have any "
+    "tails that the bounds allow, which makes intervals wider.",
 )
 @click.option(
     "--level", default=0.95, show_default=True, help="Confidence level of the intervals, from 0.5 to 0.999."
@@ -49,9 +50,9 @@ def command(
     """Show the principal components of a release, with intervals for their variances and loadings.
 
     PATH is the release file.
-    Without --rank, components are kept whose raw variance is above what noise alone would show in 95 of 100
-    releases. Intervals are for this very table and for the population its rows were sampled from. Components
-    that cannot be told apart share one line.
+    Without --rank, it keeps the components above the noise edge: noise alone would stay below that variance in 95 of
+    100 releases. Each component has two intervals: for this very table, and for the population that its rows were
+    sampled from. Components that cannot be told apart share one line.
 
     Example: privcov pca people.release.json --rank 2
     """
@@ -102,9 +103,9 @@ def render(fit: PCAFit, values: dict[str, Any]) -> str:
         lines += [table(heads, rows), ""]
         if groups := [one["name"] for one in told if "lengths" in one]:
             lines += [
-                f"Components within {_joined(groups)} cannot be told apart: what is known is their span. Its line has "
-                "the sum of the",
-                "variances, and under loadings how much of each column's axis, from 0 to 1, lies within it.",
+                f"Components within {_joined(groups)} cannot be told apart: only their span is known. The line of a "
+                "span has the sum of the",
+                "variances, and under loadings how much of each column's axis, from 0 to 1, lies within the span.",
                 "",
             ]
         loadings = [[cut_name, *cells] for cut_name, cells in _loadings(fit, told)]
@@ -180,7 +181,7 @@ def _about(fit: PCAFit, values: dict[str, Any]) -> list[str]:
         return []
     level = f"{100 * values['level']:g} %"
     if values["population_intervals"] is None:
-        return [f"{level} intervals for this table, whoever else there is."]
+        return [f"{level} intervals for this table alone: they count the noise, and no sampling error."]
     from privcov.models.pca import about_tails
 
     most = fit.rows_per_person

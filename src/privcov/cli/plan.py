@@ -60,14 +60,16 @@ if TYPE_CHECKING:
     type=click.Choice(["told", "counted"]),
     default="told",
     show_default=True,
-    help="For the forecast of a private frame: counted has intervals count what it cuts off long rows, and the price.",
+    help="For the forecast of a private frame. counted: intervals count the part that the frame cuts off long rows, "
+    "and the forecast counts the price of that.",
 )
 @click.option(
     "--by",
     metavar="NAMES",
     multiple=True,
     callback=together,
-    help="Columns whose levels make strata: which of them would drown? May be repeated.  [default: one matrix]",
+    help="Columns whose levels make strata: shows which strata would drown in noise. May be repeated.  "
+    "[default: one matrix]",
 )
 @click.option("--other", metavar="NAME", help="With --by: a stratum for rows in no other.  [default: none]")
 @click.option(
@@ -85,7 +87,7 @@ if TYPE_CHECKING:
 @click.option(
     "--releases",
     type=int,
-    help="Also show what the budget is worth divided over so many releases.  [default: one]",
+    help="Also show the error of each release if this number of releases share the budget.  [default: one]",
 )
 @click.option("--plot", help="Draw error against budget to this .svg, .pdf or .png.  [default: no figure]")
 @click.option("--force", is_flag=True, help="Replace a plot that is already there.")
@@ -258,7 +260,7 @@ def _invert(
 def _sentence(found: Answer, wanted: Target, *, asked_rows: bool, given: bool) -> str:
     means = f"{found.mechanism}, {found.loss}, {found.rows:,} rows: {wanted.name} = {found.error:.4g}"
     if found.hidden:
-        means += " (hidden: as wide as all that is possible, or wider)"
+        means += " (hidden: the noise is as wide as the bounds allow, or wider)"
     if asked_rows:
         return f"At least {found.rows:,} rows are needed for {wanted.text}.\n{means}."
     if not given:

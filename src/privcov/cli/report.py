@@ -27,7 +27,9 @@ if TYPE_CHECKING:
     help='A regression to show, "income ~ age + sex"; may be repeated.  [default: none]',
 )
 @errors_option
-@click.option("--pca", "components", type=int, help="Show so many principal components.  [default: none]")
+@click.option(
+    "--pca", "components", type=int, help="Show this number of principal components.  [default: none]"
+)
 @click.option(
     "--key",
     "key_path",
@@ -36,7 +38,7 @@ if TYPE_CHECKING:
 @click.option(
     "--stratum",
     metavar="NAME",
-    help="Of a file with strata: which one, or total for their sum.  [default: a page for each]",
+    help="For a file with strata: the stratum to show, or total for the sum of all.  [default: a page for each]",
 )
 @click.option("--title", help="What to call it.  [default: the name of the file]")
 @click.option("--force", is_flag=True, help="Replace an existing page.")
@@ -55,7 +57,7 @@ def command(
 ) -> None:
     """Write one HTML page about a release: promise, matrix, noise, models, and how to cite and verify it.
 
-    PATH is the release file. It is verified first, and refused if anything does not hold. The page needs no
+    PATH is the release file. It is verified first, and refused if a check fails. The page needs no
     network, runs no script and costs no privacy: everything in it follows from the release.
 
     Example: privcov report people.release.json -o people.html --model "income ~ age + sex" --pca 2

@@ -249,10 +249,10 @@ _force = click.option("--force", is_flag=True, help="Replace an output that is a
 @_output
 @_force
 def subset(path: str, kept: str | None, dropped: str | None, output: str | None, force: bool) -> None:
-    """Write the schema of some of the columns of another.
+    """Write a schema with some of the columns of another schema.
 
-    PATH is the schema file (TOML). A table may have the columns that are left out: they are not read. What is said
-    under [planning] is not copied.
+    PATH is the schema file (TOML). A table may have the columns that are left out: they are not read. The tables
+    under [planning] are not copied.
 
     Example: privcov schema subset people.toml --columns age,income -o small.toml
     """
@@ -270,8 +270,8 @@ def subset(path: str, kept: str | None, dropped: str | None, output: str | None,
 def merge(paths: tuple[str, ...], output: str | None, force: bool) -> None:
     """Write the schema of a table that has the columns of several schemas.
 
-    PATHS are two or more schema files (TOML). What they say of the whole table, and of a column that more than one
-    declares, must be the same. What is said under [planning] is not copied.
+    PATHS are two or more schema files (TOML). They must agree on every setting of the whole table, and on every column
+    that more than one of them declares. The tables under [planning] are not copied.
 
     Example: privcov schema merge people.toml visits.toml -o both.toml
     """
@@ -295,7 +295,7 @@ def merge(paths: tuple[str, ...], output: str | None, force: bool) -> None:
 @_output
 @_force
 def from_codebook(path: str, output: str | None, force: bool) -> None:
-    """Write the schema that a codebook means.
+    """Write a schema from a codebook.
 
     PATH is a file of lines with the cells name, lower, upper, levels, label and unit: docs/reference/schema-file.md.
     Bounds in it must come from public knowledge, as those of any schema.
@@ -314,7 +314,8 @@ def from_codebook(path: str, output: str | None, force: bool) -> None:
 def codebook(path: str, output: str | None, force: bool) -> None:
     """Write the columns of a schema as a codebook: a line for each, for a spreadsheet.
 
-    PATH is the schema file (TOML). What it says of the whole table has no place in a codebook, and is named.
+    PATH is the schema file (TOML). A codebook has no place for settings of the whole table:
+    a note lists those that are left out.
 
     Example: privcov schema codebook people.toml -o codebook.csv
     """
@@ -343,10 +344,11 @@ def _weight_saving(schema: Schema) -> str:
     tenth = float(schema.largest_weight or 0) / 10
     counts = f"A row of weight {tenth:g} counts as {0.1 ** float(schema.weight_power):.2g} of one of the largest weight"
     if schema.weight_power < 1:
-        return (
-            f"{counts}, and not as 0.1: less noise on means, which are those of weights that are evened out."
-        )
-    return f"{counts}; with weight_power = 0.5 as 0.32: less noise on means, which are then those of other weights."
+        return f"{counts}, instead of 0.1. Means have less noise, but they are means under these evened out weights."
+    return (
+        f"{counts}. With weight_power = 0.5 it would count as 0.32: means would have less noise, but would be means "
+        "under other weights."
+    )
 
 
 def _repeated(schema: Schema) -> list[tuple[str, str]]:

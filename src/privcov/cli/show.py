@@ -34,7 +34,11 @@ WHAT = ["correlation", "covariance", "mean", "moment", "raw"]
 @click.option("--scaled", is_flag=True, help="In [-1, 1] units instead of the original ones.")
 @stratum_option
 @against_option
-@click.option("--shrink", is_flag=True, help="Of strata: each drawn towards their pool, small ones most.")
+@click.option(
+    "--shrink",
+    is_flag=True,
+    help="For strata: draw each stratum towards the pool of all strata, small strata most.",
+)
 @json_option
 def command(
     path: str,
@@ -48,9 +52,10 @@ def command(
 ) -> None:
     """Show what a release says and what it promises.
 
-    PATH is the release file, or that of an estimate, which has one matrix. The matrix shown is repaired (a valid
-    moment matrix) unless raw is asked for; the file always keeps the raw one, unbiased but for rows that a private
-    frame shortened. Of a file with strata, a line for each is shown, or all of one with --stratum.
+    PATH is the file of a release, or of an estimate, which has one matrix. The matrix shown is repaired (a valid
+    moment matrix) unless you ask for raw. The file always keeps the raw matrix, which is unbiased except where a
+    private frame shortened rows. For a file with strata, show prints one line for each stratum; --stratum NAME shows
+    one of them in full.
 
     Example: privcov show people.release.json --matrix covariance
     """
@@ -120,7 +125,9 @@ def _tell_shrunk(path: str, stratum: str | None, what: str, *, as_json: bool) ->
     columns = [feature.name for feature in strata.schema.features[1:]]
     for name, one in found.items():
         weight = one.mean_weight if what == "mean" else one.weight
-        say(f"{name}: {100 * weight:.0f} % its own, the rest that of all strata")
+        say(
+            f"{name}: weight {100 * weight:.0f} % for the stratum itself, the rest for the pool of all strata"
+        )
         shown = getattr(one, what)()
         if what == "mean":
             say(

@@ -56,9 +56,9 @@ def verify(path: str, key_path: str | None, as_json: bool) -> None:
     """Check a release or an estimate: its form, its digest or signature, and that its certificate is consistent.
 
     PATH is the file of a release or of an estimate.
-    Exit code 0: everything that was checked holds. 4: something does not. 2: the file cannot be read as one.
-    Without --key a valid signature proves only that some key signed; whose it is, you must compare. With it,
-    nothing in a file that this key did not sign is read.
+    Exit code 0: every check passed. 4: a check failed. 2: the file cannot be read as a release or an estimate.
+    Without --key, a valid signature proves only that the owner of some key signed: compare its fingerprint with the
+    steward's. With --key, a file that was not signed with this key fails, and no other field of it is read.
 
     Example: privcov verify people.release.json --key steward.pub
     """

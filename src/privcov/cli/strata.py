@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 stratum_option = click.option(
     "--stratum",
     metavar="NAME",
-    help="Of a file with strata: this one, or total for the sum of all.  [default: all, one after the other]",
+    help="For a file with strata: the stratum to read, or total for the sum of all.  [default: each in turn]",
 )
 against_option = click.option(
     "--against",

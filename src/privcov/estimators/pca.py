@@ -166,7 +166,7 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PrivateEstim
         Raises
         ------
         ParameterError
-            A constructor argument is missing or out of range (E26x), or contradicts the schema or the rows (E67x).
+            A constructor argument is missing or out of range (E26x), or contradicts the schema or rows (E227 to E229).
         InputError
             The rows have no numeric type (E110), or do not fit the schema (E1xx).
         BudgetError

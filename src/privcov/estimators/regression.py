@@ -247,7 +247,8 @@ class PrivateLinearRegression(_PrivateRegressor):
         Raises
         ------
         ParameterError
-            A constructor argument is missing or out of range (E26x), or contradicts the schema or the rows (E67x).
+            A constructor argument is missing or out of range (E26x), or contradicts the schema or the rows
+            (E227 to E229, E289).
         InputError
             The rows have no numeric type (E110), or do not fit the schema (E1xx).
         BudgetError
@@ -427,7 +428,8 @@ class PrivateRidge(_PrivateRegressor):
         Raises
         ------
         ParameterError
-            A constructor argument is missing or out of range (E26x), or contradicts the schema or the rows (E67x).
+            A constructor argument is missing or out of range (E26x), or contradicts the schema or the rows
+            (E227 to E229, E289).
         InputError
             The rows have no numeric type (E110), or do not fit the schema (E1xx).
         BudgetError

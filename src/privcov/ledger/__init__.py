@@ -353,7 +353,7 @@ class Ledger:
             history, secret = self._read(session)
             if receipt.number not in history.burned:
                 raise BudgetError(
-                    "E303", f"entry {receipt.number} is not a payment that waits for its release."
+                    "E303", f"entry {receipt.number} is not a payment without a recorded release."
                 )
             facts = {"entry": receipt.number, "release": digest, "fingerprint": fingerprint}
             self._append(session, history, secret, [entry_text("done", facts)])

@@ -187,7 +187,7 @@ class Mechanism(ABC):
         if grid.strata and not self.takes_strata:
             raise ParameterError(
                 "E282",
-                f"{self.name} cannot release strata: what a person costs who moves between them is not proven for it.",
+                f"{self.name} cannot release strata: its loss for a person who moves between strata is not proven.",
                 "Use symmetric-wishart, gaussian, frobenius or laplace.",
             )
 

@@ -107,7 +107,8 @@ class JointGaussian(AdditiveMechanism):
 def _needs_public_count() -> Never:
     raise ParameterError(
         "E207",
-        "joint-gaussian releases the number of rows, public only under replace-one with one row per person.",
+        "joint-gaussian releases the exact number of rows, which is public only under replace-one with one "
+        "row per person.",
         "Use replace-one and max_rows_per_person = 1, or the gaussian mechanism.",
     )
 

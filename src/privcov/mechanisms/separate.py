@@ -101,7 +101,8 @@ class Separate(DataDrivenMechanism):
 def _needs_public_count() -> Never:
     raise ParameterError(
         "E207",
-        "separate as published uses the number of rows, public only under replace-one with one row per person.",
+        "separate as published uses the number of rows, which is public only under replace-one with one row "
+        "per person.",
         "Use replace-one and max_rows_per_person = 1, or leave --as-published out.",
     )
 

@@ -31,18 +31,19 @@ def target(fit: Fit) -> str:
     if (found := fit.release.calibration) is not None:
         return (
             "the population of the columns within their declared bounds, from rows that the private frame shortened; "
-            f"intervals allow for {found.bias:.1g} on correlations for what was cut, which is a model and no proof"
+            f"intervals allow for an error of {found.bias:.1g} on correlations from the part that was cut, which is a "
+            "model and no proof"
         )
     if fit.release.certificate.rounds:
-        others = "" if fit.release.certificate.strata else ", and those of a release with --cut counted do"
+        others = "" if fit.release.certificate.strata else " (intervals of a release with --cut counted do)"
         return (
-            "the regression on the rows as the private frame shortened them; no interval counts what was cut"
+            "the regression on the rows as the private frame shortened them; no interval counts the part that was cut"
             f"{others}"
         )
     cut_rows = ", and longer rows are shortened" if fit.release.schema.row_norm_bound is not None else ""
     return (
         f"the population of the columns within their declared bounds; values beyond count as the bound{cut_rows}, and "
-        "no interval counts what that moves"
+        "no interval counts the bias from clipping"
     )
 
 
@@ -71,8 +72,8 @@ def _missing(fit: Fit) -> list[str]:
         place, beside = indicators[name], f"{cut(name)}[missing]"
         share = _share(fit, _raw(fit, place, place), out_of=_counted(fit)) or "an unknown share"
         told = (
-            f"{beside} takes them up: right for {cut(name)} where they are missing at random, while columns that go "
-            "with it take over part of its effect"
+            f"{beside} counts them: the slope of {cut(name)} is right if they are missing at random, but columns that "
+            "go with it take over part of its effect"
             if f"{name}[missing]" in formula.terms
             else f"they count as its middle, which pulls slopes towards zero: add {beside} to the formula"
         )
@@ -111,8 +112,8 @@ def _pull(fit: Fit) -> str:
     worst = min(found, key=lambda name: found[name])
     which = "every slope" if worst == fit.formula.target else "its slope"
     return (
-        f"Were {100 * _SUPPOSED:g} % of those of {cut(worst)} missing at random, {which} would be about "
-        f"{found[worst]:.2f} of what it should be."
+        f"If {100 * _SUPPOSED:g} % of those of {cut(worst)} were missing at random, {which} would be about "
+        f"{found[worst]:.2f} times the right one."
     )
 
 
@@ -129,8 +130,8 @@ def _other_values(fit: Fit) -> list[str]:
             share = _share(fit, rest, out_of=_counted(fit), entries=len(levels))
             lacking = "" if schema.empties_rows else ", missing cells among them"
             lines.append(
-                f"None of the levels of {cut(name)}: {share} of the rows{lacking}; they count with its baseline, whose "
-                "contrasts they blur."
+                f"None of the levels of {cut(name)}: {share} of the rows{lacking}. They count with the baseline, and "
+                "so blur the differences from it."
             )
     return lines
 
@@ -161,11 +162,11 @@ def _errors(fit: Fit) -> list[str]:
     rows = "" if fit.moments.per_person > 1 else "Rows are taken to be independent. "
     feature = next(f for f in fit.release.schema.features if f.name == fit.formula.target)
     one = (
-        "The target is 0 or 1, so that errors have not one variance, as intervals take them to"
+        "Intervals assume one variance of errors, but the target is 0 or 1, so errors have not one variance"
         if feature.kind != "numeric"
-        else "Errors are taken to have one variance, which no release can show"
+        else "Errors are taken to have one variance; no release can show whether they do"
     )
-    return [f'{rows}{one}; for any variance sampling errors would be {times} (errors "conservative").']
+    return [f'{rows}{one}. Intervals for any variance (errors "conservative") have sampling errors {times}.']
 
 
 def _raw(fit: Fit, i: int, j: int) -> float:

@@ -248,7 +248,9 @@ class Contrasts:
         count = int(np.linalg.matrix_rank(weights)) if len(given) else 0
         if not count or count < len(given):
             raise ParameterError(
-                "E239", "the combinations to test depend on each other, or there are none.", "Leave some out."
+                "E239",
+                "there are no combinations to test, or they are linearly dependent.",
+                "Leave some out.",
             )
         rows = weights @ moments.slope
         known = self._uncertainty_of(rows)

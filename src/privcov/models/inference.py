@@ -634,7 +634,7 @@ def sweep(matrix: Floats, names: Sequence[str]) -> Swept:
 def _singular(shares: Floats, j: int, names: Sequence[str], size: float) -> ParameterError:
     """Column j in terms of the columns before it: those with a share worth naming."""
     others = [name for name, share in zip(names, shares, strict=False) if abs(share) > 1e-6 * np.sqrt(size)]
-    made = f"is made of {', '.join(others)}" if others else "has no values"
+    made = f"is a linear combination of {', '.join(others)}" if others else "has no values"
     return ParameterError(
         "E236", f"the design is singular: column {names[j]} {made}.", f"Leave {names[j]} out of the formula."
     )

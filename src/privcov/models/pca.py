@@ -30,7 +30,7 @@ from privcov.text.display import Shown
 
 EDGE_LEVEL = 0.95  # pure noise passes for a component in at most one release in twenty
 CLEAR = 5.0  # standard deviations of noise that a variance to scale by must stand above
-TAILS = "Heavy tails scatter more, which no release shows: then intervals for the population are too narrow."
+TAILS = "Heavy tails scatter more, and no release shows tails: with them intervals for the population are too narrow."
 _DRAWS, _ENTRIES = 1_999, 2_050_000  # rehearsals of a narrow matrix; numbers held at once
 
 
@@ -97,8 +97,8 @@ def pca(
     if correlation and not (centred and scaled):
         raise ParameterError(
             "E298",
-            "correlations are of centred columns with variance 1: there are none about zero or in original units.",
-            "Leave out correlation, or what contradicts it.",
+            "correlations are of centred columns with variance 1: they are neither about zero nor in original units.",
+            "Ask for correlations alone, or leave them out.",
         )
     columns = len(release.columns) - release.schema.intercept
     whole = isinstance(rank, int | np.integer) and not isinstance(rank, bool)
@@ -333,7 +333,7 @@ class PCAFit(Shown):
         if self.correlation:
             raise ParameterError(
                 "E298",
-                f"intervals that hold together, or for more than {MOST} columns, are for covariances.",
+                f"correlations have no intervals that hold together, and none for more than {MOST} columns.",
                 "Leave out correlation.",
             )
         return self._joint_intervals(law, level)
@@ -836,7 +836,7 @@ def about_tails(fit: PCAFit, directions: Sequence[Direction]) -> list[str]:
         return [f"{words}: sampling errors count {times} normal ones."]
     return [
         TAILS,
-        f'For any tails sampling errors of variances would be {times} as large (errors "conservative").',
+        f'Intervals that hold for any tails (errors "conservative") count {times} the sampling error of variances.',
     ]
 
 

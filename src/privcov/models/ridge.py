@@ -156,7 +156,7 @@ def check_penalty(penalty: Any) -> float:
         raise ParameterError(
             "E252",
             f"penalty must be a number from 0, or auto, got {penalty!r}.",
-            "Larger means smaller coefficients.",
+            "A larger penalty gives smaller coefficients.",
         )
     return float(penalty)
 

@@ -199,7 +199,7 @@ def _note(strata: StratifiedRelease, formula: str | None) -> str:
         drawn = f"Estimates are as drawn, without {' and '.join(without)}"
         said.append(f"{drawn}; show and ols of one stratum may print others.")
     if strata.certificate.rounds:
-        said.append("They are of rows that the private frame shortened, and no interval counts what was cut.")
+        said.append("They are of rows that the private frame shortened, and no interval counts the part that was cut.")
     return " ".join(said)
 
 
@@ -357,7 +357,7 @@ def shrunk(strata: StratifiedRelease) -> dict[str, Shrunk]:
     """
     law = strata.certificate.law
     if not strata.schema.intercept or law is None:
-        raise ParameterError("E210", "strata are drawn towards the pool only where there is an intercept.")
+        raise ParameterError("E210", "only strata with an intercept can be drawn towards the pool.")
     raw = [part.second_moment(raw=True, scaled=True) for part in strata.values()]
     counts = np.array([max(1.0, float(matrix[0, 0])) for matrix in raw])
     variances = law.entry_variances

@@ -31,8 +31,8 @@ _METHODS = {
 }
 _CODES = "Signif. codes: 0 '***' 0.001 '**' 0.01 '*' 0.05 '.' 0.1 ' ' 1"
 TWO = (
-    "Population: where the coefficient of those that the rows were drawn from lies. This table: what these very rows "
-    "would have said without noise."
+    "Population: the interval for the coefficient among the people that the rows were sampled from. This table: the "
+    "interval for the coefficient that these very rows would give without noise."
 )
 SHRUNK = (
     "slopes drawn towards zero as far as this noise demands. The estimates may predict worse than the mean. "
@@ -296,8 +296,8 @@ def _split(fit: Fit) -> list[str]:
         lines.append(_to_predict(shrunk))
     if fit.method == "score":
         lines.append(
-            "Standard errors are first-order approximations; intervals and p-values do not use them. The score root is "
-            "what both are made of: estimate / error is not."
+            "Standard errors are first-order approximations. Intervals and p-values do not use them: they follow from "
+            "the score root, and not from estimate / error."
         )
     elif not fit.uncertainty.wald_is_sound:
         lines.append(
@@ -312,11 +312,15 @@ def may_be_others(fit: Fit) -> str:
     few = ", ".join(map(cut, drowned[:8])) + (f" and {len(drowned) - 8} more" if drowned[8:] else "")
     few, without = few or "some of its columns", ""
     if not drowned:
-        without = " A model of fewer columns may have intervals that end."
+        without = " A model of fewer columns may have bounded intervals."
     elif len(drowned) < slopes:
         features = {feature.name: feature for feature in fit.release.schema.features}
         terms = [_spelled(features[name]) for name in drowned if name in features]
-        without = f" Intervals may have an end without them: write … - {' - '.join(terms)}." if terms else ""
+        without = (
+            f" Without these columns intervals may be bounded: write … - {' - '.join(terms)}."
+            if terms
+            else ""
+        )
     said = "noise hides how much it varies" if slopes == 1 else "may be a combination of other columns"
     return (
         f"{few}{':' * (slopes == 1)} {said}. Estimates and standard errors mean little, so one digit of each "

@@ -232,8 +232,8 @@ def _complete(schema: Schema, covariance: Floats, mean: Floats) -> None:
             if abs(rest) > 1e-9 * float(np.abs(here).max(initial=0.0)) and not free.sum() > 0:
                 raise ParameterError(
                     "E262",
-                    f"the correlations of the levels of {column.name} with {schema.features[place].name} contradict: "
-                    "the levels add up to the intercept.",
+                    f"the correlations of the levels of {column.name} with {schema.features[place].name} contradict "
+                    "each other: the levels add up to the intercept.",
                 )
             if free.sum() > 0:
                 here = here - rest * free / free.sum()

@@ -43,7 +43,7 @@ class Outlook:
     --------
     >>> made = Outlook(low=0.006, high=0.15)
     >>> made.verdict, made.words[:47]
-    ('useful', 'a single correlation is told from zero from 0.0')
+    ('useful', 'the smallest single correlation that can be tol')
     >>> Outlook(low=0.05, high=0.6).verdict, Outlook(low=0.05, high=0.6).best
     ('marginal', 'useful')
     >>> Outlook(low=60, high=1500).rows_for
@@ -172,19 +172,23 @@ class Outlook:
     @property
     def words(self) -> str:
         """From where on one correlation, looked at alone, could be believed."""
-        what, told = "a single correlation is told from zero", [_from(self.low), _from(self.high)]
         if self.single:
-            what = "the noise on the mean is"
-            told = [f"{_size(one)} standard deviations" for one in (self.low, self.high)]
+            low, high = (f"{_size(one)} standard deviations" for one in (self.low, self.high))
+            if self.known:
+                return f"the noise on the mean is {low}, {self.known}."
+            said = f"the noise on the mean is {low} where the column fills its bounds"
+            return f"{said}, and {high} where it fills a fifth of them."
+        if self.low >= 1:
+            return f"no correlation can be told from zero, {self.known or 'not even where columns fill their bounds'}."
+        said = f"the smallest single correlation that can be told from zero is {_size(self.low)}"
         if self.known:
-            return f"{what} {told[0]}, {self.known}."
-        if not self.single and self.low >= 1:
-            return "no correlation is told from zero, not even where columns fill their bounds."
-        narrow = "a fifth of them" if self.single else "a fifth of them, at one end"
-        said = f"{what} {told[0]} where columns fill their bounds, and {told[1]} where they fill {narrow}."
+            return f"{said}, {self.known}."
+        narrow = "where they fill a fifth of them, at one end"
+        rest = f", and {_size(self.high)} {narrow}." if self.high < 1 else f"; {narrow}, there is none."
+        said = f"{said} where columns fill their bounds{rest}"
         if self.best == self.verdict:
             return said
-        return f"{said} A release of columns that fill them would be {self.best}."
+        return f"{said} If columns fill their bounds, the release would be {self.best}."
 
     def __str__(self) -> str:
         return f"{self.verdict}: {self.words}"
@@ -233,10 +237,6 @@ def _middle(schema: Schema, mean: Floats, spread: Floats, count: float) -> float
     lengths = np.array([short.get(home, 1.0) for home in homes])
     sizes = sizes * lengths[first] * lengths[second]
     return float(np.median(sizes))
-
-
-def _from(value: float) -> str:
-    return "nowhere" if value >= 1 else f"from {_size(value)} on"
 
 
 def _size(value: float) -> str:

@@ -80,7 +80,7 @@ class Target:
         correlation = found["pair"] == "correlation"
         if correlation and (not schema.intercept or places[0] == places[1] or 0 in places):
             raise ParameterError(
-                "E263", "a correlation is of two columns, in a schema with intercept = true."
+                "E263", "a correlation needs two columns, and intercept = true in the schema."
             )
         return cls(text=said, bound=bound, places=places, correlation=correlation)
 
@@ -113,8 +113,9 @@ class Target:
             return ""
         key = f"[planning.columns.{toml_key(unknown[0])}]"
         return (
-            f"Nobody said what {' and '.join(unknown)} may be like, so bad ones are taken: means at a bound, and "
-            f"values that fill a fifth of the bounds. With mean and std in {key} less may do."
+            f"The schema gives no mean and std of {' and '.join(unknown)}, so this assumes the unfavourable case: "
+            f"means at a bound, and values that fill a fifth of the bounds. "
+            f"Add mean and std to {key}: the answer may be better."
         )
 
     def error(self, forecast: Forecast, schema: Schema, moments: PublicMoments | None) -> float:

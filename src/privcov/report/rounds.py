@@ -42,14 +42,15 @@ def told(release: Release) -> list[str]:
 
 def shortened(release: Release) -> str:
     """That rows were shortened, what was made up for of it, and whether intervals count the rest: a sentence."""
-    said = "The release is of shortened rows, so it is not unbiased (frame = declared is)"
+    said = "Long rows were shortened, so sums are biased (with frame = declared they are not)."
     if (found := release.calibration) is None:
-        others = "" if release.certificate.strata else "; those of a release with --cut counted do"
-        return f"{said}, and no interval counts what was cut{others}."
+        others = "" if release.certificate.strata else "; intervals of a release with --cut counted do"
+        return f"{said} No interval counts the part that was cut{others}."
     return (
-        f"{said}; standard deviations that were clearly cut are those of all rows, as rounds found them, and intervals "
-        f"of regressions count the doubt about them and allow for {found.bias:.1g} on a correlation for what was cut: "
-        "that part is a model, no proof. R², correlations, ridge regressions and components do not count it."
+        f"{said} Standard deviations that were clearly cut are replaced by those of all rows, as rounds found them. "
+        "Intervals of regressions count the error of these, and allow for an error of "
+        f"{found.bias:.1g} on a correlation from the part that was cut, which is a model and no proof. R², "
+        "correlations, ridge regressions and components do not count it."
     )
 
 

@@ -56,7 +56,10 @@ def as_text(
 def strata_text(strata: StratifiedRelease, *, repair: str = "auto", scaled: bool = False) -> str:
     """A line for each stratum, in a table, and the promise for all of them."""
     heads, rows = strata_lines(strata, repair=repair, scaled=scaled)
-    more = "One in full: --stratum NAME; their sum: --stratum total; two compared: --stratum NAME --against NAME."
+    more = (
+        "One stratum in full: --stratum NAME. The sum of all: --stratum total. Two compared: --stratum NAME "
+        "--against NAME."
+    )
     legend = fill(STRATA_LEGEND, width=100, subsequent_indent="  ")
     told = [strata_title(strata), table(heads, rows), legend, more, promise(next(iter(strata.values())))]
     return "\n\n".join(told)
@@ -125,7 +128,7 @@ def _short_means(release: Release, *, repair: str, scaled: bool) -> list[str]:
 def sentences(release: Release) -> list[str]:
     """What can be concluded beside the noise, and what cannot: from the release and public facts."""
     if release.certificate.law is None:
-        return ["The error of this mechanism depends on the data, so this release cannot state it."]
+        return ["The error of this mechanism depends on the data, so this release cannot state the error."]
     view = View.of(release)
     if (found := Standing.of(view)) is not None:
         part = (
@@ -144,7 +147,10 @@ def sentences(release: Release) -> list[str]:
 def _persons(release: Release) -> list[str]:
     """That sampling, of which persons with several rows have more, is in none of the sizes that are shown."""
     most = release.schema.max_rows_per_person
-    told = "What is shown beside numbers is noise alone; sampling, which goes by persons, is not in it."
+    told = (
+        "Errors shown beside numbers count the noise alone. Sampling errors, which depend on the number of persons, "
+        "are not included."
+    )
     return [] if most == 1 else [f"Rows of one person: up to {most}. {told}"]
 
 

@@ -187,10 +187,10 @@ def graded(loss: Loss) -> str:
         epsilon, seldom = amounts["rho"] + 2 * math.sqrt(amounts["rho"] * -math.log(_SELDOM)), _SELDOM
     learnt = next(words for most, words in _GRADES if epsilon <= most)
     sure = math.ceil(1000 / (1 + math.exp(-min(epsilon, 50.0)))) / 10
-    believed = f"{sure:g} % likely, and for no more" if sure < 99.9 else "all but certain"
+    believed = f"{sure:g} % likely at most" if sure < 99.9 else "all but certain"
     rare = f" (except with a probability of {seldom:.1g})" if seldom else ""
     return (
-        f"{learnt} Whoever held a guess about a person's data to be as likely as not can come to hold it for "
+        f"{learnt} Someone who thought a guess about a person's data 50 % likely can come to think it "
         f"{believed}{rare}."
     )
 

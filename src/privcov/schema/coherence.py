@@ -45,8 +45,8 @@ def check_exhaustive(schema: Schema) -> None:
         if schema.rule(column) in ("midpoint", "none"):
             raise InputError(
                 "E169",
-                f"column {column.name} is exhaustive, and does not say what a cell counts as that has none of its "
-                "levels.",
+                f"column {column.name} is exhaustive, but does not say which level a cell with none of its levels "
+                "counts as.",
                 f'Add otherwise = {toml_value(column.levels[-1])}, or another level; or missing = "indicator" or '
                 '"zero-row".',
             )
@@ -64,13 +64,14 @@ def check_person(schema: Schema) -> None:
         if schema.file.constant:
             raise InputError(
                 "E183",
-                'person does not go with timing = "constant": the time to gather rows depends on them.',
+                'person cannot be combined with timing = "constant": the time to gather rows by person '
+                "depends on them.",
                 "Leave one of the two out.",
             )
     if not isinstance(schema.enforced, bool) or (schema.per_person is not None and not schema.enforced):
         raise InputError(
             "E148",
-            "per_person needs person, the column that says whose row a row is.",
+            "per_person needs person, the column with the person's id.",
             'Add person = "NAME", or leave per_person out.',
         )
     if schema.per_person not in (None, "mean", "sum"):
@@ -88,7 +89,11 @@ def check_sources(schema: Schema, given: tuple[Column, ...]) -> None:
     """Refuse columns of the table that those of the release are not made of."""
     kinds = {column.name: type(column) for column in given}
     if len(kinds) < len(given) or any(column.expression is not None for column in given):
-        raise InputError("E176", "a column of the table is declared twice, or is derived.", "Rename it.")
+        raise InputError(
+            "E176",
+            "the columns of the table hold one that is declared twice, or one that is derived.",
+            "Rename it.",
+        )
     for column in schema.columns:
         if column.expression is not None:
             continue
@@ -107,7 +112,8 @@ def check_sources(schema: Schema, given: tuple[Column, ...]) -> None:
         if column.name in kinds or (found.levels != getattr(column, "levels", ())):
             raise InputError(
                 "E176",
-                f"the derived column {column.name} is another column, or has other levels.",
+                f"the derived column {column.name} has the name of another column, or levels that its "
+                "expression does not give.",
                 "Rename it.",
             )
 
@@ -141,13 +147,14 @@ def check_weighted(schema: Schema) -> None:
     if schema.weight is not None and not (schema.intercept and schema.keeps_indicators):
         raise InputError(
             "E198",
-            "rows are weighted in a matrix with an intercept, which no row_norm_bound may shorten.",
+            "a weight needs an intercept that no row_norm_bound shortens.",
             "Write intercept = true, and a larger row_norm_bound or none.",
         )
     if schema.weight is not None and schema.per_person is not None:
         raise InputError(
             "E198",
-            f"per_person = {schema.per_person!r} makes one row of several, and does not say what that row weighs.",
+            f"per_person = {schema.per_person!r} makes one row of several rows, and the weight of that row is "
+            "not defined.",
             "Leave per_person or the weight out.",
         )
 

@@ -336,7 +336,7 @@ Column = Numeric | Categorical
 
 @dataclass(frozen=True, kw_only=True)
 class Identifier:
-    """The column that says whose row a row is. It is read to gather a person's rows, and becomes no feature."""
+    """The column with the person's id. It is read to gather a person's rows, and becomes no feature."""
 
     name: str
     missing_values: tuple[Code, ...] = ()

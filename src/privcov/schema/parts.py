@@ -62,7 +62,7 @@ def both(schema: Schema, other: Schema) -> Schema:
             raise InputError(
                 "E193",
                 f"the schemas do not agree on {word}.",
-                "Write the same in both: it is said of the whole table.",
+                "Write the same in both: it is a setting of the whole table.",
             )
     mine = {column.name: column for column in declared(schema)}
     for column in declared(other):
@@ -105,11 +105,12 @@ def _known(schema: Schema, names: Sequence[str]) -> set[str]:
     hidden = {column.name for column in schema.read_columns} - known
     if unseen := [name for name in given if name in {*hidden, schema.weight, schema.person}]:
         name = quoted(unseen[0])
-        role = {schema.weight: "what rows are weighted by", schema.person: "the person's id"}
+        role = {schema.weight: "the weight of the rows", schema.person: "the person's id"}
         raise InputError(
             "E190",
-            f"column {brief(name)} is {role.get(unseen[0], 'read for derived columns alone')}, and is not named here.",
-            f"Name some of {listed([column.name for column in declared(schema)])}; what these need is kept.",
+            f"column {brief(name)} is {role.get(unseen[0], 'read for derived columns alone')}, and cannot be "
+            "chosen here.",
+            f"Name some of {listed([column.name for column in declared(schema)])}; columns that these need are kept.",
         )
     if strange := [name for name in given if name not in known]:
         raise InputError(

@@ -125,7 +125,7 @@ class Schema:
         The columns of the table as they were declared, where some columns are derived or some are read for derived
         ones alone; empty where all are ``columns`` themselves.
     person : str, optional
-        The column that says whose row a row is: texts or whole numbers. It is never a feature, and is not published.
+        The column with the person's id: texts or whole numbers. It is never a feature, and is not published.
     per_person : {"mean", "sum"}, optional
         Makes one row of all rows of a person: means of numeric cells within their bounds, or sums of numeric cells,
         and the level that most of the rows have. Only with ``person``.
@@ -280,8 +280,8 @@ class Schema:
             return ""
         power = "" if self.weight_power == 1 else f", to the power {decimal_text(self.weight_power)}"
         return (
-            f"Rows are weighted by {quoted(self.weight)}, at most {self.largest_weight:g}{power}; one without a weight "
-            "above 0 does not count."
+            f"Rows are weighted by {quoted(self.weight)}, at most {self.largest_weight:g}{power}. A row without a "
+            "weight above 0 does not count."
         )
 
     @property

@@ -116,7 +116,9 @@ class Strata:
             raise InputError("E185", f"by names the column {brief(twice[0])} twice.", "Name it once.")
         rest = tuple(column for column in schema.columns if column.name not in names)
         if not rest:
-            raise InputError("E189", "by leaves no column to release.", "Strata are of the other columns.")
+            raise InputError(
+                "E189", "by names every column that could be released.", "Leave one of them out of by."
+            )
         strata, left = cls(by=tuple(found), other=other), replace(schema, columns=rest)
         strata.check_size(left.dimension)
         return strata, left

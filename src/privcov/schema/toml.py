@@ -84,7 +84,7 @@ def declarations(given: Mapping[str, Any]) -> dict[str, Any]:
     if "person" in rest and not {"max_rows_per_person", "per_person"} & rest.keys():
         raise InputError(
             "E149",
-            "person needs a bound: how many rows of a person may count?",
+            "person needs a bound on the number of rows of one person.",
             'Add max_rows_per_person = NUMBER, or per_person = "mean" or "sum" for one row per person.',
         )
     for word in ("missing_values", "largest_weight"):
@@ -109,7 +109,7 @@ def declarations(given: Mapping[str, Any]) -> dict[str, Any]:
         raise InputError(
             "E197",
             f"column {quoted(canonical(rest['weight']))} is the weight and also a column of its own.",
-            "Take its [columns.NAME] table away: the weight is in the release as what a row counts.",
+            "Take its [columns.NAME] table away: the release has a column for the weight already.",
         )
     return {
         "columns": (*(column for column in sources if column.name not in hidden), *derived_ones),
@@ -203,8 +203,8 @@ def _column(name: str, about: object) -> Column:
     if about.get("feature") is False and (extra := [w for w in ("missing", "centre", "scale") if w in about]):
         raise InputError(
             "E178",
-            f"{where} has {extra[0]}, but is no feature of the release.",
-            "Say it of the derived columns.",
+            f"{where} has feature = false, so it cannot have {extra[0]}.",
+            f"Write {extra[0]} in the derived columns instead.",
         )
     if any(_is_date(about.get(word)) for word in ("lower", "upper")):
         return _date_column(name, about, where)

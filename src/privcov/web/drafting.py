@@ -156,8 +156,8 @@ def drafted(given: Question) -> Draft:
 def _chosen(given: Question, read: Set[str]) -> tuple[list[tuple[int, Question, bool]], bool]:
     """The columns that are read, with their places and whether they are released; and whether the table has others.
 
-    A column that is not ticked, or is a date, is read where an expression needs it. The one that says whose row a row
-    is, and the one that says what it counts, have no bounds of their own.
+    A column that is not ticked, or is a date, is read where an expression needs it. The column of
+    the person's id and that of the weight have no bounds of their own.
     """
     with at(None):
         own = {canonical(text(given, word)) for word in ("person", "weight")} - {""}

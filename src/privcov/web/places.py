@@ -69,7 +69,7 @@ class Directory:
         if path.parent != self.root or name.startswith(".") or not name.endswith(ending) or len(name) > 120:
             raise OutputError(
                 "E406",
-                f"a new file has a plain name that ends in {ending}, got {name!r}.",
+                f"the name of a new file must be a plain name that ends in {ending}, got {name!r}.",
                 f"As in people{ending}.",
             )
         if os.path.lexists(path):

@@ -139,14 +139,14 @@ def test_a_framed_release_says_where_its_budget_went(release):
     assert f"Round {len(names)}: the sum of each of" in lines[-3]
     parts = shares(release.certificate)
     assert f"{100 * parts['matrix']:.0f} % of the budget went into the matrix" in budget(release.certificate)
-    assert "shortened rows, so it is not unbiased" in lines[-1]
+    assert "Long rows were shortened, so sums are biased" in lines[-1]
     assert "of the squared length of a row was cut" in cut(release)
     assert set(lines) <= set(particulars(release))
     page, card = html(release), release._repr_html_()
     for shown in (page, card, release.certificate._repr_html_()):
         assert "of the budget went into the matrix" in shown
     for shown in (page, card):
-        assert "shortened rows" in shown
+        assert "Long rows were shortened" in shown
 
 
 def test_a_declared_release_says_nothing_of_rounds():

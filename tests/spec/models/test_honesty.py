@@ -119,7 +119,7 @@ def test_correlations_and_components_of_clustered_rows_hold_the_population(make)
 @pytest.mark.parametrize("what", ["correlation", "mean"])
 def test_what_counts_the_noise_alone_says_so_where_persons_have_several_rows(make, what):
     one, ten = (as_text(clustered(make, 3, most), what=what) for most in (1, 10))
-    told = "Rows of one person: up to 10. What is shown beside numbers is noise alone; sampling, which goes by persons"
+    told = "Rows of one person: up to 10. Errors shown beside numbers count the noise alone. Sampling errors"
     assert told in " ".join(ten.split())
     assert "Rows of one person" not in one
     assert told in html(clustered(make, 3, 10))
@@ -304,7 +304,7 @@ def test_the_share_of_missing_cells_is_named_where_the_release_knows_it():
     assert any("add x1[missing] to the formula" in line for line in assumptions(bare))
     told = next(line for line in assumptions(middle) if "x1" in line)
     assert "does not know how many" in told
-    assert "Were 5 % of those of x1 missing" in told
+    assert "If 5 % of those of x1 were missing" in told
 
 
 def test_sums_of_weights_are_not_taken_for_rows_that_lack_a_cell():
@@ -330,8 +330,8 @@ def test_what_missing_cells_do_to_a_slope_is_what_the_output_says(make):
     lacking = np.where(source.uniform(size=len(x)) < 0.05, 0.0, x)
     schema = pc.Schema.from_dict({"columns": PAIR})
     before, after = (pc.ols(make(schema, {"x": v, "y": y}), "y ~ x") for v in (x, lacking))
-    told = next(line for line in assumptions(after) if "Were 5 %" in line)
-    factor = float(told.split("about ")[1].split(" of")[0])
+    told = next(line for line in assumptions(after) if "If 5 %" in line)
+    factor = float(told.split("about ")[1].split(" times")[0])
     assert after.params["x"] / before.params["x"] == pytest.approx(factor, abs=0.02)
 
 
@@ -344,8 +344,8 @@ def test_columns_that_go_together_count_in_what_missing_cells_do(make):
     lacking = np.where(source.uniform(size=len(x)) < 0.05, 0.0, x)
     schema = pc.Schema.from_dict({"columns": {**PAIR, "z": {"lower": -1, "upper": 1, "missing": "none"}}})
     before, after = (pc.ols(make(schema, {"x": v, "y": y, "z": z}), "y ~ x + z") for v in (x, lacking))
-    told = next(line for line in assumptions(after) if "Were 5 %" in line)
-    factor = float(told.split("of those of x")[1].split("about ")[1].split(" of")[0])
+    told = next(line for line in assumptions(after) if "If 5 %" in line)
+    factor = float(told.split("of those of x")[1].split("about ")[1].split(" times")[0])
     assert factor < 0.9
     assert after.params["x"] / before.params["x"] == pytest.approx(factor, abs=0.02)
 
@@ -358,8 +358,8 @@ def test_missing_cells_of_the_target_are_told_too(make):
     lacking = np.where(source.uniform(size=len(x)) < 0.05, 0.0, y)
     schema = pc.Schema.from_dict({"columns": PAIR})
     before, after = (pc.ols(make(schema, {"x": x, "y": v}), "y ~ x") for v in (y, lacking))
-    told = next(line for line in assumptions(after) if "Were 5 %" in line)
-    assert "of those of y missing at random, every slope would be about 0.95" in told
+    told = next(line for line in assumptions(after) if "If 5 %" in line)
+    assert "of those of y were missing at random, every slope would be about 0.95" in told
     assert after.params["x"] / before.params["x"] == pytest.approx(0.95, abs=0.01)
 
 
@@ -385,7 +385,7 @@ def test_where_noise_hides_a_column_the_table_says_how_to_do_without_it():
     assert "still" in fit.uncertainty.drowned
     assert math.isinf(fit.conf_int()["x"][1])
     told = fit.summary()
-    more = re.search(r"without them: write … (.*)\.", told).group(1)
+    more = re.search(r"may be bounded: write … (.*)\.", told).group(1)
     assert more in html(release, models=["y ~ ."])
     without = pc.ols(release, f"y ~ . {more}")
     assert all(math.isfinite(end) for pair in without.conf_int().values() for end in pair)

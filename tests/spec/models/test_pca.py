@@ -512,7 +512,7 @@ def test_conservative_intervals_hold_those_of_normal_columns_and_say_how_much_wi
     assert "as with normal columns" not in broad
     assert wide.to_dict()["errors"] == "conservative"
     if not words.get("correlation"):  # these are one group, whose variances add up to the number of columns
-        assert 'as large (errors "conservative")' in narrow
+        assert 'Intervals that hold for any tails (errors "conservative") count' in narrow
         assert min(one["widening"] for one in wide.to_dict()["directions"]) > 1
 
 

@@ -239,16 +239,18 @@ def test_a_number_of_releases_that_makes_no_sense_is_refused(releases):
 def test_an_answer_says_what_it_supposes_of_columns_that_nobody_described(schema, moments, tmp_path, capsys):
     """A correlation of columns that fill a fifth of their bounds takes far more than one of those declared."""
     wanted = Target.parse("correlation(age, income)=0.05", schema)
-    assert "Nobody said what age and income may be like" in wanted.supposed(schema, None)
+    assert "The schema gives no mean and std of age and income, so this assumes" in wanted.supposed(
+        schema, None
+    )
     assert "[planning.columns.age]" in wanted.supposed(schema, None)
     assert wanted.supposed(schema, moments) == ""
     assert Target.parse("frobenius=0.02", schema).supposed(schema, None) == ""
-    with pytest.raises(ParameterError, match=r"E264 .* Nobody said what"):
+    with pytest.raises(ParameterError, match=r"E264 .* The schema gives no mean and std"):
         answer_loss(target=wanted, schema=schema, rows=100, kind="pure", neighbours="replace-one")
     (tmp_path / "people.toml").write_text(schema.to_toml())
     asked = ["plan", "--schema", str(tmp_path / "people.toml"), "--rows", "100000", "--target", wanted.text]
     assert main(asked) == 0
-    assert "Nobody said what age and income" in capsys.readouterr().out
+    assert "The schema gives no mean and std of age and income" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(

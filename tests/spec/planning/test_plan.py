@@ -54,8 +54,9 @@ def test_the_plan_is_ordered_by_error_and_marks_what_auto_takes(plan):
     text = str(plan)
     assert f"{plan.choice.mechanism.name} *" in text
     assert "auto chooses symmetric-wishart for covariance" in text
-    assert "symmetric-wishart is marginal: a single correlation is told from zero from" in " ".join(
-        text.split()
+    assert (
+        "symmetric-wishart is marginal: the smallest single correlation that can be told from zero is 0."
+        in " ".join(text.split())
     )
 
 

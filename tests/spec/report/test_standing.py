@@ -99,7 +99,7 @@ def test_a_plan_says_what_a_release_will_be_called_where_columns_fill_their_boun
     assert outlook.best == found
     order = ["useful", "marginal", "worse than publishing zeros"]
     assert order.index(outlook.best) <= order.index(outlook.verdict)
-    told = f"A release of columns that fill them would be {found}."
+    told = f"If columns fill their bounds, the release would be {found}."
     assert (told in " ".join(str(plan).split())) == (outlook.verdict != found)
 
 

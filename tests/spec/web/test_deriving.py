@@ -194,7 +194,11 @@ def test_a_column_that_is_not_ticked_is_read_where_an_expression_needs_it(tmp_pa
         ({"weight_power": "2"}, "weight_power", "from 0 to 1"),
         ({"intercept": False}, "intercept", "exhaustive"),
         ({"weight": "", "per_person": "mean"}, "max_rows_per_person", "makes one row of each person"),
-        ({"max_rows_per_person": "1", "per_person": "mean"}, "weight", "does not say what that row weighs"),
+        (
+            {"max_rows_per_person": "1", "per_person": "mean"},
+            "weight",
+            "the weight of that row is not defined",
+        ),
         (
             {"max_rows_per_person": "1", "per_person": "sum"},
             "per_person",
@@ -212,7 +216,7 @@ def test_a_setting_of_the_table_is_refused_beside_its_field(rich, settings, fiel
     ("name", "fields", "field", "says"),
     [
         ("sex", {"otherwise": "X"}, "columns.2.otherwise", "not one of its levels"),
-        ("sex", {"otherwise": ""}, "columns.2.otherwise", "does not say what a cell counts as"),
+        ("sex", {"otherwise": ""}, "columns.2.otherwise", "does not say which level a cell"),
         ("sex", {"levels": "F"}, "columns.2.otherwise", "not one of its levels"),
         ("age", {"label": "\u202e"}, "columns.0.label", "label of column age"),
         ("age", {"unit": "x" * 500}, "columns.0.unit", "unit of column age"),

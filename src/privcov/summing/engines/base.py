@@ -116,7 +116,7 @@ class Engine(ABC):
         if self.verify and table.schema.person is not None:
             raise ParameterError(
                 "E213",
-                "persons' rows meet where workers bring them together, so no part of that can be verified here.",
+                "workers exchange rows to gather each person's rows, so this process cannot verify their sums.",
                 "Leave verify out.",
             )
         check_versions(table.asked_at_home(VERSION_OF_A_WORKER), str(table.home))

@@ -103,8 +103,8 @@ function drawTable() {
 }
 
 const WORDS = {
-  person: "says whose row a row is, and is never released",
-  weight: "says what a row counts",
+  person: "has the person’s id, and is never released",
+  weight: "has the weight of each row",
   read: "is read for derived columns, and not released",
 };
 
