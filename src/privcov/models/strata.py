@@ -199,7 +199,9 @@ def _note(strata: StratifiedRelease, formula: str | None) -> str:
         drawn = f"Estimates are as drawn, without {' and '.join(without)}"
         said.append(f"{drawn}; show and ols of one stratum may print others.")
     if strata.certificate.rounds:
-        said.append("They are of rows that the private frame shortened, and no interval counts the part that was cut.")
+        said.append(
+            "They are of rows that the private frame shortened, and no interval counts the part that was cut."
+        )
     return " ".join(said)
 
 
