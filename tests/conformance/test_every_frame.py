@@ -117,7 +117,10 @@ def cost_of(look, one, left, right):
 def rounds_of(release, left, right, *, strata=None):
     """The divergence of every round, and its price, in its own unit."""
     schema, prices = release.schema, {one.name: one.loss for one in release.certificate.rounds}
-    columns = [replace(c, centre=None, scale=None) if isinstance(c, Numeric) else c for c in schema.columns]
+    columns = [
+        replace(c, centre=None, scale=None) if isinstance(c, Numeric) and c.name != schema.weight else c
+        for c in schema.columns
+    ]
     fit = Fit(
         declared=replace(schema, columns=tuple(columns), row_norm_bound=None, shape=None),
         most=sum(one.name == "scales" for one in release.certificate.rounds),
@@ -288,6 +291,54 @@ def test_the_same_for_strata_behind_one_frame(name, kind, neighbours):
 def test_the_same_for_strata_of_people_with_three_rows(frame):
     attained, _ = check_strata("gaussian", LOSSES["zcdp"], most=3, frame=frame)
     assert attained > 0.6
+
+
+@pytest.mark.parametrize(
+    ("name", "kind", "neighbours"),
+    [
+        ("symmetric-wishart", "pure", Neighbours.REPLACE_ONE),
+        ("gaussian", "zcdp", Neighbours.ADD_REMOVE),
+        pytest.param("laplace", "pure", Neighbours.ADD_REMOVE, marks=pytest.mark.long),
+        pytest.param("gaussian", "approximate", Neighbours.REPLACE_ONE, marks=pytest.mark.long),
+    ],
+)
+def test_the_same_for_rows_with_weights(name, kind, neighbours):
+    """Rounds count a row as one, whatever it weighs, and the matrix as much as its weight, up to the largest."""
+    loss = replace(LOSSES[kind], neighbours=neighbours)
+    schema = pc.Schema.from_dict({**TABLE, "weight": "w", "largest_weight": 8})
+    rng, attained, moved = np.random.default_rng(2), 0.0, 0.0
+    weights = [8.0, 1e300, math.nan, 0.0, -3.0]
+    base = np.column_stack([rows_of(400), rng.uniform(0, 8, 400)])
+    people = [(*one, weights[(place + turn) % 5]) for place, one in enumerate(PEOPLE) for turn in (0, 1)]
+    for one in people:
+        for other in people[:4]:
+            if one == other:
+                continue
+            left = np.vstack([base, one])
+            right = base if neighbours is Neighbours.ADD_REMOVE else np.vstack([base, other])
+            made = pc.release(
+                left, schema=schema, loss=loss, mechanism=name, frame="scales", randomness=rehearsal(1)
+            )
+            for cost, price in rounds_of(made, left[:, :-1], right[:, :-1]):
+                assert cost <= price * (1 + 1e-12)
+                attained = max(attained, cost / price)
+            grid = Grid.of(made.schema)
+            bounding = Bounding.of(made.schema, grid)
+            change = moved_by(*(bounding.rows(list(rows.T)) for rows in (left, right)))
+            entries = np.array([[float(value) for value in row] for row in change])
+            bounds = Sensitivity.of(grid, neighbours)
+            sizes = np.abs(np.linalg.eigvalsh(entries)).sum(), np.linalg.norm(entries)
+            assert sizes[0] <= float(bounds.nuclear) * (1 + 1e-9)
+            assert sizes[1] <= float(bounds.frobenius) * (1 + 1e-9)
+            assert np.abs(entries[np.triu_indices(len(entries))]).sum() <= float(bounds.triangle_l1) * (
+                1 + 1e-9
+            )
+            moved = max(moved, sizes[0] / float(bounds.nuclear))
+            used = MECHANISMS[name]()
+            rest = Purse.of(loss, used).rest([each.loss for each in made.certificate.rounds])
+            assert made.certificate.law.scale == used.law(loss=rest, grid=grid).scale
+    assert attained > 0.6
+    assert moved > 0.9
 
 
 def test_strata_whose_rounds_were_not_paid_for_are_found(monkeypatch):

@@ -168,7 +168,6 @@ def test_a_plan_of_strata_says_how_rows_are_counted(home, tmp_path, capsys):
 
 
 def test_a_frame_that_auto_left_as_declared_is_told(home, tmp_path, capsys):
-    (tmp_path / "w.toml").write_text('weight = "many"\nlargest_weight = 6\n' + SCHEMA)
     asked = [
         "release",
         home / "t.csv",
@@ -181,13 +180,9 @@ def test_a_frame_that_auto_left_as_declared_is_told(home, tmp_path, capsys):
         "--force",
     ]
     totalled = ["--schema", home / "t.toml", "--by", "area", "--total-share", "0.3"]
-    for words, why in (
-        (totalled, "beside a total"),
-        (["--schema", tmp_path / "w.toml"], "for weighted rows"),
-    ):
-        code, _, err = said(capsys, *asked, *words)
-        assert code == 0
-        assert f"auto kept the declared frame: there is no private one {why}." in err
+    code, _, err = said(capsys, *asked, *totalled)
+    assert code == 0
+    assert "auto kept the declared frame: there is no private one beside a total." in err
     code, _, err = said(capsys, *asked, "--schema", home / "t.toml", "--epsilon", "5")
     assert (code, "auto kept" in err) == (0, not pc.load(tmp_path / "f.json").certificate.rounds)
 

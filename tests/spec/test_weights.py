@@ -372,12 +372,12 @@ def test_weights_that_mean_nothing_are_refused(words: dict[str, object], code: s
 @pytest.mark.parametrize(
     ("asked", "code"),
     [
-        ({"frame": "scales"}, "E198"),
-        ({"frame": "shape"}, "E198"),
+        ({"frame": "shape"}, "E218"),
+        ({"frame": "scales", "cut": "counted"}, "E218"),
         ({"mechanism": "adaptive"}, "E198"),
     ],
 )
-def test_what_counts_every_row_as_one_is_refused_before_paying(
+def test_what_needs_rows_that_count_alike_is_refused_before_paying(
     tmp_path: Path, asked: dict[str, str], code: str
 ) -> None:
     loss = pc.ZCDP(rho=1, neighbours="replace-one")
@@ -428,11 +428,6 @@ def test_a_private_row_norm_of_weighted_rows_fits_those_that_count(tmp_path: Pat
         made.save(path := tmp_path / f"{weight}.json")
         assert verify(path).holds
     assert bounds[1e-9] < bounds[100.0] == schema().squared_norm_bound
-
-
-def test_an_automatic_frame_of_weighted_rows_is_the_declared_one() -> None:
-    made = pc.release(frame(500), schema=schema(), loss=LOSS, frame="auto")
-    assert not made.certificate.rounds
 
 
 def test_bad_weights_are_one_line_and_exit_2(

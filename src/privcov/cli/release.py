@@ -73,8 +73,7 @@ def command(
         )
     if order["frame"] == "auto" and not made.certificate.rounds:
         totalled = isinstance(made, StratifiedRelease) and made.pooled is not None
-        unfit = "for weighted rows" if made.schema.weight is not None else "beside a total" * totalled
-        note(f"auto kept the declared frame{unfit and f': there is no private one {unfit}'}.")
+        note(f"auto kept the declared frame{': there is no private one beside a total' if totalled else ''}.")
     if book is not None:
         note(left_words(book))
     whole = made.total() if isinstance(made, StratifiedRelease) else made

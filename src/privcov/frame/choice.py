@@ -44,12 +44,12 @@ _WHOLE = 2**10
 
 
 def check_unweighted(schema: Schema) -> None:
-    """Refuse weighted rows, before anything is paid: what is fitted to rows here counts each of them as one."""
+    """Refuse weighted rows, before anything is paid: a walk along sums needs all of them to move one way."""
     if schema.weight is not None:
         raise InputError(
             "E198",
-            "a private frame and adaptive count every row as one, so they do not fit weighted rows.",
-            "Release with frame declared and another mechanism.",
+            "adaptive does not take weighted rows: what is cut off them can move both ways.",
+            "Release with another mechanism.",
         )
 
 

@@ -30,6 +30,7 @@ from privcov.repair.histogram import denoised
 from privcov.schema import Numeric, Schema
 from privcov.schema.grid import Grid, framed_weight
 from privcov.schema.shape import Shape
+from privcov.schema.weights import unweighted, usual_share
 
 LONGEST = 16
 """How many times as long as a typical row one may be before its columns are mixed: beyond, it is shortened."""
@@ -164,8 +165,8 @@ class Fit:
         return max(1.0, sum(first) / len(numbers_of(self.declared)))
 
     def _plain(self) -> Schema:
-        """The declared columns, without a bound on the norm of a row."""
-        return replace(self.declared, row_norm_bound=None)
+        """The declared columns, without a bound on the norm of a row; each row counts as one."""
+        return replace(unweighted(self.declared), row_norm_bound=None)
 
     def _within(self, found: _Scales | None) -> Schema:
         """A schema whose bounds are the cells that were full: for looking closer, never for the release."""
@@ -188,8 +189,10 @@ class Fit:
             centre = min(max(centre, column.lower), column.upper)
             return replace(column, centre=centre, scale=min(scale / own, _LARGEST))
 
-        columns = [scaled(c) if isinstance(c, Numeric) else c for c in self.declared.columns]
-        return replace(self._plain(), columns=tuple(columns))
+        plain = self._plain()
+        return replace(
+            plain, columns=tuple(scaled(c) if isinstance(c, Numeric) else c for c in plain.columns)
+        )
 
     def _shaped(self, size: float) -> Schema:
         """The same about the means and with the shape that were found, if a shape was asked for."""
@@ -267,7 +270,8 @@ class Fit:
         size = math.sqrt(float(weight) / width) / radius
         squared = self.declared.fixed_squared_norm + weight
         bound = Fraction(math.isqrt(int(squared * 4**20)) + 1, 2**20)
-        return replace(self._shaped(size), row_norm_bound=bound)
+        made = self._shaped(size)
+        return replace(self.declared, columns=made.columns, shape=made.shape, row_norm_bound=bound)
 
     def radius(self, noise: float) -> float:
         """The radius with the least error of correlations, in root mean square scaled columns.
@@ -283,7 +287,7 @@ class Fit:
             noise_std=last.std / self.count,
             width=width_of(self.declared, self.emphasis),
             weight=1.0,
-            entry_std=noise * (self.strata or 1),
+            entry_std=noise * (self.strata or 1) / usual_share(self.declared),
             rows=self.count,
             laplace=isinstance(last.loss, PureDP),
         ).radius

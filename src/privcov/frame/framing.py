@@ -23,6 +23,7 @@ from privcov.privacy import Loss
 from privcov.releases.certificate import Interval, Round
 from privcov.schema import Numeric, Schema
 from privcov.schema.grid import Grid, framed_grid
+from privcov.schema.weights import unweighted
 from privcov.summing.engines import Engine
 
 
@@ -96,7 +97,8 @@ def replayed(
 
     ``rows`` is the number of all rows, where it is public, and ``strata`` that of the matrices, as in ``Terms``.
     """
-    columns = [replace(c, centre=None, scale=None) if isinstance(c, Numeric) else c for c in schema.columns]
+    plain = unweighted(schema).columns
+    columns = [replace(c, centre=None, scale=None) if isinstance(c, Numeric) else c for c in plain]
     looks = sum(one.name == "scales" for one in rounds)
     fit = Fit(
         declared=replace(schema, columns=tuple(columns), row_norm_bound=None, shape=None),
@@ -107,7 +109,8 @@ def replayed(
         shaped=any(one.name == "shape" for one in rounds),
         strata=strata,
     )
-    if reason := refusal(fit.declared, mechanism, shaped=fit.shaped, emphasis=emphasis):
+    counted = fit.squares is not None
+    if reason := refusal(fit.declared, mechanism, shaped=fit.shaped, counted=counted, emphasis=emphasis):
         raise ParameterError("E218", f"a private frame needs {reason}.")
     told = iter(rounds)
     while True:

@@ -23,6 +23,7 @@ from privcov.schema import Numeric, Schema
 from privcov.schema.grid import Grid, framed_grid
 from privcov.schema.names import quoted
 from privcov.schema.shape import MOST_SHAPED
+from privcov.schema.weights import declared
 from privcov.text.grammar import brief
 
 Word = Literal["auto", "declared", "scales", "shape"]
@@ -209,23 +210,26 @@ class Terms:
     ) -> Self | None:
         """The frame asked for; None for the declared one, which ``auto`` takes where another would not pay.
 
-        Strata share one frame, found from all rows. Means of all rows are not those of a stratum, so none are asked.
+        Strata share one frame, found from all rows, and rows with weights one that counts each of them as one. Means of
+        all rows are not those of a stratum, nor weighted means, so none are asked there.
         """
         if word not in get_args(Word):
             raise ParameterError("E218", f"frame must be auto, declared, scales or shape, got {brief(word)}.")
         if word == "declared":
             return None
-        reason = refusal(schema, mechanism, shaped=word == "shape", emphasis=emphasis)
+        counted = cut == "counted"
+        reason = refusal(schema, mechanism, shaped=word == "shape", counted=counted, emphasis=emphasis)
         if word == "auto" and (reason or not has_forecast(schema)):
             return None
         if reason:
             other = "declared" if refusal(schema, mechanism) else "scales"
             raise ParameterError("E218", f"a private frame needs {reason}.", f'Use frame = "{other}".')
-        squares = _COUNTED if cut == "counted" else Fraction(0)
+        squares = _COUNTED if counted else Fraction(0)
+        alike = strata is None and schema.weight is None
         # Means alone find no deviations, which a shape and a cut that is counted are told from.
-        details = [one for one in DETAILS if one.most or not (word == "shape" or squares or strata)]
-        means_first = means_first and strata is None
-        if strata is not None:
+        details = [one for one in DETAILS if one.most or (alike and not (word == "shape" or squares))]
+        means_first = means_first and alike
+        if not alike:
             details = [one._replace(means=Fraction(0)) for one in details]
         elif means_first:
             details = [one._replace(means=_MEANS_FIRST - squares) for one in details]
@@ -301,11 +305,16 @@ def frame_options(emphasis: tuple[str, ...], *, shaped: bool, counted: bool) -> 
 
 def has_forecast(schema: Schema) -> bool:
     """Whether a plan can tell what a frame would do: for the correlations of numeric columns, and no wide matrix."""
-    return len(schema.numbers) > 1 and not is_wide(schema.dimension)
+    return len(numbers_of(schema)) > 1 and not is_wide(schema.dimension)
 
 
 def refusal(
-    schema: Schema, mechanism: Mechanism, *, shaped: bool = False, emphasis: tuple[str, ...] = ()
+    schema: Schema,
+    mechanism: Mechanism,
+    *,
+    shaped: bool = False,
+    counted: bool = False,
+    emphasis: tuple[str, ...] = (),
 ) -> str:
     """What a private frame lacks here, in a few words; empty where it lacks nothing."""
     if shaped and not 2 <= len(numbers_of(schema)) <= MOST_SHAPED:
@@ -314,8 +323,10 @@ def refusal(
         return f"at most {MOST_REHEARSED:,} columns with their levels for a shape"
     if shaped and emphasis:
         return "columns that weigh alike for a shape, without an emphasis"
-    if schema.weight is not None:
-        return "rows that count alike, without a weight"
+    if schema.weight is not None and (shaped or counted):
+        return "rows that count alike, without a weight, " + (
+            "for a shape" if shaped else "for a cut that is counted"
+        )
     if not schema.intercept:
         return "an intercept, which carries the means"
     if not numbers_of(schema):
@@ -334,8 +345,8 @@ def refusal(
 
 
 def numbers_of(schema: Schema) -> list[Numeric]:
-    """The numeric columns, in order."""
-    return [column for column in schema.columns if isinstance(column, Numeric)]
+    """The numeric columns but for a weight, in order."""
+    return [column for column in declared(schema) if isinstance(column, Numeric)]
 
 
 def shape_grid(columns: int, exponent: int, rows_per_person: int) -> Grid:

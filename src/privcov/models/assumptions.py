@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from privcov.models.hidden import CLEAR
 from privcov.models.levels import levels_of
+from privcov.releases.rounds import can_be_counted
 from privcov.schema import Numeric
 from privcov.text.aligning import cut
 
@@ -35,7 +36,7 @@ def target(fit: Fit) -> str:
             "model and no proof"
         )
     if fit.release.certificate.rounds:
-        others = "" if fit.release.certificate.strata else " (intervals of a release with --cut counted do)"
+        others = " (intervals of a release with --cut counted do)" if can_be_counted(fit.release) else ""
         return (
             "the regression on the rows as the private frame shortened them; no interval counts the part that was cut"
             f"{others}"

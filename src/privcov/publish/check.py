@@ -100,7 +100,10 @@ class Ready:
 
     def reading(self) -> Engine:
         """What reads the rows: it may keep them in between where they are read more than once, in whole rows."""
-        return self.engine if self.choice is None or self.split is not None else keeping(self.engine)
+        in_parts = self.split is not None or (
+            isinstance(self.choice, Framing) and self.schema.weight is not None
+        )
+        return self.engine if self.choice is None or in_parts else keeping(self.engine)
 
     def fit(self, data: Any, *, randomness: Randomness, engine: Engine) -> Fitted:
         """What the release is made under: as declared, or as rounds choose that read the table and are paid for."""
@@ -111,9 +114,14 @@ class Ready:
             "randomness": randomness,
             "engine": engine,
         }
-        if self.split is None:
+        unread = () if self.split is None else tuple(column.name for column in self.split.strata.by)
+        if isinstance(self.choice, Framing) and self.schema.weight is not None:
+            unread = (*unread, self.schema.weight)
+        if not unread:
             return self.choice.fit(data, schema=self.schema, **facts)
-        rest, schema = _without_strata(data, self.split, self.schema)
+        rest, schema = _without(
+            data, unread, self.schema if self.split is None else self.split.whole, self.schema
+        )
         fitted = self.choice.fit(rest, schema=schema, **facts)
         return replace(fitted, schema=replace(fitted.schema, left_out=self.schema.left_out))
 
@@ -124,12 +132,12 @@ class Ready:
         return open_table(data, fitted.schema if self.split is None else self.split.whole)
 
 
-def _without_strata(data: Any, split: Split, schema: Schema) -> tuple[Any, Schema]:
-    """The same rows without the columns that make the strata, for what reads all strata alike."""
-    by = [column.name for column in split.strata.by]
+def _without(data: Any, unread: tuple[str, ...], whole: Schema, schema: Schema) -> tuple[Any, Schema]:
+    """The same rows without the columns that make strata, or a weight, for what reads all rows alike."""
     if isinstance(data, np.ndarray):
-        return data[:, [column.name not in by for column in split.whole.read_columns]], schema
-    return data, replace(schema, left_out=(*schema.left_out, *by))
+        return data[:, [column.name not in unread for column in whole.read_columns]], schema
+    others = [name for name in unread if name != schema.weight]  # rounds leave a weight out themselves
+    return data, replace(schema, left_out=(*schema.left_out, *others))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -232,7 +240,7 @@ def prepare(
     check_cut(cut, frame if choice is None else "declared")
     if choice is not None and split is not None:
         choice = replace(choice, strata=len(split.strata.names))
-    if (choice is not None and choice.trace is not None) or frame in ("scales", "shape"):
+    if choice is not None and choice.trace is not None:
         check_unweighted(schema)
     if choice is not None and frame in ("scales", "shape"):
         raise ParameterError("E218", "a private frame finds a row norm itself.", "Leave row_norm out.")

@@ -588,7 +588,11 @@ class Release(Written, Shown):
         schema, missing = self.schema, {place - 1 for place in self.schema.number_indicators}
         if not schema.intercept or self._is_bare or schema.shape is not None:
             return None
-        numbers = {at: schema.summed[at] for at in schema.summed_numbers if at not in missing}
+        numbers = {
+            at: schema.summed[at]
+            for at in schema.summed_numbers
+            if at not in missing and schema.summed[at].column != schema.weight
+        }
         if self.certificate.rounds:
             columns = {column.name: column for column in schema.columns if isinstance(column, Numeric)}
             return usual_variances(self, {at: columns[one.column] for at, one in numbers.items()})

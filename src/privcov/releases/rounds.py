@@ -25,6 +25,7 @@ from privcov.repair.facts import Usual
 from privcov.repair.histogram import denoised
 from privcov.schema import Numeric, Schema
 from privcov.schema.names import split_names
+from privcov.schema.weights import declared, usual_share
 
 if TYPE_CHECKING:
     from privcov.releases.release import Release
@@ -85,7 +86,12 @@ def weight_in(emphasis: tuple[str, ...], column: Numeric) -> float:
 
 def width_of(schema: Schema, emphasis: tuple[str, ...]) -> float:
     """The number of numeric columns, each counted with the square of its weight."""
-    return sum(weight_in(emphasis, column) ** 2 for column in schema.columns if isinstance(column, Numeric))
+    return sum(weight_in(emphasis, column) ** 2 for column in _numeric(schema))
+
+
+def _numeric(schema: Schema) -> list[Numeric]:
+    """The numeric columns that a frame measures: all but a weight."""
+    return [column for column in declared(schema) if isinstance(column, Numeric)]
 
 
 def usual_variances(release: Release, columns: Mapping[int, Numeric]) -> Usual:
@@ -111,6 +117,11 @@ def usual_variances(release: Release, columns: Mapping[int, Numeric]) -> Usual:
 def _emphasis(certificate: Certificate) -> tuple[str, ...]:
     stated = certificate.options.get("emphasis")
     return () if stated is None else tuple(split_names(stated))
+
+
+def can_be_counted(release: Release) -> bool:
+    """Whether a release of such rows could count what a private frame cuts: all rows at once, each as one."""
+    return release.certificate.strata is None and release.schema.weight is None
 
 
 def framed_means(release: Release) -> Means | None:
@@ -167,7 +178,7 @@ class Norms:
     def of(cls, release: Release) -> Norms:
         """Read them off a release; refuses one that was made in the declared frame (E210)."""
         schema, certificate = release.schema, release.certificate
-        columns = sum(isinstance(column, Numeric) for column in schema.columns)
+        columns = len(_numeric(schema))
         if not certificate.rounds or certificate.law is None or not columns:
             raise ParameterError("E210", "this release has no rounds: it was made in the declared frame.")
         last = next(one for one in certificate.rounds if one.name == "radius")
@@ -184,7 +195,7 @@ class Norms:
             noise_std=last.std / count,
             width=width_of(schema, _emphasis(certificate)),
             weight=float(schema.squared_norm_bound - schema.fixed_squared_norm),
-            entry_std=times * math.sqrt(certificate.law.offdiagonal_variance),
+            entry_std=times * math.sqrt(certificate.law.offdiagonal_variance) / usual_share(schema),
             rows=count,
             laplace=isinstance(last.loss, PureDP),
         )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from privcov.privacy import SYMBOLS, display
 from privcov.releases.certificate import Certificate, Round
 from privcov.releases.release import Release
-from privcov.releases.rounds import Norms, share, shares
+from privcov.releases.rounds import Norms, can_be_counted, share, shares
 from privcov.report.doubts.question import percent
 from privcov.schema import Numeric
 
@@ -44,7 +44,7 @@ def shortened(release: Release) -> str:
     """That rows were shortened, what was made up for of it, and whether intervals count the rest: a sentence."""
     said = "Long rows were shortened, so sums are biased (with frame = declared they are not)."
     if (found := release.calibration) is None:
-        others = "" if release.certificate.strata else "; intervals of a release with --cut counted do"
+        others = "; intervals of a release with --cut counted do" if can_be_counted(release) else ""
         return f"{said} No interval counts the part that was cut{others}."
     return (
         f"{said} Standard deviations that were clearly cut are replaced by those of all rows, as rounds found them. "

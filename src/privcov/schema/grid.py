@@ -13,6 +13,7 @@ from fractions import Fraction
 
 from privcov.errors import ParameterError
 from privcov.schema import Numeric, Schema
+from privcov.schema.weights import WEIGHT_SQUARE
 
 ROW_BITS = 40
 """The squared integer norm of a row is at most 2^ROW_BITS."""
@@ -96,7 +97,8 @@ def framed_weight(schema: Schema) -> Fraction:
     kinds: docs/explain/frame.md.
     """
     fixed = schema.fixed_squared_norm
-    return Fraction(9 if fixed == 1 else max(Fraction(4), fixed))
+    plain = fixed - (0 if schema.weight is None else WEIGHT_SQUARE)
+    return Fraction(9 if plain == 1 else max(Fraction(4), fixed))
 
 
 def framed_grid(schema: Schema, *, strata: bool = False) -> Grid:
@@ -110,6 +112,6 @@ def framed_grid(schema: Schema, *, strata: bool = False) -> Grid:
         exponent=exponent,
         squared_norm_bound=int(squared * 4**exponent),
         max_rows_per_person=schema.max_rows_per_person,
-        intercept=schema.intercept and not schema.empties_rows,
+        intercept=schema.intercept and not schema.empties_rows and schema.weight is None,
         strata=strata,
     )

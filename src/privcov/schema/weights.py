@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
 
 WEIGHT_SQUARE = Fraction(1, 4)
 """What the weight itself adds to the squared norm of a row at most: u − ½ is between −½ and ½."""
+_USUAL = 0.25
+"""A weight over the largest one. Public: only the radius of a private frame follows from it."""
 _BITS = 20
 """Half of a power is a multiple of 2^-BITS, so that a power is a product of square roots, which every machine rounds
 in one way."""
@@ -83,6 +86,26 @@ def _is_weight(column: Column, own: Numeric) -> bool:
 def declared(schema: Schema) -> tuple[Column, ...]:
     """The columns of a schema but for the weight: those that its file has tables for."""
     return tuple(column for column in schema.columns if column.name != schema.weight)
+
+
+def unweighted(schema: Schema) -> Schema:
+    """The schema of the same rows where each counts as one: what reads them passes the weight over."""
+    if schema.weight is None:
+        return schema
+    plain: dict[str, Any] = {"weight": None, "largest_weight": None, "weight_power": Fraction(1)}
+    sources = tuple(column for column in schema.sources if column.name != schema.weight)
+    left_out = (*schema.left_out, schema.weight)
+    return replace(schema, columns=declared(schema), sources=sources, left_out=left_out, **plain)
+
+
+def usual_share(schema: Schema) -> float:
+    """What a row counts as on average, as a public guess: a quarter of the largest weight, evened out; 1 without.
+
+    >>> from privcov.schema import Schema
+    >>> usual_share(Schema.from_dict({"columns": {"x": {"lower": 0, "upper": 1}}, "weight": "w", "largest_weight": 9}))
+    0.25
+    """
+    return 1.0 if schema.weight is None else _USUAL ** float(schema.weight_power)
 
 
 def root(share: Cells, power: Fraction, sqrt: Callable[[Cells], Cells]) -> Cells | None:
