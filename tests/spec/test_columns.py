@@ -121,6 +121,28 @@ def test_contradictions_are_not_merged(other: dict[str, object], about: str) -> 
         SCHEMA.merged(pc.Schema.from_dict(other))
 
 
+@pytest.mark.parametrize("more", [{"upper": 90}, {"fill": 3}, {"missing_values": [-9]}, {"label": "Age"}])
+def test_columns_that_are_only_read_must_be_declared_in_one_way_too(more: dict[str, object]) -> None:
+    age = {"lower": 0, "upper": 100, "feature": False}
+    first = pc.Schema.from_dict({"columns": {"age": age}, "derived": {"age2": "age^2"}})
+    second = pc.Schema.from_dict({"columns": {"age": {**age, **more}}, "derived": {"old": "age >= 65"}})
+    released = pc.Schema.from_dict({"columns": {"age": {**age, **more, "feature": True}}})
+    for other in (second, released):
+        for pair in ((first, other), (other, first)):
+            with pytest.raises(InputError, match=r"E193.*column age in two ways"):
+                pair[0].merged(pair[1])
+
+
+def test_a_column_is_released_if_one_of_the_merged_schemas_releases_it() -> None:
+    age = {"lower": 0, "upper": 100, "missing": "indicator"}
+    released = pc.Schema.from_dict({"columns": {"age": age}})
+    unseen = {"lower": 0, "upper": 100, "feature": False}
+    read = pc.Schema.from_dict({"columns": {"age": unseen}, "derived": {"age2": "age^2"}})
+    whole = pc.Schema.from_dict({"columns": {"age": age}, "derived": {"age2": "age^2"}})
+    assert read.merged(released) == released.merged(read) == whole
+    assert read.merged(read) == read
+
+
 def test_moments_of_a_part_are_those_of_the_whole() -> None:
     guesses = {"columns": {"age": {"mean": 40, "std": 10}, "zip": {"shares": [0.2, 0.3]}}}
     guesses["correlations"] = {"age, zip[1]": 0.1}  # type: ignore[assignment]
