@@ -426,3 +426,15 @@ def test_a_codebook_holds_exhaustive_levels():
     sex = {"levels": ["F", "M"], "exhaustive": True, "otherwise": "M", "label": "Sex, as registered"}
     schema = pc.Schema.from_dict({"columns": {"grade": about, "sex": sex, "age": {"lower": 0, "upper": 9}}})
     assert schema_of(codebook_of(schema), "codebook") == schema
+
+
+def test_means_of_many_columns_are_shown_with_all_of_their_labels() -> None:
+    columns = {f"x{n}": {"lower": 0, "upper": 1, "label": f"Answer {n}"} for n in range(40)}
+    schema = pc.Schema.from_dict({"columns": columns, "weight": "w", "largest_weight": 9})
+    loss = pc.PureDP(epsilon=1, neighbours="replace-one")
+    release = pc.release(np.full((50, 41), 0.5), schema=schema, loss=loss)
+    shown = as_text(release, what="mean")
+    assert all(line in shown for line in ("x0   Answer 0", "x39  Answer 39", "w    what a row counts as"))
+    shown = as_text(release, what="correlation")  # of which the first columns are printed
+    assert "x0   Answer 0" in shown
+    assert "x39" not in shown

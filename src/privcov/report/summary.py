@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from itertools import islice
 from textwrap import fill
 from typing import Any
@@ -19,6 +20,7 @@ from privcov.report.standing import Standing, standing
 from privcov.report.tables import MOST, matrix, number, table
 from privcov.report.view import View, mean_noise
 from privcov.report.words import misread, promise
+from privcov.schema import Feature
 from privcov.text.aligning import cut, line, widths
 
 
@@ -49,7 +51,8 @@ def as_text(
             body += "\nIn brackets: cannot be told from zero."
     units = "" if what == "correlation" else (" (scaled units)" if scaled else " (original units)")
     said = [fill(line, width=100, subsequent_indent="  ") for line in sentences(release)]
-    told = [_legend(release), weighed(release), "\n".join(said), misread(release), promise(release)]
+    printed = release.schema.features[: None if what == "mean" else MOST + 1]
+    told = [_legend(release, printed), weighed(release), "\n".join(said), misread(release), promise(release)]
     return "\n\n".join(part for part in [title + units, body, *told] if part)
 
 
@@ -203,9 +206,9 @@ def weighed(release: Release) -> str:
     return fill(words, width=100, subsequent_indent="  ")
 
 
-def _legend(release: Release) -> str:
+def _legend(release: Release, printed: Sequence[Feature]) -> str:
     """What the columns that are printed are called, where the schema says more than their names."""
-    shown = dict.fromkeys(feature.column for feature in release.schema.features[: MOST + 1])
+    shown = {feature.column for feature in printed}
     told = [
         column for column in release.schema.columns if column.name in shown and (column.label or column.unit)
     ]
