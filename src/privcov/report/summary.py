@@ -174,7 +174,7 @@ def as_json_values(release: Release, *, repair: str = "auto", scaled: bool = Fal
         values |= {
             "count": release.count(repair=repair),
             "weight_sum": release.weight_sum,
-            "effective_rows": release.count(repair=repair) / release.row_weight,
+            "effective_rows": effective_rows(release, repair=repair),
             "mean": release.mean(scaled=scaled, repair=repair),
             "mean_noise": mean_noise(release, scaled=scaled),
             "covariance": None if _is_wide(release) else release.covariance(scaled=scaled, repair=repair),
@@ -199,11 +199,33 @@ def weighed(release: Release) -> str:
     largest = release.schema.largest_weight or 0.0
     noise = None if law is None else largest * law.reach(0.025) * law.diagonal_variance**0.5
     about = f"{total:,.0f}" if noise is None else " ±".join(_whole(total, noise))
+    rows = effective_rows(release)
+    like = (
+        "how many rows that is effectively is hidden by the noise"
+        if rows is None
+        else f"effectively there are about {rows:,.0f} rows"
+    )
     words = (
-        f"{release.schema.weight_words} The weights add up to about {about} (noisy); effectively "
-        f"there are about {release.count() / release.row_weight:,.0f} rows. Sums are in units of the largest weight."
+        f"{release.schema.weight_words} The weights add up to about {about} (noisy); {like}. Sums are in units of the "
+        "largest weight."
     )
     return fill(words, width=100, subsequent_indent="  ")
+
+
+def effective_rows(release: Release, *, repair: str = "auto") -> float | None:
+    """How many rows of one weight would say as much (Kish): (Σu)² / Σu², which is the count where rows have no weights.
+
+    None where noise could move one of the two sums by half and more.
+    """
+    law, weight = release.certificate.law, release.schema.weight
+    if law is not None and weight is not None:
+        sums = release.second_moment(raw=True, scaled=True)[0]
+        squares = float(sums[release.columns.index(weight)] + sums[0] / 2)
+        counted, other = law.diagonal_variance, law.offdiagonal_variance
+        moved = 2 * law.reach(0.025) * np.sqrt([counted, other + counted / 4])
+        if sums[0] < moved[0] or squares < moved[1]:
+            return None
+    return release.count(repair=repair) / release.row_weight
 
 
 def _legend(release: Release, printed: Sequence[Feature]) -> str:
