@@ -615,6 +615,25 @@ def test_by_that_can_have_no_levels_says_what_it_is():
         Strata.of(schema, by="id")
 
 
+def test_no_stratum_has_the_name_of_the_sum_of_all():
+    """One was taken for the sum: it was said to have all rows, and its means were divided by their number."""
+    columns = {"area": {"levels": ["(total)", "Kent"]}, "sex": {"levels": ["F", "M"]}, "x": COLUMNS["age"]}
+    schema = pc.Schema.from_dict({"columns": columns})
+    for by, other in (("area", None), ("sex", "(total)")):
+        with pytest.raises(InputError, match=r"E188 a stratum would be named \(total\), which is the sum"):
+            Strata.of(schema, by=by, other=other)
+    assert Strata.of(schema, by=["area", "sex"])[0].names[0] == "(total),F"
+
+
+def test_levels_that_are_numbers_name_strata_as_numbers_and_as_texts():
+    columns = {"area": {"levels": [1, 2.5]}, "sex": {"levels": ["F", "M"]}, "x": COLUMNS["age"]}
+    schema = pc.Schema.from_dict({"columns": columns})
+    strata, _ = Strata.of(schema, by="area")
+    assert [strata.place(name) for name in (1, "1", 2.5, "2.5", [2.5])] == [0, 0, 1, 1, 1]  # type: ignore[arg-type]
+    with pytest.raises(ParameterError, match="E284 there is no stratum None"):
+        strata.place(None)  # type: ignore[arg-type]
+
+
 def test_names_with_commas_are_told_apart_where_a_stratum_is_not_there():
     columns = {"area": {"levels": ["Rutland, UK", "Kent"]}, "x": {"lower": 0, "upper": 1}}
     strata, _ = Strata.of(pc.Schema.from_dict({"columns": columns}), by="area")

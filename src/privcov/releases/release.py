@@ -34,6 +34,7 @@ from privcov.repair import MOST_REHEARSED, Observed, Structure, Usual, repair, r
 from privcov.schema import Categorical, Numeric, Schema
 from privcov.schema.grid import Grid
 from privcov.schema.recovery import recovery, scaled_corners
+from privcov.schema.strata import THE_SUM
 from privcov.text.display import Shown
 
 
@@ -677,7 +678,7 @@ class Release(Written, Shown):
         return self.sketch
 
 
-TOTAL = "(total)"
+TOTAL = THE_SUM
 """What stands in place of a stratum in the certificate of the sum over strata."""
 
 

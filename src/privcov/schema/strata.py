@@ -23,6 +23,8 @@ from privcov.text.grammar import brief, printable
 
 MOST_STRATA = 4_096
 """Strata of one release."""
+THE_SUM = "(total)"
+"""What the sum of all strata is called where strata have their names; so none of them may have it."""
 MOST_ENTRIES = 2**22
 """Entries of all their matrices together: a file of some 80 megabytes."""
 
@@ -74,6 +76,12 @@ class Strata:
         if any(len(name) > 400 for name in self.names):
             raise InputError(
                 "E188", "the name of a stratum has more than 400 characters.", "Shorten its levels."
+            )
+        if THE_SUM in self.names:
+            raise InputError(
+                "E188",
+                f"a stratum would be named {THE_SUM}, which is the sum of all.",
+                "Rename the level, or the stratum for other rows.",
             )
         if twice := [name for name, times in Counter(self.names).items() if times > 1]:
             raise InputError(
@@ -154,8 +162,12 @@ class Strata:
         return (*(",".join(levels) for levels in made), *(() if self.other is None else (self.other,)))
 
     def place(self, name: str | Sequence[str]) -> int:
-        """Where a stratum stands among ``names``; one that is not declared is refused (E284)."""
-        wanted = name if isinstance(name, str) else ",".join(map(str, name))
+        """Where a stratum stands among ``names``; one that is not declared is refused (E284).
+
+        A level that is a number may be given as one.
+        """
+        levels = [name] if isinstance(name, str) or not isinstance(name, Sequence) else name
+        wanted = ",".join(map(str, levels))
         if wanted not in self.names:
             some = "; ".join(self.names[:8]) + ("; …" if len(self.names) > 8 else "")
             raise ParameterError("E284", f"there is no stratum {brief(wanted)}.", f"There are: {some}.")
