@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
@@ -275,6 +276,49 @@ def test_what_a_codebook_cannot_say_is_named() -> None:
         "intercept",
         "max_rows_per_person",
     ]
+
+
+def test_a_codebook_whose_lines_a_spreadsheet_filled_up_is_read() -> None:
+    plain = 'name,lower,upper,levels\nage,0,100\nsex,,,"F, M"\n'
+    filled = 'name,lower,upper,levels,,\nage,0,100,,,\nsex,,,"F, M",,\n,,,,,\n'
+    assert schema_of(filled, "a spreadsheet") == schema_of(plain, "an editor")
+
+
+# What is written wrong at first
+
+AGE: dict[str, object] = {"lower": 0, "upper": 100}
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        (
+            {"columns": {"a": {**AGE, "lower": "0"}}},
+            "E206 .* got the text '0'. Write a number without quotes",
+        ),
+        ({"columns": {"a": {"lower": "1.2.20", "upper": "3.4.20"}}}, "E206 .* may also be a date such as"),
+        (
+            {"columns": {"a": AGE}, "max_rows_per_person": "3"},
+            "E205 .* got the text '3'. Write a whole number",
+        ),
+        ({"columns": {"a": AGE}, "max_rows_per_person": Fraction(5, 2)}, "E205 .* got 2.5"),
+        ({"columns": {"a": AGE}, "weight": "w", "largest_weight": "9"}, "E196 .* got the text '9'. Write"),
+        ({"columns": {"a": {"levels": ["x", ""]}}}, "E121 .* '' is none. Leave it out: an empty cell is a"),
+        ({"columns": {"a": {"levels": ["x", "y "]}}}, "E121 .* 'y ' is none. Leave out the white space"),
+        ({"columns": {"a": {"levels": ["x", "\u202e"]}}}, r"E121 .* '\\u202e' is none. Shorten or rename"),
+        ({"columns": {"a": {**AGE, "feature": False}}}, "E122 .* say feature = false. Derive a column"),
+        ({"columns": {}}, "E122 the schema declares no column. Add a"),
+        (
+            {"columns": {"a": AGE}, "derived": {"x": 'a == "F"'}},
+            "E170 .* where '\"' stands. A text goes between",
+        ),
+        ({"columns": {"a": AGE}, "derived": {"x": "a = 3"}}, "E170 .* where '=' stands. Two signs compare"),
+        ({"columns": {"a": AGE}, "derived": {"x": "(a"}}, "E170 .* parenthesis is expected where it ends"),
+    ],
+)
+def test_a_message_says_what_was_given_and_what_to_write(given: dict[str, object], told: str) -> None:
+    with pytest.raises(PrivcovError, match=told):
+        pc.Schema.from_dict(given)
 
 
 # Labels and units

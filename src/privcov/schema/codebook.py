@@ -121,13 +121,15 @@ def _lines(text: str, where: str) -> Iterator[tuple[int, dict[str, str]]]:
         for cells in reader:
             line, before = before + 1, reader.line_num
             trimmed = [cell.strip() for cell in cells]
+            while trimmed and not trimmed[-1]:  # spreadsheets fill lines up to the longest one
+                trimmed.pop()
             if not heads:
                 heads = _heads([cell.lower() for cell in trimmed], where)
-            elif len(cells) > len(heads):
+            elif len(trimmed) > len(heads):
                 raise _malformed(
                     where,
                     line,
-                    f"it has {len(cells)} cells, and the header {len(heads)}.",
+                    f"it has {len(trimmed)} cells, and the header {len(heads)}.",
                     'Put a cell with a separator between double quotes: "F, M".',
                 )
             elif any(trimmed):
