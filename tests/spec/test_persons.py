@@ -303,6 +303,19 @@ def test_arrays_cannot_tell_persons_apart_nor_clusters_those_of_a_frame_that_is_
             pc.release(visits(), schema=schema_of(), loss=PURE, engine=engine)
 
 
+@pytest.mark.parametrize("rule", ["mean", "sum"])
+def test_no_row_with_an_id_is_said_to_be_that_and_to_have_been_paid_for(rule, tmp_path):
+    """The number of persons is public, but nobody knows it before the rows are read."""
+    ledger = pc.Ledger.init(tmp_path / "l", pc.PureDP(epsilon=9, neighbours="replace-one"))
+    for nobody in (None, 7.5):  # a float in a column of objects is no id
+        data = visits().assign(patient=nobody).astype({"patient": object})
+        with pytest.raises(
+            pc.PrivcovError, match=r"E108 the table has no row with a person's id.*stays paid"
+        ):
+            pc.release(data, schema=schema_of(rule), loss=PURE, ledger=ledger)
+    assert pc.Ledger.open(tmp_path / "l").spent == {"epsilon": 2}
+
+
 def test_the_steward_can_look_at_and_convert_a_file_of_persons(tmp_path):
     from privcov import steward
 
