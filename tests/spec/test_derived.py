@@ -430,6 +430,10 @@ def test_formulas_find_the_derived_column_that_they_mean():
     assert parsed("stay ~ age + I(age^2) + age:educ") == "stay ~ age + age2 + age_educ"
     assert parsed("log(1+income) ~ educ:age + age:sex[F] - 1") == "log_income ~ age_educ + women - 1"
     assert parsed("stay ~ poly(age,2) + bs(age, 4) + cut(age, 18, 40, 65)").endswith("age_s_4 + band")
+    assert parsed("stay ~ poly(age, 1)") == parsed("stay ~ poly(age, 9, 1)") == "stay ~ age_p_1"
+    assert parsed("stay ~ poly(age, 5, 2)") == "stay ~ age_p_2"
+    with pytest.raises(PrivcovError, match="E233"):
+        parsed("stay ~ bs(age, 5, 1)")  # a spline of another basis has other knots
     assert parsed("stay ~ age2 - I(age^2) + educ") == "stay ~ educ"
     assert parsed("stay~educ+log(income+1)+age2-log(income + 1)") == "stay ~ educ + age2"
     more = schema_with(DERIVED | {"both": "log_income * senior"})

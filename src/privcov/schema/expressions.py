@@ -113,11 +113,19 @@ def parse(text: str, where: str = "this expression") -> Node:
 
 
 def same(node: Node) -> str:
-    """A text that two expressions share if one only has the terms or the factors of the other in another order."""
+    """A text that two expressions share if one only has the terms or the factors of the other in another order.
+
+    The i-th polynomial is the same in a basis of any size, which no spline is.
+
+    >>> same(parse("poly(age, 2, 1)")) == same(parse("poly(age, 3, 1)")) != same(parse("poly(age, 3, 2)"))
+    True
+    """
     if node.op in ("+", "*"):
         return "(" + f" {node.op} ".join(sorted(same(part) for part in _chain(node, node.op))) + ")"
     if not node.parts:
         return str(node)
+    if node.op == "poly" and len(node.parts) == 3:
+        return f"poly({same(node.parts[0])}, {node.parts[2]})"
     value = f"{node.value:g}" if node.op == "^" else ""
     return f"{node.op}{value}({', '.join(same(part) for part in node.parts)})"
 
