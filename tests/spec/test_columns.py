@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import tomllib
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
@@ -282,6 +283,20 @@ def test_a_codebook_whose_lines_a_spreadsheet_filled_up_is_read() -> None:
     plain = 'name,lower,upper,levels\nage,0,100\nsex,,,"F, M"\n'
     filled = 'name,lower,upper,levels,,\nage,0,100,,,\nsex,,,"F, M",,\n,,,,,\n'
     assert schema_of(filled, "a spreadsheet") == schema_of(plain, "an editor")
+
+
+def test_levels_keep_their_names_when_a_schema_is_written() -> None:
+    """A schema with the level 1.0 equals one with the level 1, but their columns have other names."""
+    columns = {"a": {"levels": [1.0, 2.5, 1e16], "exhaustive": True, "otherwise": 1}, "b": {"levels": [1, 2]}}
+    schema = pc.Schema.from_dict({"columns": columns, "missing_values": [-9.0, -8]})
+    names = ["(Intercept)", "a[1.0]", "a[2.5]", "a[1e+16]", "b[1]", "b[2]"]
+    for made in (
+        schema,
+        pc.Schema.from_dict(tomllib.loads(schema.to_toml())),
+        schema_of(codebook_of(schema), "book.csv"),
+    ):
+        assert [feature.name for feature in made.features] == names
+        assert made.columns == schema.columns
 
 
 # What is written wrong at first

@@ -28,7 +28,7 @@ from privcov.schema.columns import Level
 from privcov.schema.dialect import moment
 from privcov.schema.names import canonical, split_list
 from privcov.schema.schema import Schema
-from privcov.schema.toml import column_words, declarations, toml_value
+from privcov.schema.toml import column_words, declarations, listed_value, toml_value
 from privcov.text import files
 from privcov.text.grammar import brief
 
@@ -222,7 +222,7 @@ def _cell(word: str, value: Level | tuple[Level, ...]) -> str:
 def _listed(value: Level) -> str:
     """A value as a list has it: a text between backticks where it would be read as something else."""
     if not isinstance(value, str):
-        return toml_value(value)
+        return listed_value(value)
     plain = not _NUMBER.fullmatch(value) and not set(value) & {",", "`", *_OTHERS}
     return value if plain else "`" + value.replace("`", "``") + "`"
 
