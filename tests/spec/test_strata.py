@@ -613,6 +613,9 @@ def test_by_that_can_have_no_levels_says_what_it_is():
         Strata.of(schema, by="old")
     with pytest.raises(InputError, match=r"E186 by names id, the person's id\."):
         Strata.of(schema, by="id")
+    weighted = pc.Schema.from_dict({"columns": columns, "weight": "w", "largest_weight": 9})
+    with pytest.raises(InputError, match=r"E186 by names w, what rows are weighted by\."):
+        Strata.of(weighted, by="w")
 
 
 def test_no_stratum_has_the_name_of_the_sum_of_all():

@@ -111,12 +111,13 @@ class Strata:
                 f"by names {brief(unseen[0])}, which is read for derived columns alone.",
                 "Derive levels from it, such as cut(year(admitted), 2022), and name these.",
             )
-        if schema.person in names:
-            raise InputError(
-                "E186",
-                f"by names {brief(schema.person)}, the person's id.",
-                "Strata are of public levels: name a column with levels.",
-            )
+        for own, role in ((schema.person, "the person's id"), (schema.weight, "what rows are weighted by")):
+            if own is not None and own in names:
+                raise InputError(
+                    "E186",
+                    f"by names {brief(own)}, {role}.",
+                    "Strata are of public levels: name a column with levels.",
+                )
         found = [_checked(name, declared) for name in names]
         if not found:
             raise InputError("E185", "by names no column.", "Name a column with levels.")
