@@ -253,6 +253,14 @@ def _means(release: Release, *, repair: str, scaled: bool) -> str:
             "Without ±: the noise of this mechanism has no known distribution, so three digits are printed."
         )
         return "\n\n".join([table(["column", "mean", "std. dev."], rows), told])
+    told = "±: the noise moves a number by no more than this in 95 of 100 releases of this table."
+    if _is_wide(release):
+        rows = [
+            [cut(name), *_beside_noise(mean, off), significant(float(f"{std:.3g}"), 3)]
+            for name, mean, off, std in zip(release.columns[1:], means, noise, spread, strict=True)
+        ]
+        told += " Standard deviations of so wide a release are told to three digits, without it."
+        return "\n\n".join([table(["column", "mean", "noise", "std. dev."], rows), told])
     view = View.of(release)
     assert view.off_spread is not None, "the law is known"
     on_spread = view.off_spread / (view.widths if scaled else 1.0)
@@ -262,7 +270,6 @@ def _means(release: Release, *, repair: str, scaled: bool) -> str:
             release.columns[1:], means, noise, spread, on_spread, strict=True
         )
     ]
-    told = "±: the noise moves a number by no more than this in 95 of 100 releases of this table."
     return "\n\n".join([table(["column", "mean", "noise", "std. dev.", "noise"], rows), told])
 
 
