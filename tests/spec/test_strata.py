@@ -658,6 +658,19 @@ def test_what_is_shown_of_weighted_strata_are_sums_of_weights():
     assert "6,000 ±" in total
 
 
+def test_a_stratum_without_rows_is_not_shown_with_a_row_of_the_largest_weight():
+    """It was: 100 ± 2 for nothing at all, since a count that sums are divided by is at least one."""
+    columns = {"area": {"levels": ["s", "w"]}, "x": {"lower": 0, "upper": 1}}
+    frame = pa.table({"area": ["s"] * 1_000, "x": [0.25] * 1_000, "k": [50.0] * 1_000})
+    loss = pc.ZCDP(rho=1e6, neighbours="add-remove")
+    schema = pc.Schema.from_dict({"columns": columns, "weight": "k", "largest_weight": 100})
+    made = pc.release(frame, schema=schema, loss=loss, by="area", randomness=rehearsal(1))
+    (line,) = [line for line in strata_text(made).splitlines() if line.startswith("w ")]
+    assert float(line.split()[1]) <= 1, line
+    assert made["w"].count() == 1
+    assert "add up to about 0 ±" in weighed(made["w"]).replace("\n  ", " ")
+
+
 def test_large_sums_are_shown_to_the_digits_of_their_noise_which_covers_its_own_tails():
     columns = {"area": {"levels": ["s", "w"]}, "x": {"lower": 0, "upper": 1}}
     schema = pc.Schema.from_dict({"weight": "k", "largest_weight": 1e6, "columns": columns})

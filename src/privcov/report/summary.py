@@ -97,10 +97,15 @@ def _counted(release: Release, *, repair: str) -> str:
     if not release.schema.intercept:
         return "private"
     largest, law = release.schema.largest_weight or 1.0, release.law
-    count = largest * release.count(repair=repair)
     if release.counted_rows is not None or law is None:
-        return f"{count:,.0f}"
-    return " ± ".join(_whole(count, largest * law.reach(0.025) * math.sqrt(law.entry_variances[0, 0])))
+        return f"{largest * release.count(repair=repair):,.0f}"
+    noise = largest * law.reach(0.025) * math.sqrt(law.entry_variances[0, 0])
+    return " ± ".join(_whole(largest * _summed_rows(release, repair=repair), noise))
+
+
+def _summed_rows(release: Release, *, repair: str = "auto") -> float:
+    """What rows count as together, to stand beside its noise: perhaps 0, where ``count`` is at least 1 to divide by."""
+    return max(0.0, float(release.second_moment(repair=repair, scaled=True)[0, 0]))
 
 
 _MOST_MEANS = 4
@@ -193,10 +198,9 @@ def _all_of_it(release: Release) -> str:
 
 def weighed(release: Release) -> str:
     """What rows count as, and how much they count as together; empty where every row counts as one."""
-    if (total := release.weight_sum) is None:
+    if (largest := release.schema.largest_weight) is None:
         return ""
-    law = release.certificate.law
-    largest = release.schema.largest_weight or 0.0
+    law, total = release.certificate.law, largest * _summed_rows(release)
     noise = None if law is None else largest * law.reach(0.025) * law.diagonal_variance**0.5
     about = f"{total:,.0f}" if noise is None else " ±".join(_whole(total, noise))
     rows = effective_rows(release)
