@@ -93,6 +93,7 @@ def test_a_plot_is_drawn_and_not_over_another(home, capsys):
         (["--rows", "10"], "E201"),
         (["--rows", "10", "--epsilon", "1", "--rho", "1"], "E204"),
         (["--rows", "10", "--epsilon", "1", "--for", "pca:99"], "E261"),
+        (["--rows", "10", "--epsilon", "1", "--for", "regression:income ~ nobody"], "E231"),
         (["--rows", "10", "--epsilon", "1", "--mechanism", "sn"], "E208"),
         (["--rows", "10", "--epsilon", "1", "--mechanism", "magic"], "E209"),
         (["--rows", "10", "--epsilon", "1", "--releases", "0"], "E265"),

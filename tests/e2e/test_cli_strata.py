@@ -198,6 +198,18 @@ def test_columns_need_not_name_those_that_make_the_strata(home, tmp_path, capsys
     assert "south" in out
 
 
+def test_columns_that_make_the_strata_may_be_left_out_of_them(home, tmp_path, capsys):
+    table, schema = home / "t.csv", home / "t.toml"
+    asked = [table, "--schema", schema, "--epsilon", "1", "--by", "area"]
+    for place, words in enumerate((["--without", "area"], ["--without", "area,age"], [])):
+        assert said(capsys, "release", *asked, *words, "-o", tmp_path / f"{place}.json")[0] == 0
+    made = [pc.load_strata(tmp_path / f"{place}.json") for place in range(3)]
+    assert made[0].schema == made[2].schema
+    assert [column.name for column in made[1].schema.columns] == [
+        column.name for column in made[2].schema.columns if column.name != "age"
+    ]
+
+
 @pytest.mark.long
 def test_a_report_of_all_strata_is_a_page_for_each(home, capsys):
     assert said(capsys, "report", home / "r.json", "-o", home / "p.html")[0] == 0

@@ -281,6 +281,7 @@ def ways(table: pa.Table, folder: Path) -> dict[str, object]:
         "lazy": polars.lazy(),  # type: ignore[union-attr]
         "arrow": table,
         "dictionary": table.set_column(0, "id", table.column("id").dictionary_encode()),
+        "polars categories": polars.with_columns(pl.col("id").cast(pl.Categorical)),  # type: ignore[union-attr]
         "csv": csv,
         "packed": packed,
         "parquet": whole,

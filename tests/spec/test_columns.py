@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import tomllib
 from dataclasses import replace
+from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
@@ -119,6 +121,28 @@ def test_parts_merge_to_the_whole() -> None:
 def test_contradictions_are_not_merged(other: dict[str, object], about: str) -> None:
     with pytest.raises(InputError, match=f"E193.*{about}"):
         SCHEMA.merged(pc.Schema.from_dict(other))
+
+
+@pytest.mark.parametrize("more", [{"upper": 90}, {"fill": 3}, {"missing_values": [-9]}, {"label": "Age"}])
+def test_columns_that_are_only_read_must_be_declared_in_one_way_too(more: dict[str, object]) -> None:
+    age = {"lower": 0, "upper": 100, "feature": False}
+    first = pc.Schema.from_dict({"columns": {"age": age}, "derived": {"age2": "age^2"}})
+    second = pc.Schema.from_dict({"columns": {"age": {**age, **more}}, "derived": {"old": "age >= 65"}})
+    released = pc.Schema.from_dict({"columns": {"age": {**age, **more, "feature": True}}})
+    for other in (second, released):
+        for pair in ((first, other), (other, first)):
+            with pytest.raises(InputError, match=r"E193.*column age in two ways"):
+                pair[0].merged(pair[1])
+
+
+def test_a_column_is_released_if_one_of_the_merged_schemas_releases_it() -> None:
+    age = {"lower": 0, "upper": 100, "missing": "indicator"}
+    released = pc.Schema.from_dict({"columns": {"age": age}})
+    unseen = {"lower": 0, "upper": 100, "feature": False}
+    read = pc.Schema.from_dict({"columns": {"age": unseen}, "derived": {"age2": "age^2"}})
+    whole = pc.Schema.from_dict({"columns": {"age": age}, "derived": {"age2": "age^2"}})
+    assert read.merged(released) == released.merged(read) == whole
+    assert read.merged(read) == read
 
 
 def test_moments_of_a_part_are_those_of_the_whole() -> None:
@@ -253,6 +277,63 @@ def test_what_a_codebook_cannot_say_is_named() -> None:
         "intercept",
         "max_rows_per_person",
     ]
+
+
+def test_a_codebook_whose_lines_a_spreadsheet_filled_up_is_read() -> None:
+    plain = 'name,lower,upper,levels\nage,0,100\nsex,,,"F, M"\n'
+    filled = 'name,lower,upper,levels,,\nage,0,100,,,\nsex,,,"F, M",,\n,,,,,\n'
+    assert schema_of(filled, "a spreadsheet") == schema_of(plain, "an editor")
+
+
+def test_levels_keep_their_names_when_a_schema_is_written() -> None:
+    """A schema with the level 1.0 equals one with the level 1, but their columns have other names."""
+    columns = {"a": {"levels": [1.0, 2.5, 1e16], "exhaustive": True, "otherwise": 1}, "b": {"levels": [1, 2]}}
+    schema = pc.Schema.from_dict({"columns": columns, "missing_values": [-9.0, -8]})
+    names = ["(Intercept)", "a[1.0]", "a[2.5]", "a[1e+16]", "b[1]", "b[2]"]
+    for made in (
+        schema,
+        pc.Schema.from_dict(tomllib.loads(schema.to_toml())),
+        schema_of(codebook_of(schema), "book.csv"),
+    ):
+        assert [feature.name for feature in made.features] == names
+        assert made.columns == schema.columns
+
+
+# What is written wrong at first
+
+AGE: dict[str, object] = {"lower": 0, "upper": 100}
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        (
+            {"columns": {"a": {**AGE, "lower": "0"}}},
+            "E206 .* got the text '0'. Write a number without quotes",
+        ),
+        ({"columns": {"a": {"lower": "1.2.20", "upper": "3.4.20"}}}, "E206 .* may also be a date such as"),
+        (
+            {"columns": {"a": AGE}, "max_rows_per_person": "3"},
+            "E205 .* got the text '3'. Write a whole number",
+        ),
+        ({"columns": {"a": AGE}, "max_rows_per_person": Fraction(5, 2)}, "E205 .* got 2.5"),
+        ({"columns": {"a": AGE}, "weight": "w", "largest_weight": "9"}, "E196 .* got the text '9'. Write"),
+        ({"columns": {"a": {"levels": ["x", ""]}}}, "E121 .* '' is none. Leave it out: an empty cell is a"),
+        ({"columns": {"a": {"levels": ["x", "y "]}}}, "E121 .* 'y ' is none. Leave out the white space"),
+        ({"columns": {"a": {"levels": ["x", "\u202e"]}}}, r"E121 .* '\\u202e' is none. Shorten or rename"),
+        ({"columns": {"a": {**AGE, "feature": False}}}, "E122 .* say feature = false. Derive a column"),
+        ({"columns": {}}, "E122 the schema declares no column. Add a"),
+        (
+            {"columns": {"a": AGE}, "derived": {"x": 'a == "F"'}},
+            "E170 .* where '\"' stands. A text goes between",
+        ),
+        ({"columns": {"a": AGE}, "derived": {"x": "a = 3"}}, "E170 .* where '=' stands. Two signs compare"),
+        ({"columns": {"a": AGE}, "derived": {"x": "(a"}}, "E170 .* parenthesis is expected where it ends"),
+    ],
+)
+def test_a_message_says_what_was_given_and_what_to_write(given: dict[str, object], told: str) -> None:
+    with pytest.raises(PrivcovError, match=told):
+        pc.Schema.from_dict(given)
 
 
 # Labels and units
@@ -404,3 +485,15 @@ def test_a_codebook_holds_exhaustive_levels():
     sex = {"levels": ["F", "M"], "exhaustive": True, "otherwise": "M", "label": "Sex, as registered"}
     schema = pc.Schema.from_dict({"columns": {"grade": about, "sex": sex, "age": {"lower": 0, "upper": 9}}})
     assert schema_of(codebook_of(schema), "codebook") == schema
+
+
+def test_means_of_many_columns_are_shown_with_all_of_their_labels() -> None:
+    columns = {f"x{n}": {"lower": 0, "upper": 1, "label": f"Answer {n}"} for n in range(40)}
+    schema = pc.Schema.from_dict({"columns": columns, "weight": "w", "largest_weight": 9})
+    loss = pc.PureDP(epsilon=1, neighbours="replace-one")
+    release = pc.release(np.full((50, 41), 0.5), schema=schema, loss=loss)
+    shown = as_text(release, what="mean")
+    assert all(line in shown for line in ("x0   Answer 0", "x39  Answer 39", "w    what a row counts as"))
+    shown = as_text(release, what="correlation")  # of which the first columns are printed
+    assert "x0   Answer 0" in shown
+    assert "x39" not in shown

@@ -195,14 +195,14 @@ def test_what_expressions_mean(text, row, expected):
         ({"age": "educ^2"}, "E176", "name of another column"),
         ({"p": "poly(age, 2)", "p_1": "age^2"}, "E176", "name of another column"),
         ({"d": "age +"}, "E170", "it ends"),
-        ({"d": "age educ"}, "E170", "found 'educ'"),
+        ({"d": "age educ"}, "E170", "where 'educ' stands"),
         ({"d": "(age"}, "E170", "closing parenthesis"),
         ({"d": "age^0.5"}, "E170", "whole number from 2"),
         ({"d": "age^-1"}, "E170", "whole number from 2"),
         ({"d": "__import__('os')"}, "E170", "unknown function"),
         ({"d": "age.__class__"}, "E171", "does not declare"),
         ({"d": "1e999 * age"}, "E170", "range of a double"),
-        ({"d": "age < educ < 3"}, "E170", "found '<'"),
+        ({"d": "age < educ < 3"}, "E170", "where '<' stands"),
         ({"d": ""}, "E170", "it ends"),
         ({"d": 3}, "E170", "no expression"),
         ({"d": {"expression": "age^2", "lower": 0}}, "E122", "unknown entry"),
@@ -430,6 +430,10 @@ def test_formulas_find_the_derived_column_that_they_mean():
     assert parsed("stay ~ age + I(age^2) + age:educ") == "stay ~ age + age2 + age_educ"
     assert parsed("log(1+income) ~ educ:age + age:sex[F] - 1") == "log_income ~ age_educ + women - 1"
     assert parsed("stay ~ poly(age,2) + bs(age, 4) + cut(age, 18, 40, 65)").endswith("age_s_4 + band")
+    assert parsed("stay ~ poly(age, 1)") == parsed("stay ~ poly(age, 9, 1)") == "stay ~ age_p_1"
+    assert parsed("stay ~ poly(age, 5, 2)") == "stay ~ age_p_2"
+    with pytest.raises(PrivcovError, match="E233"):
+        parsed("stay ~ bs(age, 5, 1)")  # a spline of another basis has other knots
     assert parsed("stay ~ age2 - I(age^2) + educ") == "stay ~ educ"
     assert parsed("stay~educ+log(income+1)+age2-log(income + 1)") == "stay ~ educ + age2"
     more = schema_with(DERIVED | {"both": "log_income * senior"})

@@ -28,6 +28,7 @@ from sklearn.utils.estimator_checks import (
 
 import privcov as pc
 from privcov.errors import InputError, ParameterError
+from privcov.estimators.rows import repeated
 from privcov.models import association
 from privcov.privacy import ZCDP, ApproxDP, PureDP
 
@@ -544,6 +545,16 @@ def test_what_contradicts_a_schema_is_one_line_before_anything_is_released():
 
 def _run(code):
     return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+
+
+def test_only_columns_that_follow_from_others_are_said_to():
+    """Forty columns, each with a curve of itself, a threshold and products: nothing follows, whatever is first."""
+    columns = {f"x{place}": {"lower": 0, "upper": 20} for place in range(40)}
+    derived = {f"log_x{place}": f"log(x{place} + 1)" for place in range(40)}
+    derived |= {"old": "x1 >= 12", "both": "x1 * x5", "more": "x11 * x19"}
+    assert repeated(pc.Schema.from_dict({"columns": columns, "derived": derived})) is None
+    twice = pc.Schema.from_dict({"columns": columns, "derived": {**derived, "again": "2 * x1 - x5"}})
+    assert repeated(twice) == "again"
 
 
 def test_privcov_does_not_import_scikit_learn_and_says_which_extra_has_it():

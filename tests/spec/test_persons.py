@@ -303,6 +303,33 @@ def test_arrays_cannot_tell_persons_apart_nor_clusters_those_of_a_frame_that_is_
             pc.release(visits(), schema=schema_of(), loss=PURE, engine=engine)
 
 
+@pytest.mark.parametrize("ids", [[1.0, 2.0], [True, False], pd.to_datetime(["2020-01-01", "2021-01-01"])])
+def test_categories_that_are_no_ids_are_refused_as_their_own_type_is(ids, tmp_path):
+    """An id that is missing makes fractions of whole numbers in pandas; as categories all rows would be nobody's."""
+    ledger = pc.Ledger.init(tmp_path / "l", pc.PureDP(epsilon=9, neighbours="replace-one"))
+    data = visits(of_one=2, others=2).assign(patient=pd.Series([*ids, *ids]))
+    for frame in (data, data.astype({"patient": "category"})):
+        with pytest.raises(pc.PrivcovError, match=r"E181 .* ids are texts or whole numbers"):
+            pc.release(frame, schema=schema_of(), loss=PURE, ledger=ledger)
+    assert ledger.spent == {"epsilon": 0}
+    for good in (["p1", "p2"], [1, 2], [None, None]):
+        fine = data.assign(patient=pd.Series([*good, *good], dtype=object)).astype({"patient": "category"})
+        assert pc.release(fine, schema=schema_of(), loss=PURE).rows is None
+
+
+@pytest.mark.parametrize("rule", ["mean", "sum"])
+def test_no_row_with_an_id_is_said_to_be_that_and_to_have_been_paid_for(rule, tmp_path):
+    """The number of persons is public, but nobody knows it before the rows are read."""
+    ledger = pc.Ledger.init(tmp_path / "l", pc.PureDP(epsilon=9, neighbours="replace-one"))
+    for nobody in (None, 7.5):  # a float in a column of objects is no id
+        data = visits().assign(patient=nobody).astype({"patient": object})
+        with pytest.raises(
+            pc.PrivcovError, match=r"E108 the table has no row with a person's id.*stays paid"
+        ):
+            pc.release(data, schema=schema_of(rule), loss=PURE, ledger=ledger)
+    assert pc.Ledger.open(tmp_path / "l").spent == {"epsilon": 2}
+
+
 def test_the_steward_can_look_at_and_convert_a_file_of_persons(tmp_path):
     from privcov import steward
 

@@ -621,6 +621,28 @@ def test_by_that_can_have_no_levels_says_what_it_is():
         Strata.of(schema, by="old")
     with pytest.raises(InputError, match=r"E186 by names id, the person's id\."):
         Strata.of(schema, by="id")
+    weighted = pc.Schema.from_dict({"columns": columns, "weight": "w", "largest_weight": 9})
+    with pytest.raises(InputError, match=r"E186 by names w, what rows are weighted by\."):
+        Strata.of(weighted, by="w")
+
+
+def test_no_stratum_has_the_name_of_the_sum_of_all():
+    """One was taken for the sum: it was said to have all rows, and its means were divided by their number."""
+    columns = {"area": {"levels": ["(total)", "Kent"]}, "sex": {"levels": ["F", "M"]}, "x": COLUMNS["age"]}
+    schema = pc.Schema.from_dict({"columns": columns})
+    for by, other in (("area", None), ("sex", "(total)")):
+        with pytest.raises(InputError, match=r"E188 a stratum would be named \(total\), which is the sum"):
+            Strata.of(schema, by=by, other=other)
+    assert Strata.of(schema, by=["area", "sex"])[0].names[0] == "(total),F"
+
+
+def test_levels_that_are_numbers_name_strata_as_numbers_and_as_texts():
+    columns = {"area": {"levels": [1, 2.5]}, "sex": {"levels": ["F", "M"]}, "x": COLUMNS["age"]}
+    schema = pc.Schema.from_dict({"columns": columns})
+    strata, _ = Strata.of(schema, by="area")
+    assert [strata.place(name) for name in (1, "1", 2.5, "2.5", [2.5])] == [0, 0, 1, 1, 1]  # type: ignore[arg-type]
+    with pytest.raises(ParameterError, match="E284 there is no stratum None"):
+        strata.place(None)  # type: ignore[arg-type]
 
 
 def test_names_with_commas_are_told_apart_where_a_stratum_is_not_there():
@@ -642,6 +664,19 @@ def test_what_is_shown_of_weighted_strata_are_sums_of_weights():
     assert shown == {"s": "5,000", "w": "1,000"}
     (total,) = [line for line in text.splitlines() if line.startswith("(all strata)")]
     assert "6,000 ±" in total
+
+
+def test_a_stratum_without_rows_is_not_shown_with_a_row_of_the_largest_weight():
+    """It was: 100 ± 2 for nothing at all, since a count that sums are divided by is at least one."""
+    columns = {"area": {"levels": ["s", "w"]}, "x": {"lower": 0, "upper": 1}}
+    frame = pa.table({"area": ["s"] * 1_000, "x": [0.25] * 1_000, "k": [50.0] * 1_000})
+    loss = pc.ZCDP(rho=1e6, neighbours="add-remove")
+    schema = pc.Schema.from_dict({"columns": columns, "weight": "k", "largest_weight": 100})
+    made = pc.release(frame, schema=schema, loss=loss, by="area", randomness=rehearsal(1))
+    (line,) = [line for line in strata_text(made).splitlines() if line.startswith("w ")]
+    assert float(line.split()[1]) <= 1, line
+    assert made["w"].count() == 1
+    assert "add up to about 0 ±" in weighed(made["w"]).replace("\n  ", " ")
 
 
 def test_large_sums_are_shown_to_the_digits_of_their_noise_which_covers_its_own_tails():

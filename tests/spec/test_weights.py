@@ -20,12 +20,13 @@ from privcov.errors import PrivcovError
 from privcov.frame.radii import candidates, cut_off
 from privcov.mechanisms.sensitivity import Sensitivity
 from privcov.models.association import mahalanobis, partial_correlation
+from privcov.noise.randomness import rehearsal
 from privcov.planning.moments import PublicMoments
 from privcov.planning.words import counting_words
 from privcov.privacy import Neighbours
 from privcov.report.doubts import doubts
 from privcov.report.page import html
-from privcov.report.summary import as_text
+from privcov.report.summary import as_json_values, as_text, effective_rows
 from privcov.schema.grid import Grid
 from privcov.schema.weights import root
 from privcov.summing.bounding import Bounding
@@ -270,6 +271,19 @@ def test_reports_doubts_components_and_partial_correlations_work_on_weighted_row
     low, high = partial_correlation(made, level=0.9999).interval("age", "income")
     assert low < 0.75 < high
     assert pc.ridge(made, "income", penalty=1.0).columns
+
+
+def test_an_effective_number_of_rows_that_noise_hides_is_not_told() -> None:
+    """Of three rows the noise is a thousand times as large; its ratio of two sums was billions of rows, or one."""
+    loss = pc.PureDP(epsilon=0.01, neighbours="add-remove")
+    for seed in range(5):
+        made = pc.release(frame()[:3], schema=schema(), loss=loss, randomness=rehearsal(seed))
+        assert effective_rows(made) is None
+        assert as_json_values(made)["effective_rows"] is None
+        assert "effectively is hidden by the noise" in as_text(made, what="mean").replace("\n  ", " ")
+        assert "hidden by the noise" in html(made)
+    clear = pc.release(frame(), schema=schema(), loss=CLEAR, mechanism="gaussian")
+    assert effective_rows(clear) == clear.count() / clear.row_weight
 
 
 def test_what_a_row_counts_as_is_no_column_to_explain_with() -> None:

@@ -300,6 +300,13 @@ def test_show_prints_a_corner_of_a_wide_release_and_no_matrix_as_json(path, caps
     assert values["certificate"]["mechanism"]
 
 
+def test_show_prints_all_means_of_a_wide_release(path, capsys):
+    assert main(["show", str(path), "--matrix", "mean"]) == 0
+    shown, columns = capsys.readouterr().out, pc.load(path).columns[1:]
+    assert all(f"\n{name} " in shown for name in columns)
+    assert "Standard deviations of so wide a release are told to three digits" in shown.replace("\n", " ")
+
+
 def test_a_wide_release_goes_through_a_pipe_as_it_goes_to_a_file(
     wide, people, schema, tmp_path, capsysbinary
 ):

@@ -105,14 +105,18 @@ def part_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def as_part(schema: Schema, kept: str | None, dropped: str | None, by: str | None = None) -> Schema:
-    """The schema of the columns that ``--columns`` and ``--without`` leave, and of those that make strata, in order."""
+    """The schema of the columns that ``--columns`` and ``--without`` leave, and of those that make strata, in order.
+
+    Those are no columns of the release in any case, so they need not be named to stay, and may be named to go.
+    """
     from privcov.schema.names import split_names
 
+    strata = [] if by is None else split_names(by)
     if kept is not None:
         names = split_names(kept)
-        strata = [] if by is None else split_names(by)
         schema = schema.subset([*names, *(name for name in strata if name not in names)])
-    return schema if dropped is None else schema.without(split_names(dropped))
+    gone = [] if dropped is None else [name for name in split_names(dropped) if name not in strata]
+    return schema.without(gone) if gone else schema
 
 
 def order_options(command: Callable[..., Any]) -> Callable[..., Any]:

@@ -195,7 +195,8 @@ def repeated(design: Schema) -> str | None:
     if design.recipe is None or not design.dimension <= _MOST_TRIED:
         return None
     steps = np.arange(1, _TRIED + 1) * 0.5
-    spread = [np.modf(steps * np.sqrt(4 * place + 5))[0] for place in range(len(design.sources))]
+    # 4 k + 6 is no square, so its root is not rational, and multiples of it fill the range.
+    spread = [np.modf(steps * np.sqrt(4 * place + 6))[0] for place in range(len(design.sources))]
     cells = [
         np.floor(share * len(column.levels))
         if isinstance(column, Categorical)

@@ -371,16 +371,11 @@ def score_set(
     accepted = _accepted(profile, places, centre, critical)
 
     def crossing(one: float, other: float) -> float:
-        if np.isinf(one) or np.isinf(other):  # along step / (θ − centre), which reaches infinity at zero
+        if np.isinf(one) or np.isinf(other):
             near = other if np.isinf(one) else one
-            far = _brentq(
-                lambda u: profile(centre + step / u if u else np.inf) - critical,
-                step / (near - centre),
-                0.0,
-                rtol=1e-7,
-                xtol=1e-300,
+            return _distant_end(
+                profile, near, centre=centre, step=step, critical=critical, unbounded=unbounded
             )
-            return float(centre + step / far) if far else float(np.copysign(np.inf, near - centre))
         quick = _secant_end(profile, one, other, centre=centre, step=step, critical=critical)
         if quick is not None:
             return quick
@@ -397,6 +392,34 @@ def score_set(
             pieces.append((start, crossing(place, last)))
         before, last = yes, place
     return (*pieces, (start, np.inf)) if before else tuple(pieces)
+
+
+def _distant_end(
+    profile: Callable[[float], float],
+    near: float,
+    *,
+    centre: float,
+    step: float,
+    critical: float,
+    unbounded: bool,
+) -> float:
+    """Where a profile is critical between a place and infinity: along step / (θ − centre), which is zero there.
+
+    A search far out may miss how low the profile is, so that only infinity itself is accepted and no end is found:
+    then the set reaches to the place, and the gap is no larger than what was asked. Likewise where an end recedes
+    without end: then there is none.
+    """
+    try:
+        far = _brentq(
+            lambda u: profile(centre + step / u if u else np.inf) - critical,
+            step / (near - centre),
+            0.0,
+            rtol=1e-7,
+            xtol=1e-300,
+        )
+    except RuntimeError:  # it did not converge
+        return near if unbounded else float(np.copysign(np.inf, near - centre))
+    return float(centre + step / far) if far else float(np.copysign(np.inf, near - centre))
 
 
 def _secant_end(

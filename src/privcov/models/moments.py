@@ -357,13 +357,15 @@ def _count(release: Release, k: int, *, known: bool) -> tuple[float, bool]:
     else:
         noisy = float(release.second_moment(raw=True, scaled=True)[0, 0]) / release.row_weight
         rows = noisy if release.rows is None else min(noisy, float(release.rows))
+    public = known or not release.schema.intercept
     if not rows > k:
+        about = f"{rows:.6g} rows" if public else f"about {max(rows, 0):,.0f} rows (a noisy count)"
         raise ParameterError(
             "E236",
-            f"{rows:.6g} rows are too few for {k} coefficients.",
+            f"{about} are too few for {k} coefficients.",
             "Name fewer terms, or release more rows.",
         )
-    return rows, known or not release.schema.intercept
+    return rows, public
 
 
 def _back(middles: Floats, widths: Floats, *, intercept: bool) -> tuple[Floats, Floats]:

@@ -426,7 +426,8 @@ def merged(fit: Fit) -> list[str]:
         f" and {len(fit.merged) - 8} more" if len(fit.merged) > 8 else ""
     )
     return [
-        f"Not identified, so counted with the baseline: {names} (too few rows to be seen through the noise)."
+        f"Not identified, so counted with the baseline: {names} (too few rows to be seen through the noise, or the "
+        "most frequent level where it is the baseline that has too few)."
     ]
 
 

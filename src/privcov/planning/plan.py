@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, TypeVar
 
+from privcov.frame.emphasis import emphasis_of
 from privcov.frame.terms import check_cut
 from privcov.linalg.arrays import Floats
 from privcov.planning.candidates import Candidate, Refusal, candidate, candidates, choose
@@ -333,6 +334,7 @@ def plan(
     check_rows(rows)
     check_cut(cut, "auto")
     grid, wanted = Grid.of(schema), Purpose.parse(purpose)
+    emphasis_of(wanted.formula, schema)  # a release would refuse a formula of other columns
     chosen = choose(loss=loss, grid=grid, purpose=wanted)
     able: list[Candidate]
     refused: list[Refusal] = []

@@ -297,5 +297,10 @@ def _public_rows(rows: int, loss: Loss, schema: Schema) -> int | None:
     if not loss.neighbours.count_is_public(schema.max_rows_per_person):
         return None
     if rows == 0:
-        raise InputError("E108", "the table has no rows.", "Under add-remove an empty table can be released.")
+        none = "no row with a person's id" if schema.enforced else "no rows"
+        raise InputError(
+            "E108",
+            f"the table has {none}.",
+            "This shows only when it is read, so what a ledger paid stays paid. Under add-remove it can be released.",
+        )
     return rows

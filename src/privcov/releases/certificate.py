@@ -12,13 +12,14 @@ from typing import Literal, NamedTuple
 
 from privcov.noise.laws import NoiseLaw
 from privcov.privacy import ZCDP, Loss, PureDP
+from privcov.schema.strata import THE_SUM
 from privcov.text.display import Shown
 from privcov.version import __version__
 
 RADII = tuple(accumulate(repeat(1.125, 29), operator.mul, initial=0.5))
 """Where the histogram of norms of a round "radius" is cut, in root mean square scaled columns: from a half to 15."""
 
-TOTAL = "(total)"
+TOTAL = THE_SUM
 """What stands in place of a stratum in the certificate of the sum over strata."""
 
 

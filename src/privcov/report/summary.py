@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from itertools import islice
 from textwrap import fill
 from typing import Any
@@ -19,6 +20,7 @@ from privcov.report.standing import Standing, standing
 from privcov.report.tables import MOST, matrix, number, table
 from privcov.report.view import View, mean_noise
 from privcov.report.words import misread, promise
+from privcov.schema import Feature
 from privcov.text.aligning import cut, line, widths
 
 
@@ -49,7 +51,8 @@ def as_text(
             body += "\nIn brackets: cannot be told from zero."
     units = "" if what == "correlation" else (" (scaled units)" if scaled else " (original units)")
     said = [fill(line, width=100, subsequent_indent="  ") for line in sentences(release)]
-    told = [_legend(release), weighed(release), "\n".join(said), misread(release), promise(release)]
+    printed = release.schema.features[: None if what == "mean" else MOST + 1]
+    told = [_legend(release, printed), weighed(release), "\n".join(said), misread(release), promise(release)]
     return "\n\n".join(part for part in [title + units, body, *told] if part)
 
 
@@ -97,10 +100,15 @@ def _counted(release: Release, *, repair: str) -> str:
     if not release.schema.intercept:
         return "private"
     largest, law = release.schema.largest_weight or 1.0, release.law
-    count = largest * release.count(repair=repair)
     if release.counted_rows is not None or law is None:
-        return f"{count:,.0f}"
-    return " ± ".join(_whole(count, largest * law.reach(0.025) * math.sqrt(law.entry_variances[0, 0])))
+        return f"{largest * release.count(repair=repair):,.0f}"
+    noise = largest * law.reach(0.025) * math.sqrt(law.entry_variances[0, 0])
+    return " ± ".join(_whole(largest * _summed_rows(release, repair=repair), noise))
+
+
+def _summed_rows(release: Release, *, repair: str = "auto") -> float:
+    """What rows count as together, to stand beside its noise: perhaps 0, where ``count`` is at least 1 to divide by."""
+    return max(0.0, float(release.second_moment(repair=repair, scaled=True)[0, 0]))
 
 
 _MOST_MEANS = 4
@@ -177,7 +185,7 @@ def as_json_values(release: Release, *, repair: str = "auto", scaled: bool = Fal
         values |= {
             "count": release.count(repair=repair),
             "weight_sum": release.weight_sum,
-            "effective_rows": release.count(repair=repair) / release.row_weight,
+            "effective_rows": effective_rows(release, repair=repair),
             "mean": release.mean(scaled=scaled, repair=repair),
             "mean_noise": mean_noise(release, scaled=scaled),
             "covariance": None if _is_wide(release) else release.covariance(scaled=scaled, repair=repair),
@@ -196,22 +204,43 @@ def _all_of_it(release: Release) -> str:
 
 def weighed(release: Release) -> str:
     """What rows count as, and how much they count as together; empty where every row counts as one."""
-    if (total := release.weight_sum) is None:
+    if (largest := release.schema.largest_weight) is None:
         return ""
-    law = release.certificate.law
-    largest = release.schema.largest_weight or 0.0
+    law, total = release.certificate.law, largest * _summed_rows(release)
     noise = None if law is None else largest * law.reach(0.025) * law.diagonal_variance**0.5
     about = f"{total:,.0f}" if noise is None else " ±".join(_whole(total, noise))
+    rows = effective_rows(release)
+    like = (
+        "how many rows that is effectively is hidden by the noise"
+        if rows is None
+        else f"effectively there are about {rows:,.0f} rows"
+    )
     words = (
-        f"{release.schema.weight_words} The weights add up to about {about} (noisy); effectively "
-        f"there are about {release.count() / release.row_weight:,.0f} rows. Sums are in units of the largest weight."
+        f"{release.schema.weight_words} The weights add up to about {about} (noisy); {like}. Sums are in units of the "
+        "largest weight."
     )
     return fill(words, width=100, subsequent_indent="  ")
 
 
-def _legend(release: Release) -> str:
+def effective_rows(release: Release, *, repair: str = "auto") -> float | None:
+    """How many rows of one weight would say as much (Kish): (Σu)² / Σu², which is the count where rows have no weights.
+
+    None where noise could move one of the two sums by half and more.
+    """
+    law, weight = release.certificate.law, release.schema.weight
+    if law is not None and weight is not None:
+        sums = release.second_moment(raw=True, scaled=True)[0]
+        squares = float(sums[release.columns.index(weight)] + sums[0] / 2)
+        counted, other = law.diagonal_variance, law.offdiagonal_variance
+        moved = 2 * law.reach(0.025) * np.sqrt([counted, other + counted / 4])
+        if sums[0] < moved[0] or squares < moved[1]:
+            return None
+    return release.count(repair=repair) / release.row_weight
+
+
+def _legend(release: Release, printed: Sequence[Feature]) -> str:
     """What the columns that are printed are called, where the schema says more than their names."""
-    shown = dict.fromkeys(feature.column for feature in release.schema.features[: MOST + 1])
+    shown = {feature.column for feature in printed}
     told = [
         column for column in release.schema.columns if column.name in shown and (column.label or column.unit)
     ]
@@ -234,6 +263,14 @@ def _means(release: Release, *, repair: str, scaled: bool) -> str:
             "Without ±: the noise of this mechanism has no known distribution, so three digits are printed."
         )
         return "\n\n".join([table(["column", "mean", "std. dev."], rows), told])
+    told = "±: the noise moves a number by no more than this in 95 of 100 releases of this table."
+    if _is_wide(release):
+        rows = [
+            [cut(name), *_beside_noise(mean, off), significant(float(f"{std:.3g}"), 3)]
+            for name, mean, off, std in zip(release.columns[1:], means, noise, spread, strict=True)
+        ]
+        told += " Standard deviations of so wide a release are told to three digits, without it."
+        return "\n\n".join([table(["column", "mean", "noise", "std. dev."], rows), told])
     view = View.of(release)
     assert view.off_spread is not None, "the law is known"
     on_spread = view.off_spread / (view.widths if scaled else 1.0)
@@ -243,7 +280,6 @@ def _means(release: Release, *, repair: str, scaled: bool) -> str:
             release.columns[1:], means, noise, spread, on_spread, strict=True
         )
     ]
-    told = "±: the noise moves a number by no more than this in 95 of 100 releases of this table."
     return "\n\n".join([table(["column", "mean", "noise", "std. dev.", "noise"], rows), told])
 
 

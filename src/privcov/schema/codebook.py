@@ -28,7 +28,7 @@ from privcov.schema.columns import Level
 from privcov.schema.dialect import moment
 from privcov.schema.names import canonical, split_list
 from privcov.schema.schema import Schema
-from privcov.schema.toml import column_words, declarations, toml_value
+from privcov.schema.toml import column_words, declarations, listed_value, toml_value
 from privcov.text import files
 from privcov.text.grammar import brief
 
@@ -121,13 +121,15 @@ def _lines(text: str, where: str) -> Iterator[tuple[int, dict[str, str]]]:
         for cells in reader:
             line, before = before + 1, reader.line_num
             trimmed = [cell.strip() for cell in cells]
+            while trimmed and not trimmed[-1]:  # spreadsheets fill lines up to the longest one
+                trimmed.pop()
             if not heads:
                 heads = _heads([cell.lower() for cell in trimmed], where)
-            elif len(cells) > len(heads):
+            elif len(trimmed) > len(heads):
                 raise _malformed(
                     where,
                     line,
-                    f"it has {len(cells)} cells, and the header {len(heads)}.",
+                    f"it has {len(trimmed)} cells, and the header {len(heads)}.",
                     'Put a cell with a separator between double quotes: "F, M".',
                 )
             elif any(trimmed):
@@ -220,7 +222,7 @@ def _cell(word: str, value: Level | tuple[Level, ...]) -> str:
 def _listed(value: Level) -> str:
     """A value as a list has it: a text between backticks where it would be read as something else."""
     if not isinstance(value, str):
-        return toml_value(value)
+        return listed_value(value)
     plain = not _NUMBER.fullmatch(value) and not set(value) & {",", "`", *_OTHERS}
     return value if plain else "`" + value.replace("`", "``") + "`"
 

@@ -24,6 +24,17 @@ if TYPE_CHECKING:
     from privcov.schema.schema import Schema
 
 
+def no_column(*, read: bool) -> InputError:
+    """That there is nothing to release; where columns are ``read`` all the same, each says that it is no feature."""
+    if read:
+        return InputError(
+            "E122",
+            "the schema releases no column: all that it declares say feature = false.",
+            'Derive a column under [derived], such as year = "year(admitted)", or leave feature out of one.',
+        )
+    return InputError("E122", "the schema declares no column.", "Add a [columns.NAME] table.")
+
+
 def check_exhaustive(schema: Schema) -> None:
     """Refuse levels that would not add up to an intercept."""
     if not schema.exhaustive:

@@ -14,7 +14,7 @@ from privcov.errors import InputError, ParameterError
 from privcov.schema.dialect import meaning, moment, number
 from privcov.schema.expressions import parse
 from privcov.schema.names import check_name
-from privcov.text.grammar import brief, printable
+from privcov.text.grammar import as_given, brief, printable
 
 FeatureKind = Literal["intercept", "numeric", "level", "missing", "coordinate"]
 Level = str | int | float
@@ -224,9 +224,7 @@ class Categorical(_Declared):
                 else isinstance(level, int | float) and abs(level) < _LARGEST_LEVEL
             )
             if not fine:
-                raise InputError(
-                    "E121", f"column {self.name}: a level must be a short printable text or a number."
-                )
+                raise _no_level(self.name, level)
         if not self.levels or len(set(self.levels)) != len(self.levels):
             raise InputError("E122", f"column {self.name}: levels must be a list of different values.")
         if len({isinstance(level, str) for level in self.levels}) != 1:
@@ -332,6 +330,21 @@ class Categorical(_Declared):
 
 
 Column = Numeric | Categorical
+
+
+def _no_level(column: str, level: object) -> InputError:
+    """What is wrong with a level, and what to write instead."""
+    text = level if isinstance(level, str) else ""
+    remedy = "Shorten or rename it."
+    if level == "":
+        remedy = 'Leave it out: an empty cell is a missing one, and missing = "indicator" counts those.'
+    elif text != text.strip():
+        remedy = "Leave out the white space around it, which means nothing in a cell."
+    return InputError(
+        "E121",
+        f"column {column}: a level must be a short printable text or a number, and {brief(level)!a} is none.",
+        remedy,
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -456,5 +469,11 @@ def _finite(value: Any, what: str) -> float:
     except (TypeError, ValueError, OverflowError):
         number = math.nan
     if not math.isfinite(number):
-        raise ParameterError("E206", f"the {what} must be a finite number, got {brief(value)}.")
+        raise ParameterError(
+            "E206",
+            f"the {what} must be a finite number, got {as_given(value)}.",
+            'Write a number without quotes; a bound may also be a date such as "2024-12-31".'
+            if isinstance(value, str)
+            else "",
+        )
     return number

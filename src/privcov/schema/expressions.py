@@ -51,6 +51,10 @@ _TOKEN = re.compile(
     rf"\s*+(?:(?P<number>(?:[0-9]++(?:\.[0-9]*+)?+|\.[0-9]++)(?:[eE][+-]?[0-9]++)?+)|(?P<text>'(?:[^']|'')*+')"
     rf"|(?P<quoted>{QUOTED})|(?P<name>{_NAME})|(?P<mark>\*\*|<=|>=|==|!=|\S))"
 )
+_INSTEAD = {
+    '"': "A text goes between single quotes: sex == 'F'.",
+    "=": "Two signs compare: age == 65, sex == 'F'.",
+}
 _WORDS = ("and", "or", "not")
 _STRENGTH = {"or": 1, "and": 2, "not": 3, **dict.fromkeys(COMPARISONS, 4), "+": 5, "-": 5, "*": 6, "/": 6}
 _SIGNED, _POWER, _WHOLE = 7, 8, 9
@@ -109,11 +113,19 @@ def parse(text: str, where: str = "this expression") -> Node:
 
 
 def same(node: Node) -> str:
-    """A text that two expressions share if one only has the terms or the factors of the other in another order."""
+    """A text that two expressions share if one only has the terms or the factors of the other in another order.
+
+    The i-th polynomial is the same in a basis of any size, which no spline is.
+
+    >>> same(parse("poly(age, 2, 1)")) == same(parse("poly(age, 3, 1)")) != same(parse("poly(age, 3, 2)"))
+    True
+    """
     if node.op in ("+", "*"):
         return "(" + f" {node.op} ".join(sorted(same(part) for part in _chain(node, node.op))) + ")"
     if not node.parts:
         return str(node)
+    if node.op == "poly" and len(node.parts) == 3:
+        return f"poly({same(node.parts[0])}, {node.parts[2]})"
     value = f"{node.value:g}" if node.op == "^" else ""
     return f"{node.op}{value}({', '.join(same(part) for part in node.parts)})"
 
@@ -214,11 +226,14 @@ class _Parser:
         return token.text
 
     def _refused(self, wanted: str, found: str) -> InputError:
-        shown = f"found {found[:40]!r}" if found else "it ends"
+        shown = f"{found[:40]!r} stands" if found else "it ends"
+        remedy = (
+            "A name with other marks goes between backticks; docs/reference/schema-file.md has the grammar."
+        )
         return InputError(
             "E170",
             f"{self._where} cannot be read: {wanted} is expected where {shown}.",
-            "A name with other marks goes between backticks; docs/reference/schema-file.md has the grammar.",
+            _INSTEAD.get(found[:1], remedy),
         )
 
     def _expression(self) -> Node:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -64,15 +64,8 @@ def both(schema: Schema, other: Schema) -> Schema:
                 f"the schemas do not agree on {word}.",
                 "Write the same in both: it is a setting of the whole table.",
             )
-    mine = {column.name: column for column in declared(schema)}
-    for column in declared(other):
-        if mine.setdefault(column.name, column) != column:
-            raise InputError(
-                "E193",
-                f"the schemas declare column {quoted(column.name)} in two ways.",
-                "Write the same in both, or leave it out of one.",
-            )
-    sources = {column.name: column for column in (*schema.read_columns, *other.read_columns)}
+    mine = _joined(declared(schema), declared(other))
+    sources = _joined(schema.read_columns, other.read_columns, released=mine)
     unread = dict.fromkeys(
         name for name in (*schema.left_out, *other.left_out) if name not in {**mine, **sources}
     )
@@ -82,6 +75,25 @@ def both(schema: Schema, other: Schema) -> Schema:
         sources=tuple(sources.values()) if schema.sources or other.sources else (),
         left_out=tuple(unread),
     )
+
+
+def _joined(
+    first: Sequence[Column], second: Sequence[Column], released: Mapping[str, Column] | None = None
+) -> dict[str, Column]:
+    """The columns of both by name, where both say the same; of one that is ``released``, what one of them says."""
+    found = {column.name: column for column in first}
+    for column in second:
+        known = found.setdefault(column.name, column)
+        if released is not None and column.name in released:
+            found[column.name] = released[column.name]
+            known, column = _unreleased(known), _unreleased(column)
+        if known != column:
+            raise InputError(
+                "E193",
+                f"the schemas declare column {quoted(column.name)} in two ways.",
+                "Write the same in both, or leave it out of one.",
+            )
+    return found
 
 
 def _read_for(schema: Schema, columns: tuple[Column, ...]) -> tuple[Column, ...]:

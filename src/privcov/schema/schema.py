@@ -32,6 +32,7 @@ from privcov.schema.coherence import (
     check_sources,
     check_weighted,
     names_left_out,
+    no_column,
     norm_bound,
 )
 from privcov.schema.columns import (
@@ -51,7 +52,7 @@ from privcov.schema.parts import both, part_of, rest_of
 from privcov.schema.shape import Shape
 from privcov.schema.toml import declarations, read_toml, toml_of, toml_value
 from privcov.schema.weights import WEIGHT_SQUARE, checked_weight, declared, with_weight
-from privcov.text.grammar import brief
+from privcov.text.grammar import as_given, brief
 
 __all__ = [
     "Categorical",
@@ -239,7 +240,7 @@ class Schema:
         if self.shape is not None and self.shape.columns != len(self.numbers):
             raise ParameterError("E205", "a shape has one row for each numeric column.")
         if not declared(self):
-            raise InputError("E122", "the schema declares no column.", "Add a [columns.NAME] table.")
+            raise no_column(read=any(column.name != self.weight for column in given))
         if self.row_norm_bound is not None:
             bound = norm_bound(self.row_norm_bound)
             no_row_exceeds_it = bound**2 >= self.largest_squared_norm
@@ -255,7 +256,9 @@ class Schema:
         rows = self.max_rows_per_person
         if isinstance(rows, bool) or not isinstance(rows, int) or not 1 <= rows <= 10**6:
             raise ParameterError(
-                "E205", f"max_rows_per_person must be a whole number from 1, got {brief(rows)}."
+                "E205",
+                f"max_rows_per_person must be a whole number from 1 to 1,000,000, got {as_given(rows)}.",
+                "Write a whole number without quotes.",
             )
         if self.person is not None:
             object.__setattr__(self, "person", check_name(self.person))

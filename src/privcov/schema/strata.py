@@ -23,6 +23,8 @@ from privcov.text.grammar import brief, printable
 
 MOST_STRATA = 4_096
 """Strata of one release."""
+THE_SUM = "(total)"
+"""What the sum of all strata is called where strata have their names; so none of them may have it."""
 MOST_ENTRIES = 2**22
 """Entries of all their matrices together: a file of some 80 megabytes."""
 
@@ -75,6 +77,12 @@ class Strata:
             raise InputError(
                 "E188", "the name of a stratum has more than 400 characters.", "Shorten its levels."
             )
+        if THE_SUM in self.names:
+            raise InputError(
+                "E188",
+                f"a stratum would be named {THE_SUM}, which is the sum of all.",
+                "Rename the level, or the stratum for other rows.",
+            )
         if twice := [name for name, times in Counter(self.names).items() if times > 1]:
             raise InputError(
                 "E188",
@@ -103,12 +111,13 @@ class Strata:
                 f"by names {brief(unseen[0])}, which is read for derived columns alone.",
                 "Derive levels from it, such as cut(year(admitted), 2022), and name these.",
             )
-        if schema.person in names:
-            raise InputError(
-                "E186",
-                f"by names {brief(schema.person)}, the person's id.",
-                "Strata are of public levels: name a column with levels.",
-            )
+        for own, role in ((schema.person, "the person's id"), (schema.weight, "what rows are weighted by")):
+            if own is not None and own in names:
+                raise InputError(
+                    "E186",
+                    f"by names {brief(own)}, {role}.",
+                    "Strata are of public levels: name a column with levels.",
+                )
         found = [_checked(name, declared) for name in names]
         if not found:
             raise InputError("E185", "by names no column.", "Name a column with levels.")
@@ -156,8 +165,12 @@ class Strata:
         return (*(",".join(levels) for levels in made), *(() if self.other is None else (self.other,)))
 
     def place(self, name: str | Sequence[str]) -> int:
-        """Where a stratum stands among ``names``; one that is not declared is refused (E284)."""
-        wanted = name if isinstance(name, str) else ",".join(map(str, name))
+        """Where a stratum stands among ``names``; one that is not declared is refused (E284).
+
+        A level that is a number may be given as one.
+        """
+        levels = [name] if isinstance(name, str) or not isinstance(name, Sequence) else name
+        wanted = ",".join(map(str, levels))
         if wanted not in self.names:
             some = "; ".join(self.names[:8]) + ("; …" if len(self.names) > 8 else "")
             raise ParameterError("E284", f"there is no stratum {brief(wanted)}.", f"There are: {some}.")

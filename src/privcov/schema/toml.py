@@ -283,7 +283,16 @@ def _decimal(text: str) -> Fraction | float:
 
 
 def _toml_list(values: Sequence[Level]) -> str:
-    return f"[{', '.join(map(toml_value, values))}]"
+    return f"[{', '.join(map(listed_value, values))}]"
+
+
+def listed_value(value: Level) -> str:
+    """A value of a list, such as a level. A float stays one, since its level is named after it.
+
+    >>> listed_value(1.0), listed_value(1), listed_value("F")
+    ('1.0', '1', '"F"')
+    """
+    return repr(value) if isinstance(value, float) else toml_value(value)
 
 
 def toml_value(value: Level | Fraction) -> str:

@@ -18,7 +18,7 @@ from privcov.errors import InputError
 from privcov.privacy import exact
 from privcov.schema.columns import Column, Numeric
 from privcov.schema.names import check_name, quoted
-from privcov.text.grammar import brief
+from privcov.text.grammar import as_given, brief
 
 if TYPE_CHECKING:
     from privcov.schema.schema import Schema
@@ -54,7 +54,11 @@ def checked_weight(name: object, largest: object, power: object) -> tuple[str, f
     except (TypeError, ValueError, OverflowError):
         most = math.nan
     if not 1e-100 <= most <= 1e100:
-        raise InputError("E196", f"largest_weight must be a finite number above 0, got {brief(largest)}.")
+        raise InputError(
+            "E196",
+            f"largest_weight must be a finite number above 0, got {as_given(largest)}.",
+            "Write a number without quotes.",
+        )
     return column, most, _checked_power(power)
 
 

@@ -139,7 +139,7 @@ def identities(column: Identifier, values: pa.Array, *, dialect: Dialect = RFC_4
     [b'07', b'7', None, None, None]
     """
     if pa.types.is_dictionary(values.type):
-        values = values.dictionary_decode()
+        values = _decoded(values)
     if pa.types.is_null(values.type):
         return pa.nulls(len(values), pa.large_binary())
     texts = _trimmed(values if is_text(values.type) else values.cast(pa.string()))
@@ -239,7 +239,7 @@ def absent(column: Column, values: pa.Array, *, dialect: Dialect = RFC_4180) -> 
     [False, False, True, True, True]
     """
     if pa.types.is_dictionary(values.type):
-        values = values.dictionary_decode()
+        values = _decoded(values)
     if pa.types.is_null(values.type):
         return np.ones(len(values), dtype=bool)
     gone = _plain(values.is_null())
@@ -259,7 +259,7 @@ def _by_dictionary(column: Column, values: pa.DictionaryArray, dialect: Dialect)
     """Judge each distinct value once."""
     places = values.indices
     at = _plain(places.fill_null(0)).astype(np.int64)
-    dictionary = values.dictionary
+    dictionary = _held(values.dictionary)
     if len(dictionary) > len(at):
         used, at = np.unique(at, return_inverse=True)
         dictionary = dictionary.take(pa.array(np.clip(used, 0, len(dictionary) - 1)))
@@ -269,6 +269,18 @@ def _by_dictionary(column: Column, values: pa.DictionaryArray, dialect: Dialect)
     if places.null_count:
         found[_plain(places.is_null())] = np.nan
     return found
+
+
+def _decoded(values: pa.DictionaryArray) -> pa.Array:
+    """A value for each cell."""
+    return pa.DictionaryArray.from_arrays(values.indices, _held(values.dictionary)).dictionary_decode()
+
+
+def _held(dictionary: pa.Array) -> pa.Array:
+    """The same values where Arrow can take some of them: texts that are views become bytes in one piece."""
+    kind = dictionary.type
+    views = pa.types.is_string_view(kind) or pa.types.is_binary_view(kind)
+    return dictionary.cast(pa.large_binary()) if views else dictionary
 
 
 def _meant(column: Column, values: pa.Array, dialect: Dialect) -> Floats:

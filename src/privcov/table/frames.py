@@ -44,6 +44,19 @@ class PandasTable(Table):
         for column, series in zip(read_columns(schema), self._series, strict=True):
             _check_series(column, series)
 
+    def check_categories(self) -> None:
+        """Refuse ids that are categories of fractions, truths or times: each would count as no id at all.
+
+        For a whole frame, before anything is paid. Partitions of a cluster may differ in the type of categories.
+        """
+        for column, series in zip(read_columns(self.schema), self._series, strict=True):
+            if (
+                isinstance(column, Identifier)
+                and _is_categorical(series.dtype)
+                and len(series.cat.categories)
+            ):
+                _check_series(column, series.cat.categories.to_series())
+
     def fragments(self) -> Sequence[Held]:
         """Slices of the frame, which share its memory."""
         return [

@@ -46,6 +46,8 @@ def open_table(data: Any, schema: Schema) -> Table:
             "Give the schema that the release was made with, or name the column as person.",
         )
     table = _open(data, schema)
+    if isinstance(table, PandasTable):
+        table.check_categories()
     return table if schema.person is None or table.home is not None else PersonTable(table, schema)
 
 

@@ -9,6 +9,7 @@ a file are in docs/reference/release-file.md.
 from __future__ import annotations
 
 import re
+from fractions import Fraction
 
 MOST_CHARACTERS = 2_000
 """Of the text of an exact number."""
@@ -67,6 +68,21 @@ def brief(value: object) -> str:
     except (ValueError, RecursionError):  # Python writes out no integer of more than 4,300 digits
         return "something too long to show"
     return text if len(text) <= _MOST_ECHOED else f"{text[:12]}… ({len(text)} characters)"
+
+
+def as_given(value: object) -> str:
+    """The same where a number is wanted, so that a text with the digits of one is told from it.
+
+    >>> as_given("100"), as_given(Fraction(5, 2)), as_given(-1), as_given(True)
+    ("the text '100'", '2.5', '-1', 'True')
+    """
+    if isinstance(value, str):
+        return f"the text {brief(value)!r}"
+    return (
+        f"{float(value):g}"
+        if isinstance(value, Fraction) and abs(value) < 10**MOST_MAGNITUDE
+        else brief(value)
+    )
 
 
 def is_fraction(text: str) -> bool:

@@ -221,6 +221,7 @@ def test_a_baseline_that_nobody_has_takes_another_level_with_it(make):
     law, rng = WishartDifference(dimension=RARE.dimension, scale=2.0), np.random.default_rng(9)
     fit = pc.ols(with_rare_levels(make, rehearsal(9), rng, 5_000, law, first=1), "y ~ x + g")
     assert fit.merged == ("g[b]", "g[rare]")  # b is what most rows have; nobody has rare
+    assert "or the most frequent level where it is the baseline that has too few" in fit.summary()
     assert fit.params["g[c]"] == pytest.approx(0.1, abs=0.1)
     assert all(np.isfinite(ends).all() for ends in fit.conf_int().values())
 
@@ -586,3 +587,12 @@ def test_a_centre_that_is_itself_rejected_leaves_the_interval_unbounded():
     words = {"centre": 1.0, "step": 1.0, "critical": 4.0, "null": 0.0}
     assert score_set(lambda t: 9.0, **words) == ((-np.inf, np.inf),)
     assert score_set(lambda t: (t - 1) ** 2, **words) == (pytest.approx((-1, 3)),)
+
+
+def test_where_infinity_alone_is_accepted_the_set_reaches_to_the_next_place_that_was_asked():
+    """A search far out can miss how low the profile is there, so that there is no end to be found."""
+    words = {"centre": 0.0, "step": 1.0, "critical": 4.0, "null": 5.0}
+    found = score_set(lambda t: 1.0 if np.isinf(t) else min(t**2, 9.0), **words)
+    assert found == (pytest.approx((-np.inf, 2.0)), (5.0, np.inf))
+    found = score_set(lambda t: 9.0 if np.isinf(t) else min(t**2, 3.0), **words)
+    assert found == ((-np.inf, np.inf),)

@@ -142,6 +142,14 @@ def test_more_coefficients_than_rows_are_refused(make, people_schema, people_col
         pc.ols(make(people_schema, few), "income ~ .")
 
 
+def test_a_noisy_count_that_is_too_small_is_said_to_be_one():
+    schema = pc.Schema.from_dict({"columns": {name: {"lower": 0, "upper": 1} for name in "abc"}})
+    loss = pc.PureDP(epsilon=1e4, neighbours="add-remove")
+    release = pc.release(np.zeros((2, 3)), schema=schema, loss=loss, randomness=rehearsal(1))
+    with pytest.raises(ParameterError, match=r"E236 about 2 rows \(a noisy count\) are too few for 3 coeff"):
+        pc.ols(release, "c ~ a + b")
+
+
 def test_a_release_without_an_intercept_says_what_to_ask_for(make):
     schema = pc.Schema.from_dict(
         {"columns": {"x": {"lower": 0, "upper": 1}, "y": {"lower": 0, "upper": 1}}, "intercept": False}

@@ -9,7 +9,7 @@ from privcov.report.doubts import doubts
 from privcov.report.drawing import Markup, join, tag
 from privcov.report.page.elements import Section, facts, listed, paragraphs, side_by_side, warning
 from privcov.report.standing import standing
-from privcov.report.summary import sentences, weighed
+from privcov.report.summary import effective_rows, sentences, weighed
 
 
 def overview(release: Release) -> Section:
@@ -25,7 +25,10 @@ def overview(release: Release) -> Section:
         ("Made", release.certificate.created.replace("T", " ").replace("Z", " UTC")),
     ]
     if release.schema.weight is not None:
-        known.insert(2, ("Rows, effectively", f"about {release.count() / release.row_weight:,.0f}"))
+        rows = effective_rows(release)
+        known.insert(
+            2, ("Rows, effectively", "hidden by the noise" if rows is None else f"about {rows:,.0f}")
+        )
     if found is not None:
         known.insert(4, ("Correlations clear of the noise", found.counted))
         known.insert(5, ("Verdict", found.verdict))
