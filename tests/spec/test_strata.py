@@ -378,6 +378,32 @@ def test_a_million_strata_and_matrices_too_large_are_refused():
         Strata.of(pc.Schema.from_dict({"columns": {**many, **levels}}), by="s")
 
 
+def test_a_stratum_that_may_not_be_there_can_be_asked_for(made):
+    assert made.get("south") == made["south"]
+    assert made.get("nowhere") is None
+    assert made.get(3, "none") == "none"
+
+
+@pytest.mark.parametrize("form", ["frame", "arrow", "parquet", "array"])
+def test_a_table_that_is_seen_to_be_empty_is_refused_before_payment(form, tmp_path):
+    """Where its number of rows is public; a CSV file is read first, and the message says that it was paid for."""
+    none = TABLE.slice(0, 0)
+    parquet.write_table(none, tmp_path / "t.parquet")
+    plain = pc.Schema.from_dict({"columns": {"age": COLUMNS["age"]}})
+    data = {
+        "frame": none.to_pandas(),
+        "arrow": none,
+        "parquet": tmp_path / "t.parquet",
+        "array": np.zeros((0, 1)),
+    }
+    schema = plain if form == "array" else SCHEMA
+    book = pc.Ledger.init(tmp_path / "l", REPLACE)
+    with pytest.raises(InputError, match="E108 the table has no rows"):
+        pc.release(data[form], schema=schema, loss=REPLACE, ledger=book)
+    assert not any(book.spent.values())
+    assert pc.release(data[form], schema=schema, loss=ADD).certificate.loss == ADD
+
+
 def test_what_is_asked_of_all_strata_at_once_is_told_to_take_one(made):
     for ask in (lambda: pc.ols(made, "pay ~ age"), lambda: pc.pca(made), lambda: made.correlation()):
         with pytest.raises(AttributeError, match=r"release\['south'\], or their sum, release\.total\(\)"):

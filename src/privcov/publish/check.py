@@ -232,6 +232,9 @@ def prepare(
     facts = {"loss": loss, "schema": schema, "purpose": purpose, "grid": grid, "law_of": law_of}
     asked = partial(decide, mechanism, **{**facts, **options})
     decided, table = asked(), open_table(data, whole)
+    public = loss.neighbours.count_is_public(schema.max_rows_per_person)
+    if public and table.known_rows == 0:
+        raise InputError("E108", "the table has no rows.", "Under add-remove it can be released.")
     if expect_rows is not None:
         _check_rows(table, expect_rows, loss=loss, schema=schema)
     runner = engine_for(engine, table)
@@ -253,7 +256,6 @@ def prepare(
             "Leave one of them out: without a share the total is the sum of the strata.",
         )
     if choice is None and frame != "declared" and not share:
-        public = loss.neighbours.count_is_public(schema.max_rows_per_person)
         rows = table.count() if public else None
         fit = partial(framed_terms, Framing, asked, word=frame, schema=declared, cut=cut, strata=count)
         if found := fit(rows=rows, purpose=wanted, emphasis=first):

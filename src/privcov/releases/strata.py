@@ -154,6 +154,31 @@ class StratifiedRelease(Written, Shown, Mapping[str, Release]):
     def __getitem__(self, name: str | Sequence[str]) -> Release:
         return self._parts[self.strata.place(name)]
 
+    def get(self, name: object, default: Any = None) -> Any:
+        """Return one stratum by its name, or something else where there is none of that name.
+
+        Parameters
+        ----------
+        name : str
+            A stratum.
+        default : object, optional
+            What to return in place of a stratum that is not there.
+
+        Returns
+        -------
+        Release
+            The stratum, or ``default``.
+
+        Examples
+        --------
+        >>> import numpy as np, privcov as pc
+        >>> schema = pc.Schema.from_dict({"columns": {"age": {"lower": 0, "upper": 100}, "area": {"levels": [1, 2]}}})
+        >>> strata = pc.release(np.ones((9, 2)), schema=schema, loss=pc.ZCDP(rho=1, neighbours="add-remove"), by="area")
+        >>> strata.get("1") == strata["1"], strata.get("3")
+        (True, None)
+        """
+        return self[name] if isinstance(name, str) and name in self else default
+
     def __iter__(self) -> Iterator[str]:
         return iter(self.names)
 
