@@ -110,9 +110,12 @@ class View:
 
     @cached_property
     def clear(self) -> NDArray[np.bool_]:
-        """Which covariances stand clear of the noise; what nothing is known of counts, and levels of one column do."""
-        same = self._homes[:, None] == self._homes[None, :]
-        return np.ones_like(same) if self.scores is None else same | (np.abs(self.scores) > self.reach)
+        """Which covariances stand clear of the noise; all do where its size is not known, and a column with itself.
+
+        So do those of two levels of one column, which are no pair but numbers like the others, that noise can drown.
+        """
+        own = np.eye(len(self.columns), dtype=np.bool_)
+        return np.ones_like(own) if self.scores is None else own | (np.abs(self.scores) > self.reach)
 
     @cached_property
     def pairs(self) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
