@@ -234,7 +234,10 @@ def _rows(fit: Fit, level: float) -> list[dict[str, Any]]:
         return [{"name": name, "estimate": value} for name, value in fit.params.items()]
     values, probabilities = fit.tvalues, fit.pvalues  # before the sets, which begin where these ended
     sets, errors, shares = fit.conf_set(level), fit.bse, fit.privacy_share
-    tables, widening = fit.table.conf_set(level), fit.widening
+    tables, widening = (
+        {name: _part_of(pieces, sets[name]) for name, pieces in fit.table.conf_set(level).items()},
+        fit.widening,
+    )
     shrunk = shrunk_beside(fit)
     drawn = {} if shrunk is None else shrunk.params
     sampling = math.nan if math.isnan(fit.residual_std_error) else 1.0  # no share of it where noise hides all
@@ -260,6 +263,19 @@ def _rows(fit: Fit, level: float) -> list[dict[str, Any]]:
         }
         for name, estimate in fit.params.items()
     ]
+
+
+def _part_of(pieces: Pieces, whole: Pieces) -> Pieces:
+    """What a set has in common with another; itself, where that is nothing.
+
+    What this table would have said is part of what the population may be. Where sampling is next to nothing the two
+    are one, and simulated ends, or tails of another law, make the part reach a little beyond.
+
+    >>> _part_of(((-2.0, 1.2),), ((-1.9, 1.3),)), _part_of(((-9.0, 9.0),), ((-9.5, 0.0), (1.0, 9.5)))
+    (((-1.9, 1.2),), ((-9.0, 0.0), (1.0, 9.0)))
+    """
+    both = [(max(low, start), min(high, end)) for low, high in pieces for start, end in whole]
+    return tuple(pair for pair in both if pair[0] <= pair[1]) or pieces
 
 
 def significance(p_value: float) -> str:
@@ -355,13 +371,15 @@ def _overall(fit: Fit, level: float) -> list[str]:
         else (_here(*map(short, spread)), _here(*(f"{end:.4g}" for end in ends)))
     )
     error, (least, most) = fit.residual_std_error, fit.residual_std_error_interval(level)
-    found = "is within the noise" if math.isnan(error) else _within(error, least, most, known_digits(fit))
+    digits = known_digits(fit) or (_FEW if least == 0 else None)  # it cannot be told from none at all
+    found = "is within the noise" if math.isnan(error) else _within(error, least, most, digits)
+    few = _FEW if low == 0 else None
+    share = "cannot be told" if math.isnan(fit.rsquared) else _within(fit.rsquared, low, high, few)
     rows = of_rows(fit)
     lines = [
         f"Residual standard error{rows} {found}, {100 * level:g} % interval [{short(least)}, {short(most)}]"
         f"{here[0]}, on {moments.freedom:,.0f} degrees of freedom",
-        f"R-squared{rows} {'is within the noise' if math.isnan(fit.rsquared) else short(fit.rsquared)}, "
-        f"{100 * level:g} % interval [{low:.4g}, {high:.4g}]{here[1]}",
+        f"R-squared{rows} {share}, {100 * level:g} % interval [{low:.4g}, {high:.4g}]{here[1]}",
     ]
     if (test := fit.f_test) is not None:
         lines.append(
@@ -384,7 +402,7 @@ def _within(value: float, least: float, most: float, digits: int | None) -> str:
     return rounded(value, digits)
 
 
-_MOST_DIGITS = 6
+_FEW, _MOST_DIGITS = 2, 6
 
 
 def _here(low: str, high: str) -> str:

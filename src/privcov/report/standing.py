@@ -154,7 +154,11 @@ class Standing:
     def _open(self, which: str) -> str:
         """What is known of those that do not stand clear; the first sentence may have said that none does."""
         known = self.open_half < 1
-        half = f"half of them may be {self.open_half:.2g} or more" if known else "of half of them nothing is known"
+        half = (
+            f"half of them may be {self.open_half:.2g} or more"
+            if known
+            else "of half of them nothing is known"
+        )
         if self.verdict == "worse than publishing zeros":
             return f"{half.capitalize()}."
         return f"{which} cannot be told from zero; {half}."

@@ -135,21 +135,22 @@ def overall(values: dict[str, Any], *, drowned: bool = False) -> Markup:
     if drowned:
         known.insert(0, ("R²", "cannot be told from this release"))
     elif "refused" not in values:
-        low, high = values["r_squared_interval"]
         rows = SHORTENED if values["rows_shortened"] else ""
-        known = [
-            (f"R²{rows}", f"{number(values['r_squared'], 3)} [{number(low, 3)}, {number(high, 3)}]"),
-            (
-                f"Residual standard error{rows}",
-                f"{number(values['residual_std_error'], 3)} "
-                f"[{', '.join(number(end, 3) for end in values['residual_std_error_interval'])}]",
-            ),
-            *known,
-        ]
+        words = {"R²": "r_squared", "Residual standard error": "residual_std_error"}
+        known = [*((f"{word}{rows}", _with_interval(values, key)) for word, key in words.items()), *known]
         if (test := values["f_test"]) is not None:
             told = f"{number(test['statistic'], 3)}, p-value {_probability(test['p_value'])}"
             known.insert(1, ("F, every slope zero", told))
     return facts(known)
+
+
+def _with_interval(values: dict[str, Any], key: str) -> str:
+    """A number and its interval; one that cannot be told from zero has two digits, one that is not known none."""
+    low, high = values[f"{key}_interval"]
+    ends = f"[{number(low, 3)}, {number(high, 3)}]"
+    if values[key] is None:
+        return f"cannot be told {ends}"
+    return f"{_known(values[key], 2 if low == 0 else None, 3)} {ends}"
 
 
 _METHODS = {
