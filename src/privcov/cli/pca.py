@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -95,26 +96,46 @@ def render(fit: PCAFit, values: dict[str, Any]) -> str:
         heads = ["", "variance", "share %", *kinds.values()]
         digits = 3 if fit.noise_edge is None else 4  # without a law nobody knows how far they are off
         rows = [
-            [one["name"], number(one["variance"], digits), number(100 * one["share"], digits - 3)]
+            [one["name"], _variance(one, digits), number(100 * one["share"], digits - 3)]
             + [interval(one[key]) for key in kinds]
             for one in told
         ]
         lines += [table(heads, rows), ""]
-        if groups := [one["name"] for one in told if "lengths" in one]:
-            lines += [
-                f"Components within {_joined(groups)} cannot be told apart: what is known is their span. Its line has "
-                "the sum of the",
-                "variances, and under loadings how much of each column's axis, from 0 to 1, lies within it.",
-                "",
-            ]
-        loadings = [[cut_name, *cells] for cut_name, cells in _loadings(fit, told)]
-        lines += [table(["loading", *(one["name"] for one in told[:_MOST])], loadings), ""]
-        if len(told) > _MOST:
-            lines += [f"… and {len(told) - _MOST} more (--json prints all)", ""]
+        lines += _of_directions(fit, told)
     if fit.left_out:
         names = ", ".join(fit.left_out[:8]) + (" …" if len(fit.left_out) > 8 else "")
         lines += [f"Left out, because their variance is not clear of the noise: {names}.", ""]
     return "\n".join([*lines, *_closing(fit, values)])
+
+
+def _of_directions(fit: PCAFit, told: list[dict[str, Any]]) -> list[str]:
+    """Loadings of components and of groups; a sentence where one group is everything."""
+    from privcov.report.tables import table
+
+    if len(told[0]["components"]) == len(fit.columns) > 1:
+        return ["No component can be told apart from another: nothing is known of directions.", ""]
+    lines = []
+    if groups := [one["name"] for one in told if "lengths" in one]:
+        lines += [
+            f"Components within {_joined(groups)} cannot be told apart: what is known is their span. Its line has "
+            "the sum of the",
+            "variances, and under loadings how much of each column's axis, from 0 to 1, lies within it.",
+            "",
+        ]
+    loadings = [[cut_name, *cells] for cut_name, cells in _loadings(fit, told)]
+    lines += [table(["loading", *(one["name"] for one in told[:_MOST])], loadings), ""]
+    more = len(told) - _MOST
+    return [*lines, *([f"… and {more} more (--json prints all)", ""] if more > 0 else [])]
+
+
+def _variance(one: dict[str, Any], digits: int) -> str:
+    """The variance along a component; of two digits where it cannot be told from zero."""
+    from privcov.report.tables import number
+
+    value, ends = one["variance"], one["interval"]
+    if ends is None or ends[0] or not value > 0:
+        return number(value, digits)
+    return number(float(f"{value:.1e}"), max(0, 1 - math.floor(math.log10(value))))
 
 
 def interval(ends: list[float | None]) -> str:

@@ -371,10 +371,10 @@ def _overall(fit: Fit, level: float) -> list[str]:
         else (_here(*map(short, spread)), _here(*(f"{end:.4g}" for end in ends)))
     )
     error, (least, most) = fit.residual_std_error, fit.residual_std_error_interval(level)
-    digits = known_digits(fit) or (_FEW if least == 0 else None)  # it cannot be told from none at all
-    found = "is within the noise" if math.isnan(error) else _within(error, least, most, digits)
-    few = _FEW if low == 0 else None
-    share = "cannot be told" if math.isnan(fit.rsquared) else _within(fit.rsquared, low, high, few)
+    digits = known_digits(fit) or (FEW if least == 0 else None)  # it cannot be told from none at all
+    found = "is within the noise" if math.isnan(error) else within(error, least, most, digits)
+    few = FEW if low == 0 else None
+    share = "cannot be told" if math.isnan(fit.rsquared) else within(fit.rsquared, low, high, few)
     rows = of_rows(fit)
     lines = [
         f"Residual standard error{rows} {found}, {100 * level:g} % interval [{short(least)}, {short(most)}]"
@@ -389,10 +389,10 @@ def _overall(fit: Fit, level: float) -> list[str]:
     return lines
 
 
-def _within(value: float, least: float, most: float, digits: int | None) -> str:
+def within(value: float, least: float, most: float, digits: int | None) -> str:
     """A number cut to so many digits, or to as few more as leave it within its interval.
 
-    >>> _within(22_310.0, 20_927.4, 26_132.0, 1), _within(17.442, 5.0, 30.0, 1)
+    >>> within(22_310.0, 20_927.4, 26_132.0, 1), within(17.442, 5.0, 30.0, 1)
     ('22000', '20')
     """
     while digits is not None and digits < _MOST_DIGITS and least <= value <= most:
@@ -402,7 +402,7 @@ def _within(value: float, least: float, most: float, digits: int | None) -> str:
     return rounded(value, digits)
 
 
-_FEW, _MOST_DIGITS = 2, 6
+FEW, _MOST_DIGITS = 2, 6
 
 
 def _here(low: str, high: str) -> str:

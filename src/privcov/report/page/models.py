@@ -10,11 +10,12 @@ import math
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from privcov.errors import ParameterError
 from privcov.models.assumptions import SHORTENED
 from privcov.models.ols import Errors, Fit
-from privcov.models.pca import PCAFit, about_tails, pca
+from privcov.models.pca import Direction, PCAFit, about_tails, pca
 from privcov.models.summary import SHRUNK, TWO, headings, may_be_others, merged, significant
 from privcov.releases.release import Release
 from privcov.releases.rounds import uncounted
@@ -254,7 +255,10 @@ def loadings_figure(fit: PCAFit) -> Markup:
     shown = min(len(directions), _MOST_COLUMNS)
     if not shown:
         return paragraphs("No component is larger than the noise.")
+    if len(directions[0].components) == len(fit.columns) > 1:
+        return paragraphs("No component can be told apart from another: nothing is known of directions.")
     loadings = np.stack([one.loadings for one in directions[:shown]], axis=1)
+    clear = np.stack([_stands_clear(one) for one in directions[:shown]], axis=1)
     largest = np.argsort(-np.abs(loadings).max(axis=1), kind="stable")[:_ROWS]
     places = np.sort(largest).tolist()
     told = f" The first {shown} of {len(directions)}." if len(directions) > shown else ""
@@ -270,8 +274,18 @@ def loadings_figure(fit: PCAFit) -> Markup:
         loadings[places].tolist(),
         columns=[one.name for one in directions[:shown]],
         title=f"Loadings of {shown} components",
+        clear=clear[places].tolist(),
     )
+    if not clear[places].all():
+        told += " No colour: what cannot be told from zero, for the population."
     return figure(picture, f"What each component is made of: its loadings on the columns.{told}")
+
+
+def _stands_clear(one: Direction) -> NDArray[np.bool_]:
+    """Which loadings have an interval without zero; all of them where there are no intervals."""
+    if one.ends is None:
+        return np.ones(len(one.loadings), dtype=np.bool_)
+    return np.asarray((one.ends[:, 0] > 0) | (one.ends[:, 1] < 0))
 
 
 def variances(fit: PCAFit, level: float = 0.95) -> Markup:
