@@ -237,8 +237,9 @@ def _means(release: Release, *, repair: str, scaled: bool) -> str:
             release.columns[1:], means, noise, spread, on_spread, strict=True
         )
     ]
-    told = "±: the noise moves a number by no more than this in 95 of 100 releases of this table."
-    return "\n\n".join([table(["column", "mean", "noise", "std. dev.", "noise"], rows), told])
+    told = ["±: the noise moves a number by no more than this in 95 of 100 releases of this table.", view.cut]
+    legend = fill(" ".join(filter(None, told)), width=100)
+    return "\n\n".join([table(["column", "mean", "noise", "std. dev.", "noise"], rows), legend])
 
 
 def _beside_noise(value: float, noise: float) -> tuple[str, str]:

@@ -101,7 +101,7 @@ def _pairs(view: View) -> list[Markup]:
     )
     said = "Pairs that stand clear of the noise, strongest first; levels of one column left out."
     if noise is not None:
-        said += f" {OFF}{_before(view)}."
+        said += f" {OFF}{_before(view)}." + f" {view.cut}" * bool(view.cut)
     made = [table(heads, rows[:_PAIRS], caption=said)]
     if len(rows) > _PAIRS:
         hidden = len(order) - len(rows)
@@ -221,7 +221,7 @@ def declared(feature: Feature) -> str:
 
 
 def _listed(heads: list[str], rows: list[list[str]], view: View) -> Markup:
-    said = f"{OFF}, to first order{_before(view)}."
+    said = f"{OFF}, to first order{_before(view)}." + f" {view.cut}" * bool(view.cut)
     words = 1 + ("label" in heads)
     first = table(heads, rows[:_LISTED], left=words, caption=said if "± noise" in heads else "")
     if len(rows) <= _LISTED:
