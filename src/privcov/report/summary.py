@@ -237,8 +237,8 @@ def _means(release: Release, *, repair: str, scaled: bool) -> str:
             release.columns[1:], means, noise, spread, on_spread, strict=True
         )
     ]
-    told = ["±: the noise moves a number by no more than this in 95 of 100 releases of this table.", view.cut]
-    legend = fill(" ".join(filter(None, told)), width=100)
+    noted = ["±: the noise moves a number by no more than this in 95 of 100 releases of this table.", view.cut]
+    legend = fill(" ".join(filter(None, noted)), width=100)
     return "\n\n".join([table(["column", "mean", "noise", "std. dev.", "noise"], rows), legend])
 
 
