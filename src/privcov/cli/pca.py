@@ -94,9 +94,9 @@ def render(fit: PCAFit, values: dict[str, Any]) -> str:
         kinds = {"interval": "this table", "population_interval": "population"}
         kinds = {key: word for key, word in kinds.items() if told[0][key]}
         heads = ["", "variance", "share %", *kinds.values()]
-        digits = 3 if fit.noise_edge is None else 4  # without a law nobody knows how far they are off
+        known = fit.noise_edge is not None  # without a law nobody knows how far they are off
         rows = [
-            [one["name"], _variance(one, digits), number(100 * one["share"], digits - 3)]
+            [one["name"], _variance(one, known), number(100 * one["share"], int(known))]
             + [interval(one[key]) for key in kinds]
             for one in told
         ]
@@ -128,13 +128,13 @@ def _of_directions(fit: PCAFit, told: list[dict[str, Any]]) -> list[str]:
     return [*lines, *([f"… and {more} more (--json prints all)", ""] if more > 0 else [])]
 
 
-def _variance(one: dict[str, Any], digits: int) -> str:
-    """The variance along a component; of two digits where it cannot be told from zero."""
+def _variance(one: dict[str, Any], known: bool) -> str:
+    """The variance along a component; of two digits where it cannot be told from zero, or its noise is not known."""
     from privcov.report.tables import number
 
     value, ends = one["variance"], one["interval"]
-    if ends is None or ends[0] or not value > 0:
-        return number(value, digits)
+    if not value > 0 or (known and (ends is None or ends[0])):
+        return number(value, 4)
     return number(float(f"{value:.1e}"), max(0, 1 - math.floor(math.log10(value))))
 
 

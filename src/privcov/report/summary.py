@@ -125,7 +125,8 @@ def _short_means(release: Release, *, repair: str, scaled: bool) -> list[str]:
 def sentences(release: Release) -> list[str]:
     """What can be concluded beside the noise, and what cannot: from the release and public facts."""
     if release.certificate.law is None:
-        return ["The error of this mechanism depends on the data, so this release cannot state it."]
+        told = "The error of this mechanism depends on the data, so this release cannot state it"
+        return [f"{told}: any of these numbers may be noise."]
     view = View.of(release)
     if (found := Standing.of(view)) is not None:
         part = (
@@ -221,12 +222,10 @@ def _means(release: Release, *, repair: str, scaled: bool) -> str:
     noise = mean_noise(release, scaled=scaled)
     if noise is None:
         rows = [
-            [cut(name), *(significant(float(f"{value:.3g}"), 3) for value in (mean, std))]
+            [cut(name), *(significant(float(f"{value:.2g}"), 2) for value in (mean, std))]
             for name, mean, std in zip(release.columns[1:], means, spread, strict=True)
         ]
-        told = (
-            "Without ±: the noise of this mechanism has no known distribution, so three digits are printed."
-        )
+        told = "Without ±: the noise of this mechanism has no known distribution, so two digits are printed."
         return "\n\n".join([table(["column", "mean", "std. dev."], rows), told])
     view = View.of(release)
     assert view.off_spread is not None, "the law is known"
@@ -237,7 +236,10 @@ def _means(release: Release, *, repair: str, scaled: bool) -> str:
             release.columns[1:], means, noise, spread, on_spread, strict=True
         )
     ]
-    noted = ["±: the noise moves a number by no more than this in 95 of 100 releases of this table.", view.cut]
+    noted = [
+        "±: the noise moves a number by no more than this in 95 of 100 releases of this table.",
+        view.cut,
+    ]
     legend = fill(" ".join(filter(None, noted)), width=100)
     return "\n\n".join([table(["column", "mean", "noise", "std. dev.", "noise"], rows), legend])
 
