@@ -42,6 +42,18 @@ def test_differences_between_strata_are_in_plain_digits():
     assert "e+" not in found.summary()
 
 
+def test_a_difference_of_which_nothing_is_known_has_one_digit():
+    """-0.5591 stood beside "unbounded", where ols of that stratum alone prints -0.1."""
+    found = differences(release("0.02", by="county"), "0", "1", formula="income ~ age")
+    text = found.summary()
+    assert "unbounded" in text
+    assert "one digit is printed" in text
+    for line in text.splitlines():
+        if "unbounded" in line:
+            cells = line.split("unbounded")[0].split()[-3:]
+            assert all(len(re.sub(r"e.*|[^0-9]", "", cell).strip("0")) <= 1 for cell in cells), line
+
+
 def test_a_residual_error_of_few_digits_is_within_its_own_interval():
     """A constant regressor is hidden by noise, and one digit is printed; the residual error is known to two."""
     columns = {"flat": {"lower": 0, "upper": 10}, "income": {"lower": 0, "upper": 200_000}}
