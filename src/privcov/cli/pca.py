@@ -160,7 +160,7 @@ def _loadings(fit: PCAFit, told: list[dict[str, Any]]) -> Iterator[tuple[str, li
             value = one["loadings" if "loadings" in one else "lengths"][i]
             ends = one["ends"]
             reach = "" if ends is None else f" ± {number(max(value - ends[i][0], ends[i][1] - value), 2)}"
-            cells.append(number(value, 3 if ends is None and fit.noise_edge is not None else 2) + reach)
+            cells.append(number(value, 2) + reach)
         yield cut(name), cells
 
 
@@ -201,7 +201,10 @@ def _about(fit: PCAFit, values: dict[str, Any]) -> list[str]:
         return []
     level = f"{100 * values['level']:g} %"
     if values["population_intervals"] is None:
-        return [f"{level} intervals for this table, whoever else there is."]
+        return [
+            f"{level} intervals for this table, whoever else there is. Loadings have no ±: components whose intervals",
+            "overlap may be turned into each other in any way.",
+        ]
     from privcov.models.pca import about_tails
 
     most = fit.rows_per_person

@@ -79,7 +79,7 @@ def as_text(fit: Fit, level: float = 0.95) -> str:
                 cut(row["name"]),
                 estimate(row["estimate"]),
                 estimate(row["std_error"]),
-                f"{row['t_value']:.2f}",
+                _statistic(row["t_value"]),
                 _probability(row["p_value"]),
                 row["code"],
                 *(_spans(row[pieces]) for pieces in intervals),
@@ -134,7 +134,7 @@ def as_values(fit: Fit, level: float = 0.95) -> dict[str, Any]:
         ],
         "table_r_squared_interval": list(fit.table.rsquared_interval(level)),
         "f_test": None
-        if test is None
+        if test is None or (fit.naive and math.isnan(fit.residual_std_error))
         else {
             "statistic": _finite(test.statistic),
             "numerator_freedom": test.numerator_freedom,
@@ -163,7 +163,7 @@ def as_latex(fit: Fit, level: float = 0.95) -> str:
         if not refused:
             cells += [
                 estimate(row["std_error"]),
-                f"{row['t_value']:.2f}",
+                _statistic(row["t_value"]),
                 latex_text(_probability(row["p_value"])),
             ]
             for pieces in _headings(fit, level):
@@ -241,6 +241,9 @@ def _rows(fit: Fit, level: float) -> list[dict[str, Any]]:
     shrunk = shrunk_beside(fit)
     drawn = {} if shrunk is None else shrunk.params
     sampling = math.nan if math.isnan(fit.residual_std_error) else 1.0  # no share of it where noise hides all
+    if fit.naive and math.isnan(sampling):  # who ignores the noise has no errors then, and so no table
+        errors = values = probabilities = dict.fromkeys(errors, math.nan)
+        sets = tables = dict.fromkeys(errors, ((math.nan, math.nan),))
     return [
         {
             "name": name,
@@ -381,7 +384,7 @@ def _overall(fit: Fit, level: float) -> list[str]:
         f"{here[0]}, on {moments.freedom:,.0f} degrees of freedom",
         f"R-squared{rows} {share}, {100 * level:g} % interval [{low:.4g}, {high:.4g}]{here[1]}",
     ]
-    if (test := fit.f_test) is not None:
+    if (test := fit.f_test) is not None and not (fit.naive and math.isnan(error)):
         lines.append(
             f"F-statistic {short(test.statistic)} on {test.numerator_freedom} and "
             f"{test.denominator_freedom:,.0f} degrees of freedom, p-value {_probability(test.p_value)}"
@@ -471,6 +474,8 @@ def span(low: float, high: float) -> str:
     >>> span(1.0, math.inf)
     '[1.000, ∞)'
     """
+    if math.isnan(low) or math.isnan(high):
+        return "–"
     if math.isinf(low) and math.isinf(high):
         return "unbounded (-∞, ∞)"
     return f"[{short(low)}, {short(high)}]".replace("[-inf", "(-∞").replace("inf]", "∞)")
@@ -487,8 +492,21 @@ def short(value: float) -> str:
     return f"{value:.{digits}f}"
 
 
+def _statistic(value: float) -> str:
+    """A statistic to two decimals.
+
+    >>> _statistic(-1.234), _statistic(math.inf), _statistic(math.nan)
+    ('-1.23', '∞', '–')
+    """
+    if math.isnan(value):
+        return "–"
+    return f"{value:.2f}".replace("inf", "∞")
+
+
 def _probability(value: float) -> str:
     """A p-value; below one in ten thousand neither the law of errors nor that of sampling is known well enough."""
+    if math.isnan(value):
+        return "–"
     return "<0.0001" if value < 1e-4 else f"{value:.4f}"
 
 

@@ -368,6 +368,15 @@ def test_correlations_are_centred_and_have_no_units(release, words):
         pc.pca(release, correlation=True).intervals(together=True)
 
 
+def test_loadings_without_an_interval_have_two_digits_and_a_warning(release):
+    fit = pc.pca(release, centred=False, rank=2)
+    text = render(fit, fit.to_dict())
+    assert "components whose intervals" in text
+    table = text.split("loading")[1].split("Noise edge")[0]
+    assert re.findall(r"-?0\.\d+", table)
+    assert all(len(one.split(".")[1]) == 2 for one in re.findall(r"-?[01]\.\d+", table))
+
+
 def test_moments_about_zero_have_intervals_for_the_table_alone(release):
     fit = pc.pca(release, rank=2, centred=False)
     assert fit.intervals().shape == (2, 2)
