@@ -21,7 +21,7 @@ def as_text(fit: RidgeFit, level: float = 0.95) -> str:
     for name, value in fit.coefficients.items():
         scaled = values["scaled_coefficients"][name]
         why = "no variance" if name in fit.problem.constant else ""
-        rows.append([cut(name), _short(value), f"{scaled:.4f}", why])
+        rows.append([cut(name), _short(value), f"{round(scaled, 4) + 0.0:.4f}", why])  # no zero has a sign
     shown = [row if fit.problem.constant else row[:3] for row in rows]
     heads = ["", "Coefficient", "Scaled", ""][: len(shown[0])]
     room = widths(heads, shown)
