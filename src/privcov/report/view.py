@@ -78,9 +78,7 @@ class View:
         reach = np.inf
         if law is not None and count is not None:
             noise = noise_sizes(moment, law=law, features=shown, count=count, known=places)
-            scores = _scores(
-                moment if wide else release.second_moment(scaled=True, raw=True), release, law, places
-            )
+            scores = _scores(moment if wide else release.informed_moment(), release, law, places)
             # Where the variance of a column is noise, so is whatever is divided by it.
             varies = np.diag(scores) > 2
             known_sizes = np.where(np.outer(varies, varies), noise.correlation, np.nan)
