@@ -174,17 +174,14 @@ def test_models_say_which_commands_read_an_estimate(home, capsys, words):
     assert "privcov release --frame auto" in err
 
 
-def test_show_reads_an_estimate_and_says_that_it_has_no_margin_of_error(home, capsys):
+def test_show_reads_an_estimate_and_says_what_its_margins_of_error_assume(home, capsys):
     assert estimate(capsys, "-o", "made.json")[0] == 0
     code, out, err = run(capsys, "show", "made.json")
     assert (code, err) == (0, "")
-    assert (
-        out.index("No number here has a ±")
-        < out.index("std. deviation")
-        < out.index("Correlation, without ±")
-    )
+    assert out.index("± is rehearsed") < out.index("std. deviation") < out.index("in brackets what is within")
+    assert "not Gaussian" in out
     assert "expected_error" in out
     assert main(["report", "made.json", "--output", "made.html"]) == 0
-    assert "No number here has a ±" in (home / "made.html").read_text()
+    assert "± is rehearsed" in (home / "made.html").read_text()
     code, out, _ = run(capsys, "show", "made.json", "--json")
     assert json.loads(out)["format"] == "privcov/gaussian-estimate/1"

@@ -76,7 +76,8 @@ def test_commands_take_a_name_and_print_it(capsys):
 
 
 @pytest.mark.parametrize(
-    "words", [["show", "t.json"], ["schema", "explain", "t.toml"], ["pca", "t.json", "--rank", "2"]]
+    "words",
+    [["show", "t.json"], ["schema", "explain", "t.toml"], ["pca", "t.json", "--uncentred", "--rank", "2"]],
 )
 def test_tables_line_up_whatever_the_letters_are(capsys, words):
     """Every line of a table under its rule ends where the rule ends: its last column is a right-aligned number."""

@@ -147,6 +147,14 @@ def test_what_reads_a_release_reads_a_stratum_or_all(home, capsys, words):
     assert len(out) > 100
 
 
+@pytest.mark.parametrize("what", ["mean", "correlation"])
+def test_strata_drawn_towards_their_pool_say_that_they_have_no_intervals(home, capsys, what):
+    code, out, _ = said(capsys, "show", home / "r.json", "--shrink", "--matrix", what)
+    assert code == 0
+    assert "No number here has a ±" in out
+    assert "--against NAME" in out
+
+
 def test_a_difference_shows_what_is_there(home, capsys):
     asked = ("ols", home / "r.json", "pay ~ age", "--stratum", "south", "--against", "west", "--json")
     code, out, _ = said(capsys, *asked)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -94,28 +95,48 @@ def render(fit: PCAFit, values: dict[str, Any]) -> str:
         kinds = {"interval": "this table", "population_interval": "population"}
         kinds = {key: word for key, word in kinds.items() if told[0][key]}
         heads = ["", "variance", "share %", *kinds.values()]
-        digits = 3 if fit.noise_edge is None else 4  # without a law nobody knows how far they are off
+        known = fit.noise_edge is not None  # without a law nobody knows how far they are off
         rows = [
-            [one["name"], number(one["variance"], digits), number(100 * one["share"], digits - 3)]
+            [one["name"], _variance(one, known), number(100 * one["share"], int(known))]
             + [interval(one[key]) for key in kinds]
             for one in told
         ]
         lines += [table(heads, rows), ""]
-        if groups := [one["name"] for one in told if "lengths" in one]:
-            lines += [
-                f"Components within {_joined(groups)} cannot be told apart: only their span is known. The line of a "
-                "span has the sum of the",
-                "variances, and under loadings how much of each column's axis, from 0 to 1, lies within the span.",
-                "",
-            ]
-        loadings = [[cut_name, *cells] for cut_name, cells in _loadings(fit, told)]
-        lines += [table(["loading", *(one["name"] for one in told[:_MOST])], loadings), ""]
-        if len(told) > _MOST:
-            lines += [f"… and {len(told) - _MOST} more (--json prints all)", ""]
+        lines += _of_directions(fit, told)
     if fit.left_out:
         names = ", ".join(fit.left_out[:8]) + (" …" if len(fit.left_out) > 8 else "")
         lines += [f"Left out, because their variance is not clear of the noise: {names}.", ""]
     return "\n".join([*lines, *_closing(fit, values)])
+
+
+def _of_directions(fit: PCAFit, told: list[dict[str, Any]]) -> list[str]:
+    """Loadings of components and of groups; a sentence where one group is everything."""
+    from privcov.report.tables import table
+
+    if len(told[0]["components"]) == len(fit.columns) > 1:
+        return ["No component can be told apart from another: nothing is known of directions.", ""]
+    lines = []
+    if groups := [one["name"] for one in told if "lengths" in one]:
+        lines += [
+            f"Components within {_joined(groups)} cannot be told apart: only their span is known. The line of a "
+            "span has the sum of the",
+            "variances, and under loadings how much of each column's axis, from 0 to 1, lies within the span.",
+            "",
+        ]
+    loadings = [[cut_name, *cells] for cut_name, cells in _loadings(fit, told)]
+    lines += [table(["loading", *(one["name"] for one in told[:_MOST])], loadings), ""]
+    more = len(told) - _MOST
+    return [*lines, *([f"… and {more} more (--json prints all)", ""] if more > 0 else [])]
+
+
+def _variance(one: dict[str, Any], known: bool) -> str:
+    """The variance along a component; of two digits where it cannot be told from zero, or its noise is not known."""
+    from privcov.report.tables import number
+
+    value, ends = one["variance"], one["interval"]
+    if not value > 0 or (known and (ends is None or ends[0])):
+        return number(value, 4)
+    return number(float(f"{value:.1e}"), max(0, 1 - math.floor(math.log10(value))))
 
 
 def interval(ends: list[float | None]) -> str:
@@ -140,7 +161,7 @@ def _loadings(fit: PCAFit, told: list[dict[str, Any]]) -> Iterator[tuple[str, li
             value = one["loadings" if "loadings" in one else "lengths"][i]
             ends = one["ends"]
             reach = "" if ends is None else f" ± {number(max(value - ends[i][0], ends[i][1] - value), 2)}"
-            cells.append(number(value, 3 if ends is None and fit.noise_edge is not None else 2) + reach)
+            cells.append(number(value, 2) + reach)
         yield cut(name), cells
 
 
@@ -181,7 +202,10 @@ def _about(fit: PCAFit, values: dict[str, Any]) -> list[str]:
         return []
     level = f"{100 * values['level']:g} %"
     if values["population_intervals"] is None:
-        return [f"{level} intervals for this table alone: they count the noise, and no sampling error."]
+        return [
+            f"{level} intervals for this table alone: they count the noise, and no sampling error. Loadings have no ±:",
+            "components whose intervals overlap may be turned into each other in any way.",
+        ]
     from privcov.models.pca import about_tails
 
     most = fit.rows_per_person

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any, Literal, cast
@@ -258,9 +259,12 @@ def _invert(
 
 
 def _sentence(found: Answer, wanted: Target, *, asked_rows: bool, given: bool) -> str:
-    means = f"{found.mechanism}, {found.loss}, {found.rows:,} rows: {wanted.name} = {found.error:.4g}"
-    if found.hidden:
-        means += " (hidden: the noise is as wide as the bounds allow, or wider)"
+    means = f"{found.mechanism}, {found.loss}, {found.rows:,} rows: {wanted.name} "
+    if not math.isfinite(found.error):
+        means += "is hidden: the noise is as wide as the bounds allow, or wider"
+    else:
+        means += f"= {found.error:.4g}"
+        means += " (hidden: the noise is as wide as the bounds allow, or wider)" if found.hidden else ""
     if asked_rows:
         return f"At least {found.rows:,} rows are needed for {wanted.text}.\n{means}."
     if not given:

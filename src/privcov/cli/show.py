@@ -136,3 +136,10 @@ def _tell_shrunk(path: str, stratum: str | None, what: str, *, as_json: bool) ->
             )
         else:
             say(matrix(columns, shown) + "\n")
+    say(_DRAWN)
+
+
+_DRAWN = (
+    "No number here has a ±: strata are drawn towards their pool, which errs less on average and has no interval.\n"
+    "With intervals: one by itself, --stratum NAME; two compared, --stratum NAME --against NAME."
+)

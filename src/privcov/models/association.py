@@ -2,13 +2,15 @@
 
 What inverts a matrix leaves out columns first: the first level of each categorical column, which the other levels
 determine, and columns that cannot be told from the others through the noise (``privcov.models.partial``). Without that
-the inverse is one of noise. Partial correlations come from the raw moments, with intervals; correlation, precision and
-distance from the repaired matrix. All work on the correlation matrix and carry units outside, so that none depends on
-the units of a column. Eigenvalues of what is left below ``floor`` count as zero, and the inverse is a pseudo-inverse.
+the inverse is one of noise. Partial correlations and the intervals of correlations come from the raw moments;
+correlation, precision and distance from the repaired matrix. All work on the correlation matrix and carry units
+outside, so that none depends on the units of a column. Eigenvalues of what is left below ``floor`` count as zero, and
+the inverse is a pseudo-inverse.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -48,10 +50,12 @@ class NamedMatrix(Shown):
         Columns that were left out before a matrix was inverted: the first level of each categorical column, and what
         cannot be told from the other columns through the noise.
     lower, upper : ndarray of shape (d, d) or None
-        The ends of the confidence intervals of the entries, where they have them; -1 and 1 where the release cannot
-        say.
+        The ends of the confidence intervals of the entries, where all have them; -1 and 1 where the release cannot
+        say. Correlations have theirs one by one, from ``interval``.
     level : float or None
         The confidence level of the intervals.
+    ends : callable or None
+        What gives the ends of one entry by its places, where intervals are asked for one by one.
 
     Examples
     --------
@@ -73,6 +77,7 @@ class NamedMatrix(Shown):
     lower: Floats | None = None
     upper: Floats | None = None
     level: float | None = None
+    ends: Callable[[int, int], tuple[float, float]] | None = None
 
     def __getitem__(self, pair: tuple[str, str]) -> float:
         return float(self.values[self._entry(pair)])
@@ -96,6 +101,8 @@ class NamedMatrix(Shown):
             There is no such column (E250).
         """
         place = self._entry((one, other))
+        if self.ends is not None:
+            return self.ends(*place)
         if self.lower is None or self.upper is None:
             return None
         return float(self.lower[place]), float(self.upper[place])
@@ -137,7 +144,7 @@ class NamedMatrix(Shown):
         return f"<{label}{self.what} of {len(self.columns)} columns>"
 
 
-def correlation(release: Release, *, repair: str = "auto") -> NamedMatrix:
+def correlation(release: Release, *, repair: str = "auto", level: float = 0.95) -> NamedMatrix:
     """Return the correlations of the columns of a release.
 
     Parameters
@@ -146,16 +153,20 @@ def correlation(release: Release, *, repair: str = "auto") -> NamedMatrix:
         A release with an intercept.
     repair : str, default "auto"
         The repair that they are taken from: a name of ``privcov.repair.METHODS``.
+    level : float, default 0.95
+        The confidence level of the intervals, from 0.5 to below 1.
 
     Returns
     -------
     NamedMatrix
-        Correlations in [-1, 1]. NaN where the release leaves a column no variance.
+        Correlations in [-1, 1]. NaN where the release leaves a column no variance. Where the law of the noise is
+        known, ``interval`` gives one for the population, from the raw moments as for partial correlations and
+        around the entry; from -1 to 1 where the release cannot say.
 
     Raises
     ------
     ParameterError
-        The release has no intercept (E255), or there is no such repair (E272).
+        The release has no intercept (E255), there is no such repair (E272), or the level is out of range (E258).
 
     Examples
     --------
@@ -169,7 +180,19 @@ def correlation(release: Release, *, repair: str = "auto") -> NamedMatrix:
     -1.0
     """
     selection.needs_intercept(release, "a correlation")
-    return _named(release, "correlation", release.correlation(repair=repair))
+    level, law, values = _check_level(level), release.law, release.correlation(repair=repair)
+    if law is None:
+        return _named(release, "correlation", values)
+    apart = Apart.of(release, law)
+
+    def ends(i: int, j: int) -> tuple[float, float]:
+        if i == j:
+            return 1.0, 1.0
+        _, low, high = apart.pair(i + 1, j + 1, level, given=(0,))
+        value = float(values[i, j])
+        return (low, high) if np.isnan(value) else (min(low, value), max(high, value))
+
+    return _named(release, "correlation", values, level=level, ends=ends)
 
 
 def partial_correlation(
@@ -222,10 +245,7 @@ def partial_correlation(
     """
     selection.needs_intercept(release, "a partial correlation")
     _check_floor(floor)
-    if isinstance(level, bool) or not isinstance(level, int | float) or not 0.5 <= level < 1:
-        raise ParameterError(
-            "E258", f"level must be a number from 0.5 to below 1, got {level!r}.", "Take 0.95."
-        )
+    level = _check_level(level)
     law, count = release.law, len(release.columns) - 1
     apart = None if law is None else Apart.of(release, law)
     kept, groups = _kept(release), siblings(release.schema)
@@ -235,7 +255,7 @@ def partial_correlation(
         a, b = int(i) + 1, int(j) + 1
         value = np.nan if b in groups[a] else 0.0
         if apart is not None:
-            value, lower[i, j], upper[i, j] = apart.pair(a, b, float(level))
+            value, lower[i, j], upper[i, j] = apart.pair(a, b, level)
             lower[j, i], upper[j, i] = lower[i, j], upper[i, j]
         if (apart is None or repair != "auto") and not np.isnan(value):
             away = (groups[a] | groups[b]) - {a, b}
@@ -246,7 +266,7 @@ def partial_correlation(
             (one, both), (_, other) = inverses[places][np.ix_(two, two)]
             value = float(np.clip(-both / np.sqrt(one * other), -1.0, 1.0))
         values[i, j] = values[j, i] = value
-    words = {} if apart is None else {"lower": lower, "upper": upper, "level": float(level)}
+    words = {} if apart is None else {"lower": lower, "upper": upper, "level": level}
     return _named(release, "partial correlation", values, left_out=_left_out(release, kept), **words)
 
 
@@ -388,6 +408,14 @@ def _check_floor(floor: float) -> None:
         raise ParameterError(
             "E258", f"floor must be between 0 and 1, got {floor!r}.", f"The default is {FLOOR}."
         )
+
+
+def _check_level(level: float) -> float:
+    if isinstance(level, bool) or not isinstance(level, int | float) or not 0.5 <= level < 1:
+        raise ParameterError(
+            "E258", f"level must be a number from 0.5 to below 1, got {level!r}.", "Take 0.95."
+        )
+    return float(level)
 
 
 def _left_out(release: Release, kept: tuple[int, ...]) -> tuple[str, ...]:

@@ -82,7 +82,8 @@ class Prediction:
         The high ends.
     observed_lower : ndarray
         The low ends of intervals for the target of one new row, if errors are normal. They count the noise on the
-        variance of errors by what it may be at most, and so hold at least as often as said.
+        variance of errors by what it may be at most, and so hold at least as often as said. They end at the bounds of
+        the target, where no row is beyond; predictions and intervals for the mean may lie beyond.
     observed_upper : ndarray
         The high ends.
 
@@ -445,13 +446,15 @@ class Contrasts:
             for word in ("estimate", "std_error", "lower", "upper")
         )
         # A new row adds its own error to that of the mean, and the two are independent: their widths add as squares.
+        low, high = mean - np.hypot(mean - lower, spread), mean + np.hypot(upper - mean, spread)
+        bounds = self._target_bounds
         return Prediction(
             mean=mean,
             std_error=error,
             lower=lower,
             upper=upper,
-            observed_lower=mean - np.hypot(mean - lower, spread),
-            observed_upper=mean + np.hypot(upper - mean, spread),
+            observed_lower=np.clip(low, *bounds),
+            observed_upper=np.clip(high, *bounds),
         )
 
     def summary_frame(self, level: float = 0.95) -> pandas.DataFrame:
@@ -540,6 +543,13 @@ class Contrasts:
             square = np.outer(known.direction, known.direction)
             variance += _ONE_SIDED * float(np.sqrt(noise.inner(square, square))) / self.moments.freedom
         return float(np.sqrt(variance)) * self.moments.target_width
+
+    @property
+    def _target_bounds(self) -> tuple[float, float]:
+        """Between which every value of the target lies, by declaration."""
+        name = self.formula.target
+        target = next(feature for feature in self.release.schema.features if feature.name == name)
+        return target.lower, target.upper
 
     @property
     def _spreads(self) -> Floats:

@@ -191,6 +191,11 @@ def _first(excess: Callable[[float], float], places: Floats) -> float:
     return last
 
 
+def largest_variance(moments: Moments) -> float:
+    """The largest variance of errors that a bounded target can have, over the degrees of freedom, in working units."""
+    return moments.target_limit**2 * moments.rows / moments.freedom
+
+
 def residual_variance_interval(uncertainty: Uncertainty, critical: float) -> tuple[float, float]:
     """Every variance of errors that the residual sum of squares does not reject, for normal errors.
 
@@ -203,7 +208,7 @@ def residual_variance_interval(uncertainty: Uncertainty, critical: float) -> tup
     # 2·critical·w ≥ f it has no upper end.
     lead = freedom**2 - 2 * critical * uncertainty.weight * freedom
     under = (residual * freedom) ** 2 - lead * (residual**2 - critical * noise)
-    largest = moments.target_limit**2 * moments.rows / freedom
+    largest = largest_variance(moments)
     if not lead > 0:
         return 0.0, largest
     root = np.sqrt(max(under, 0.0))
@@ -215,17 +220,20 @@ def f_test(uncertainty: Uncertainty, *, method: str, bootstrap: Bootstrap | None
     """The test that all slopes are zero, of a model that has some.
 
     Wald: the quadratic form of the slopes in their covariance, which is the textbook F where there is no
-    noise. Score: Q at slopes zero, minimised over the intercept. Bootstrap: the Wald form, its p-value counted.
+    noise. Score: Q at slopes zero, minimised over the intercept, with doubt about units as each coefficient has it.
+    Bootstrap: the Wald form, its p-value counted.
     """
     moments = uncertainty.moments
     slopes = slice(int(moments.intercept), moments.size)
     count = moments.size - int(moments.intercept)
     rows = np.eye(moments.size)[slopes]
     if method == "score":
-        size, direction = _score_at_no_slopes(uncertainty)
+        alone = uncertainty.entries
+        size, direction = _score_at_no_slopes(alone)
+        size = uncertainty.doubted(size, rows, uncertainty.swept.coefficients[slopes])
         free = np.eye(moments.size)[:, : int(moments.intercept)]
         statistic = size / count
-        p_value = uncertainty.score_tails(rows, direction, free).p_value(size, count)
+        p_value = alone.score_tails(rows, direction, free).p_value(size, count)
     else:
         estimate = uncertainty.swept.coefficients[slopes]
         covariance = uncertainty.total[slopes, slopes]

@@ -393,8 +393,11 @@ class Fit(Contrasts, Shown):
 
     @cached_property
     def residual_std_error(self) -> float:
-        """The estimated standard deviation of the errors, in units of the target; NaN where noise leaves none."""
-        variance = self._known.residual_variance
+        """The estimated standard deviation of the errors, in units of the target; NaN where noise leaves none.
+
+        It is no larger than the bounds of the target allow.
+        """
+        variance = min(self._known.residual_variance, goodness.largest_variance(self.moments))
         return float(np.sqrt(variance)) * self.moments.target_width if variance > 0 else float("nan")
 
     def residual_std_error_interval(self, level: float = 0.95) -> tuple[float, float]:
@@ -467,7 +470,12 @@ class Fit(Contrasts, Shown):
         True
         """
         _ = self._critical(level)
-        return goodness.r_squared_interval(self._persons, float(level))
+        low, high = goodness.r_squared_interval(self._persons, float(level))
+        if self.about == "table" or self.moments.noise is None:
+            return low, high
+        # Sampling is a bound, which may say less: what this table would have said is within what a population may be.
+        least, most = self.table.rsquared_interval(level)
+        return min(low, least), max(high, most)
 
     @cached_property
     def f_test(self) -> FTest | None:

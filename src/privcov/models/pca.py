@@ -362,7 +362,8 @@ class PCAFit(Shown):
             The level is out of range (E258), the law of the noise is not published (E256), or what is asked is not
             known: about zero, or beyond 256 columns (E299).
         """
-        return self._of_population(level, "an interval for the population").intervals(level)[: self.rank]
+        found = self._of_population(level, "an interval for the population").intervals(level)
+        return _around(found, self._rehearsals(level, sampled=False).intervals(level))[: self.rank]
 
     def loading_intervals(self, level: float = 0.95) -> Floats:
         """Return an interval for each loading of each kept component, in the population.
@@ -432,6 +433,7 @@ class PCAFit(Shown):
         both = [self._rehearsals(level, sampled=sampled) for sampled in (False, True)]
         groups = both[1].groups
         table, population = (one.sums(groups, level) for one in both)
+        population = _around(population, table)
         found = both[0].estimates(groups)
         shares = found / max(float(found.sum()), 1e-300)
         single, made = both[1].loadings(vectors[: self.rank], level), []
@@ -843,6 +845,15 @@ def about_tails(fit: PCAFit, directions: Sequence[Direction]) -> list[str]:
 def _draws(law: NoiseLaw, level: float) -> int:
     """How many releases are rehearsed for intervals of a level."""
     return max(math.ceil(10 / (1 - level)), min(_DRAWS, _ENTRIES // law.dimension**2))
+
+
+def _around(population: Floats, table: Floats) -> Floats:
+    """Intervals for the population, none of which ends before that for the table, which is part of it.
+
+    Both are simulated, and where sampling is next to nothing beside noise their ends differ by what draws do.
+    """
+    low = np.minimum(population[:, 0], table[:, 0])
+    return np.stack([low, np.maximum(population[:, 1], table[:, 1])], axis=1)
 
 
 def pair(ends: Floats | None, place: int) -> tuple[float, float] | None:

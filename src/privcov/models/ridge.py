@@ -317,6 +317,43 @@ class RidgeFit(Shown):
         error = math.nan if self.choice is None else self.choice.error * self._target_width
         return error if math.isfinite(error) else None
 
+    def expected_error_interval(self, level: float = 0.95) -> tuple[float, float] | None:
+        """Return an interval for the root mean squared error for new rows.
+
+        Parameters
+        ----------
+        level : float, default 0.95
+            The confidence level, from 0.5 to 0.999.
+
+        Returns
+        -------
+        tuple of float or None
+            The low and the high end, in units of the target: what noise and sampling of normal errors leave possible.
+            The high end is infinite where there are too few rows. None where the penalty was not chosen by "auto".
+
+        Raises
+        ------
+        ParameterError
+            The level is out of range (E258).
+
+        Examples
+        --------
+        >>> import numpy as np, privcov as pc
+        >>> rows = np.linspace(0, 10, 4000)[:, None] @ [[1.0, 2.0]]
+        >>> bounds = {"dose": {"lower": 0, "upper": 10}, "effect": {"lower": 0, "upper": 20}}
+        >>> release = pc.release(rows, schema=pc.Schema.from_dict({"columns": bounds}),
+        ...                      loss=pc.PureDP(epsilon=9, neighbours="replace-one"))
+        >>> low, high = pc.ridge(release, "effect").expected_error_interval()
+        >>> 0 <= low < high < 2
+        True
+        """
+        level = perturbation.check_level(level)
+        if self.choice is None:
+            return None
+        law = perturbation.known_law(self.problem.release, "an interval for the error")
+        low, high = self.choice.interval(law.reach((1 - level) / 2))
+        return low * self._target_width, high * self._target_width
+
     def summary(self, level: float = 0.95) -> str:
         """Return the coefficients as a table, with the penalty and the error bound.
 
@@ -373,6 +410,9 @@ class RidgeFit(Shown):
             "error_bound": limit if math.isfinite(limit) else None,
             "scaled_norm": float(np.linalg.norm(self.scaled_slopes)),
             "expected_error": self.expected_error,
+            "expected_error_interval": None
+            if (ends := self.expected_error_interval(level)) is None
+            else [end if math.isfinite(end) else None for end in ends],
             "mechanism": release.certificate.mechanism,
             "guarantee": str(release.certificate.loss),
             "not_counted": uncounted(release),

@@ -171,6 +171,24 @@ class Choice:
     penalties: Floats
     scores: Floats
     """The estimated mean squared error of every candidate; unbiased estimates can be negative."""
+    score: float
+    """That of the penalty chosen."""
+    noise: float
+    """The standard deviation of the noise on it."""
+    rows: float
+    """How many independent rows it was estimated from."""
+
+    def interval(self, usual: float) -> tuple[float, float]:
+        """Between which the error is, for a ``usual`` number of standard deviations of noise and of sampling.
+
+        Sampling moves a mean of squares as with normal errors, at the end itself: E ± u √(noise² + 2E²/n).
+        """
+        lead = 1 - 2 * usual**2 / self.rows
+        if not lead > 0:
+            return 0.0, float("inf")
+        root = np.sqrt(max(self.score**2 - lead * (self.score**2 - (usual * self.noise) ** 2), 0.0))
+        low, high = (np.sqrt(max((self.score + side * root) / lead, 0.0)) for side in (-1, 1))
+        return float(low), float(high)
 
 
 def choose(problem: Rehearsable, penalties: Floats) -> Choice:
@@ -191,8 +209,22 @@ def choose(problem: Rehearsable, penalties: Floats) -> Choice:
     scores = (losses + 2 * variance * _freedom(problem, penalties)) / count
     candidates = _safe(problem, penalties, draws)
     best = int(candidates[-1 - np.argmin(scores[candidates][::-1])])
-    error = float(np.sqrt(scores[best])) if scores[best] > 0 else float("nan")
-    return Choice(penalty=float(penalties[best]), error=error, penalties=penalties, scores=scores)
+    score = float(scores[best])
+    slopes, offsets = _fits(_positive(raw), penalties[[best]], problem.weights)
+    fitted = np.concatenate([-offsets, -slopes[0], [1.0]])
+    # What is measured is the average over draws of raw − draw/a, which have this noise a little more than once.
+    spread = float(np.einsum("i,nij,j->n", fitted, draws, fitted).std()) * np.sqrt(
+        1 + 1 / _SHARE**2 / len(draws)
+    )
+    return Choice(
+        penalty=float(penalties[best]),
+        error=float(np.sqrt(score)) if score > 0 else float("nan"),
+        penalties=penalties,
+        scores=scores,
+        score=score,
+        noise=float(spread) / count,
+        rows=count / problem.release.schema.max_rows_per_person / problem.release.row_weight,
+    )
 
 
 def _safe(problem: Rehearsable, penalties: Floats, draws: Floats) -> NDArray[np.intp]:

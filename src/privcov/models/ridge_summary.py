@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
+from privcov.models.summary import FEW, short, within
 from privcov.schema.names import INTERCEPT
 from privcov.text.aligning import cut, line, widths
 
@@ -20,7 +21,7 @@ def as_text(fit: RidgeFit, level: float = 0.95) -> str:
     for name, value in fit.coefficients.items():
         scaled = values["scaled_coefficients"][name]
         why = "no variance" if name in fit.problem.constant else ""
-        rows.append([cut(name), _short(value), f"{scaled:.4f}", why])
+        rows.append([cut(name), _short(value), f"{round(scaled, 4) + 0.0:.4f}", why])  # no zero has a sign
     shown = [row if fit.problem.constant else row[:3] for row in rows]
     heads = ["", "Coefficient", "Scaled", ""][: len(shown[0])]
     room = widths(heads, shown)
@@ -29,19 +30,25 @@ def as_text(fit: RidgeFit, level: float = 0.95) -> str:
         lines.append(f"The release leaves {fit.target} nothing to explain: predictions are its mean.")
     how = "chosen from the release" if fit.choice else "without effect" if fit.problem.flat else "given"
     lines.append(f"Penalty {fit.penalty:.4g}, {how}; it weighs coefficients of {values['penalty_units']}.")
-    if values["expected_error"] is not None:
-        most = fit.problem.release.schema.max_rows_per_person
-        alike = "" if most == 1 else f" Sampling counts up to {most} rows of one person as one."
-        lines.append(
-            f"Expected error for a new row: {_short(values['expected_error'])} (root mean square).{alike}"
-        )
-        if values["expected_error"] >= (half := _half_width(fit)):
-            lines.append(
-                f"The middle of the bounds of {fit.target} is never off by more than {_short(half)}: answer that."
-            )
+    if (ends := fit.expected_error_interval(level)) is not None:
+        lines += _error(fit, values["expected_error"], ends, level)
     lines += [_bound(fit, values), *filter(None, [values["not_counted"]]), ""]
     lines.append(f"Promise: {values['guarantee']}, by {values['mechanism']}. This costs no further privacy.")
     return "\n".join(lines)
+
+
+def _error(fit: RidgeFit, error: float | None, ends: tuple[float, float], level: float) -> list[str]:
+    """How far off a prediction is, with its interval; of two digits where it cannot be told from zero."""
+    most, (low, high) = fit.problem.release.schema.max_rows_per_person, ends
+    alike = "" if most == 1 else f" Sampling counts up to {most} rows of one person as one."
+    span = f"{100 * level:g} % interval [{short(low)}, {short(high)}]".replace("inf]", "∞)")
+    found = "within the noise" if error is None else within(error, low, high, FEW if low == 0 else None)
+    lines = [f"Expected error for a new row: {found} (root mean square), {span}.{alike}"]
+    if error is not None and error >= (half := _half_width(fit)):
+        lines.append(
+            f"The middle of the bounds of {fit.target} is never off by more than {_short(half)}: answer that."
+        )
+    return lines
 
 
 def _half_width(fit: RidgeFit) -> float:

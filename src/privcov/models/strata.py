@@ -21,7 +21,7 @@ from privcov.linalg.arrays import Floats, Matrix
 from privcov.models.levels import Term
 from privcov.models.ols import ols
 from privcov.models.partial import Apart, siblings
-from privcov.models.summary import short, span
+from privcov.models.summary import rounded, span
 from privcov.releases.release import Release
 from privcov.releases.strata import StratifiedRelease
 from privcov.schema import Schema
@@ -116,10 +116,14 @@ class Differences:
         """Headings, the cells of a line for each difference, and what a reader has to know."""
         heads = ("", cut(self.first), cut(self.second), "difference", f"{100 * self.level:g} % interval")
         rows: list[tuple[str, ...]] = [
-            (cut(one.name), short(one.first), short(one.second), short(one.value), _ends(one))
+            (cut(one.name), *(_told(value, one) for value in (one.first, one.second, one.value)), _ends(one))
             for one in self.found
         ]
         told = "*: zero is outside. Intervals count sampling and the noise of both strata. They cost nothing."
+        if any(map(_is_open, self.found)):
+            told += (
+                " Of what has an interval without ends one digit is printed: the noise is too large for it."
+            )
         return heads, rows, f"{told} {self.note}".rstrip()
 
     def summary(self) -> str:
@@ -134,6 +138,15 @@ class Differences:
         room = widths(heads, rows)
         lines = [line(cells, room, range(1)) for cells in (heads, *rows)]
         return "\n".join([f"{self.first} less {self.second}", "", *lines, "", told])
+
+
+def _is_open(one: Difference) -> bool:
+    return math.isinf(one.lower) and math.isinf(one.upper)
+
+
+def _told(value: float, one: Difference) -> str:
+    """A number of a difference, of one digit where nothing is known of that."""
+    return rounded(value, 1 if _is_open(one) else None)
 
 
 def _ends(one: Difference) -> str:

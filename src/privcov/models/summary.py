@@ -79,7 +79,7 @@ def as_text(fit: Fit, level: float = 0.95) -> str:
                 cut(row["name"]),
                 estimate(row["estimate"]),
                 estimate(row["std_error"]),
-                f"{row['t_value']:.2f}",
+                _statistic(row["t_value"]),
                 _probability(row["p_value"]),
                 row["code"],
                 *(_spans(row[pieces]) for pieces in intervals),
@@ -134,7 +134,7 @@ def as_values(fit: Fit, level: float = 0.95) -> dict[str, Any]:
         ],
         "table_r_squared_interval": list(fit.table.rsquared_interval(level)),
         "f_test": None
-        if test is None
+        if test is None or (fit.naive and math.isnan(fit.residual_std_error))
         else {
             "statistic": _finite(test.statistic),
             "numerator_freedom": test.numerator_freedom,
@@ -163,7 +163,7 @@ def as_latex(fit: Fit, level: float = 0.95) -> str:
         if not refused:
             cells += [
                 estimate(row["std_error"]),
-                f"{row['t_value']:.2f}",
+                _statistic(row["t_value"]),
                 latex_text(_probability(row["p_value"])),
             ]
             for pieces in _headings(fit, level):
@@ -234,10 +234,16 @@ def _rows(fit: Fit, level: float) -> list[dict[str, Any]]:
         return [{"name": name, "estimate": value} for name, value in fit.params.items()]
     values, probabilities = fit.tvalues, fit.pvalues  # before the sets, which begin where these ended
     sets, errors, shares = fit.conf_set(level), fit.bse, fit.privacy_share
-    tables, widening = fit.table.conf_set(level), fit.widening
+    tables, widening = (
+        {name: _part_of(pieces, sets[name]) for name, pieces in fit.table.conf_set(level).items()},
+        fit.widening,
+    )
     shrunk = shrunk_beside(fit)
     drawn = {} if shrunk is None else shrunk.params
     sampling = math.nan if math.isnan(fit.residual_std_error) else 1.0  # no share of it where noise hides all
+    if fit.naive and math.isnan(sampling):  # who ignores the noise has no errors then, and so no table
+        errors = values = probabilities = dict.fromkeys(errors, math.nan)
+        sets = tables = dict.fromkeys(errors, ((math.nan, math.nan),))
     return [
         {
             "name": name,
@@ -260,6 +266,19 @@ def _rows(fit: Fit, level: float) -> list[dict[str, Any]]:
         }
         for name, estimate in fit.params.items()
     ]
+
+
+def _part_of(pieces: Pieces, whole: Pieces) -> Pieces:
+    """What a set has in common with another; itself, where that is nothing.
+
+    What this table would have said is part of what the population may be. Where sampling is next to nothing the two
+    are one, and simulated ends, or tails of another law, make the part reach a little beyond.
+
+    >>> _part_of(((-2.0, 1.2),), ((-1.9, 1.3),)), _part_of(((-9.0, 9.0),), ((-9.5, 0.0), (1.0, 9.5)))
+    (((-1.9, 1.2),), ((-9.0, 0.0), (1.0, 9.0)))
+    """
+    both = [(max(low, start), min(high, end)) for low, high in pieces for start, end in whole]
+    return tuple(pair for pair in both if pair[0] <= pair[1]) or pieces
 
 
 def significance(p_value: float) -> str:
@@ -359,15 +378,17 @@ def _overall(fit: Fit, level: float) -> list[str]:
         else (_here(*map(short, spread)), _here(*(f"{end:.4g}" for end in ends)))
     )
     error, (least, most) = fit.residual_std_error, fit.residual_std_error_interval(level)
-    found = "is within the noise" if math.isnan(error) else _within(error, least, most, known_digits(fit))
+    digits = known_digits(fit) or (FEW if least == 0 else None)  # it cannot be told from none at all
+    found = "is within the noise" if math.isnan(error) else within(error, least, most, digits)
+    few = FEW if low == 0 else None
+    share = "cannot be told" if math.isnan(fit.rsquared) else within(fit.rsquared, low, high, few)
     rows = of_rows(fit)
     lines = [
         f"Residual standard error{rows} {found}, {100 * level:g} % interval [{short(least)}, {short(most)}]"
         f"{here[0]}, on {moments.freedom:,.0f} degrees of freedom",
-        f"R-squared{rows} {'is within the noise' if math.isnan(fit.rsquared) else short(fit.rsquared)}, "
-        f"{100 * level:g} % interval [{low:.4g}, {high:.4g}]{here[1]}",
+        f"R-squared{rows} {share}, {100 * level:g} % interval [{low:.4g}, {high:.4g}]{here[1]}",
     ]
-    if (test := fit.f_test) is not None:
+    if (test := fit.f_test) is not None and not (fit.naive and math.isnan(error)):
         lines.append(
             f"F-statistic {short(test.statistic)} on {test.numerator_freedom} and "
             f"{test.denominator_freedom:,.0f} degrees of freedom, p-value {_probability(test.p_value)}"
@@ -375,10 +396,10 @@ def _overall(fit: Fit, level: float) -> list[str]:
     return lines
 
 
-def _within(value: float, least: float, most: float, digits: int | None) -> str:
+def within(value: float, least: float, most: float, digits: int | None) -> str:
     """A number cut to so many digits, or to as few more as leave it within its interval.
 
-    >>> _within(22_310.0, 20_927.4, 26_132.0, 1), _within(17.442, 5.0, 30.0, 1)
+    >>> within(22_310.0, 20_927.4, 26_132.0, 1), within(17.442, 5.0, 30.0, 1)
     ('22000', '20')
     """
     while digits is not None and digits < _MOST_DIGITS and least <= value <= most:
@@ -388,7 +409,7 @@ def _within(value: float, least: float, most: float, digits: int | None) -> str:
     return rounded(value, digits)
 
 
-_MOST_DIGITS = 6
+FEW, _MOST_DIGITS = 2, 6
 
 
 def _here(low: str, high: str) -> str:
@@ -458,6 +479,8 @@ def span(low: float, high: float) -> str:
     >>> span(1.0, math.inf)
     '[1.000, ∞)'
     """
+    if math.isnan(low) or math.isnan(high):
+        return "–"
     if math.isinf(low) and math.isinf(high):
         return "unbounded (-∞, ∞)"
     return f"[{short(low)}, {short(high)}]".replace("[-inf", "(-∞").replace("inf]", "∞)")
@@ -474,8 +497,21 @@ def short(value: float) -> str:
     return f"{value:.{digits}f}"
 
 
+def _statistic(value: float) -> str:
+    """A statistic to two decimals.
+
+    >>> _statistic(-1.234), _statistic(math.inf), _statistic(math.nan)
+    ('-1.23', '∞', '–')
+    """
+    if math.isnan(value):
+        return "–"
+    return f"{value:.2f}".replace("inf", "∞")
+
+
 def _probability(value: float) -> str:
     """A p-value; below one in ten thousand neither the law of errors nor that of sampling is known well enough."""
+    if math.isnan(value):
+        return "–"
     return "<0.0001" if value < 1e-4 else f"{value:.4f}"
 
 

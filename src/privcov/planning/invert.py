@@ -176,9 +176,10 @@ def answer_loss(
 
     best, _ = look(Fraction(MOST))
     if best > target.bound:
+        what = f"gives {best:.4g}" if math.isfinite(best) else "leaves it hidden"
         raise ParameterError(
             "E264",
-            f"{target.text} cannot be reached with {rows} rows: even {_letter(kind)} = {MOST} gives {best:.4g}.",
+            f"{target.text} cannot be reached with {rows} rows: even {_letter(kind)} = {MOST} {what}.",
             f"Ask for less accuracy, or plan for more rows (--rows ?). {target.supposed(schema, moments)}".strip(),
         )
     amount = _least(lambda value: look(value)[0] <= target.bound)

@@ -147,10 +147,21 @@ class Standing:
                 "Noise before repair: 1 or more on half of all correlations, so that they are noise.",
             ]
         one_in_ten = "1 or more" if self.tenth >= 1 else f"above {self.tenth:.2g}"
-        others = f"The other {left:,}" if self.clear else "They"
-        others += f" cannot be told from zero; half of them may be {self.open_half:.2g} or more."
+        others = self._open(f"The other {left:,}" if self.clear else "They")
         moved = f"Noise before repair: above {self.half:.2g} on half of all correlations, {one_in_ten} on one in ten."
         return [first, *([others] if left else []), moved]
+
+    def _open(self, which: str) -> str:
+        """What is known of those that do not stand clear; the first sentence may have said that none does."""
+        known = self.open_half < 1
+        half = (
+            f"half of them may be {self.open_half:.2g} or more"
+            if known
+            else "of half of them nothing is known"
+        )
+        if self.verdict == "worse than publishing zeros":
+            return f"{half.capitalize()}."
+        return f"{which} cannot be told from zero; {half}."
 
     def to_dict(self) -> dict[str, Any]:
         """For programs."""

@@ -136,7 +136,8 @@ def _short_means(release: Release, *, repair: str, scaled: bool) -> list[str]:
 def sentences(release: Release) -> list[str]:
     """What can be concluded beside the noise, and what cannot: from the release and public facts."""
     if release.certificate.law is None:
-        return ["The error of this mechanism depends on the data, so this release cannot state the error."]
+        told = "The error of this mechanism depends on the data, so this release cannot state the error"
+        return [f"{told}: any of these numbers may be noise."]
     view = View.of(release)
     if (found := Standing.of(view)) is not None:
         part = (
@@ -256,12 +257,10 @@ def _means(release: Release, *, repair: str, scaled: bool) -> str:
     noise = mean_noise(release, scaled=scaled)
     if noise is None:
         rows = [
-            [cut(name), *(significant(float(f"{value:.3g}"), 3) for value in (mean, std))]
+            [cut(name), *(significant(float(f"{value:.2g}"), 2) for value in (mean, std))]
             for name, mean, std in zip(release.columns[1:], means, spread, strict=True)
         ]
-        told = (
-            "Without ±: the noise of this mechanism has no known distribution, so three digits are printed."
-        )
+        told = "Without ±: the noise of this mechanism has no known distribution, so two digits are printed."
         return "\n\n".join([table(["column", "mean", "std. dev."], rows), told])
     told = "±: the noise moves a number by no more than this in 95 of 100 releases of this table."
     if _is_wide(release):
@@ -280,7 +279,8 @@ def _means(release: Release, *, repair: str, scaled: bool) -> str:
             release.columns[1:], means, noise, spread, on_spread, strict=True
         )
     ]
-    return "\n\n".join([table(["column", "mean", "noise", "std. dev.", "noise"], rows), told])
+    legend = fill(" ".join(filter(None, [told, view.cut])), width=100)
+    return "\n\n".join([table(["column", "mean", "noise", "std. dev.", "noise"], rows), legend])
 
 
 def _beside_noise(value: float, noise: float) -> tuple[str, str]:

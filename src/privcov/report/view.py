@@ -54,6 +54,8 @@ class View:
     """The score from which on a covariance stands clear of the noise."""
     raw: bool
     hidden: int
+    cut: str = ""
+    """What ± beside standard deviations and covariances has to do with what a private frame cut off; or nothing."""
 
     @classmethod
     def of(cls, release: Release) -> View:
@@ -76,15 +78,14 @@ class View:
         reach = np.inf
         if law is not None and count is not None:
             noise = noise_sizes(moment, law=law, features=shown, count=count, known=places)
-            scores = _scores(
-                moment if wide else release.second_moment(scaled=True, raw=True), release, law, places
-            )
+            scores = _scores(moment if wide else release.informed_moment(), release, law, places)
             # Where the variance of a column is noise, so is whatever is divided by it.
             varies = np.diag(scores) > 2
             known_sizes = np.where(np.outer(varies, varies), noise.correlation, np.nan)
             np.fill_diagonal(known_sizes, 0.0)
             noise = replace(noise, correlation=known_sizes)
             off = noise.within(law, mean=None if wide else mean_noise(release))
+            off = replace(off, covariance=_with_doubt(off.covariance, moment, release, count))
             reach = law.reach(ODDS / 2 / max(1, len(scores) * (len(scores) - 1) // 2))
         return cls(
             features=shown,
@@ -96,6 +97,7 @@ class View:
             reach=reach,
             raw=wide,
             hidden=len(features) - len(shown),
+            cut=_cut(release),
         )
 
     @property
@@ -110,9 +112,12 @@ class View:
 
     @cached_property
     def clear(self) -> NDArray[np.bool_]:
-        """Which covariances stand clear of the noise; what nothing is known of counts, and levels of one column do."""
-        same = self._homes[:, None] == self._homes[None, :]
-        return np.ones_like(same) if self.scores is None else same | (np.abs(self.scores) > self.reach)
+        """Which covariances stand clear of the noise; all do where its size is not known, and a column with itself.
+
+        So do those of two levels of one column, which are no pair but numbers like the others, that noise can drown.
+        """
+        own = np.eye(len(self.columns), dtype=np.bool_)
+        return np.ones_like(own) if self.scores is None else own | (np.abs(self.scores) > self.reach)
 
     @cached_property
     def pairs(self) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
@@ -193,6 +198,39 @@ class View:
             return self.moment
         sums = self.moment[0, 1:]
         return np.asarray(self.moment[1:, 1:] - np.outer(sums, sums) / self.count)
+
+
+def _cut(release: Release) -> str:
+    """Whether ± counts what a private frame cut off long rows: a sentence; nothing of a declared frame."""
+    if not release.certificate.rounds:
+        return ""
+    if release.calibration is None:
+        return (
+            "Standard deviations and covariances are those of the rows as the private frame shortened them: ± does not "
+            "count what was cut."
+        )
+    return "± of standard deviations and covariances counts the doubt about what the private frame cut off."
+
+
+def _with_doubt(off: Floats, moment: Floats, release: Release, count: float) -> Floats:
+    """How far covariances may be off, with the doubt about units that a calibrated release has beside its noise.
+
+    A unit that is larger by a share τ makes covariances of its column larger by τ, and its variance by 2τ.
+    """
+    found, law = release.calibration, release.law
+    if found is None or law is None:
+        return off
+    doubts = np.zeros((len(moment), found.doubts.shape[1]))
+    for row, place in enumerate(release.schema.numbers):
+        if place < len(moment):
+            doubts[place] = found.doubts[row]
+    first = len(moment) - len(off)
+    both = np.linalg.norm(doubts[first:, None] + doubts[None, first:], axis=2)
+    sums = moment[0, first:] if first else np.zeros(len(off))
+    centred = moment[first:, first:] - np.outer(sums, sums) / count
+    units = np.array([feature.unit for feature in release.schema.features[first : len(moment)]])
+    moved = law.reach(0.025) * both * np.abs(centred) / count * np.outer(units, units)
+    return np.asarray(np.hypot(off, moved))
 
 
 def _scores(raw: Floats, release: Release, law: NoiseLaw, known: Iterable[Sequence[int]]) -> Floats:

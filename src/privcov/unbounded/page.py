@@ -5,14 +5,18 @@ In plain words too: the numbers, what each round cost, and the promise.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from textwrap import fill
 
 import numpy as np
+from numpy.typing import NDArray
 
+from privcov.linalg.arrays import Floats
 from privcov.privacy import display
 from privcov.releases.certificate import proof_address
 from privcov.report import tables, words
 from privcov.report.drawing import heat_map, join, tag
+from privcov.report.drawing.numbers import plus_minus
 from privcov.report.notebook import card
 from privcov.report.page import using
 from privcov.report.page.elements import (
@@ -28,12 +32,17 @@ from privcov.report.page.elements import (
 )
 from privcov.text.aligning import cut
 from privcov.unbounded.estimate import GaussianEstimate
+from privcov.unbounded.expected import Margins, margins
 
 WITHOUT = (
     "No number here has a ±: nobody knows how far it is off. With rows that are not Gaussian, or too few rounds for "
     "the largest variance, it may be off by any factor."
 )
 """Beside every table of numbers; ``promised`` says what to do about it."""
+WITH = (
+    "± is rehearsed: estimates of as many Gaussian rows like these are no further off 95 times in 100. With rows that "
+    "are not Gaussian, or too few rounds for the largest variance, these numbers may be off by any factor."
+)
 
 
 def html(estimate: GaussianEstimate, *, title: str | None = None, source: using.Source | None = None) -> str:
@@ -90,11 +99,8 @@ def overview(estimate: GaussianEstimate) -> Section:
     spreads = np.sqrt(np.diag(estimate.covariance))
     with np.errstate(divide="ignore", invalid="ignore"):
         correlation = estimate.covariance / np.outer(spreads, spreads)
-    means = [None] * len(names) if estimate.mean is None else estimate.mean.tolist()
-    rows = [
-        [name, number(mean), number(spread)]
-        for name, mean, spread in zip(names, means, spreads.tolist(), strict=True)
-    ]
+    off = margins(estimate)
+    rows = [[name, *cells] for name, cells in zip(names, _cells(estimate, off), strict=True)]
     known = facts(
         [
             ("Columns", f"{len(names):,}"),
@@ -104,11 +110,17 @@ def overview(estimate: GaussianEstimate) -> Section:
             ("Made", made.created.replace("T", " ").replace("Z", " UTC")),
         ]
     )
+    said = "" if off is None else f"; no colour, what is within its ±. {_of_correlations(off)}"
     picture = figure(
-        heat_map(names, correlation.tolist(), title=f"Correlation of {len(names)} columns"),
-        "Correlation. Full colour is ±1; a stroke marks what is negative.",
+        heat_map(
+            names,
+            correlation.tolist(),
+            title=f"Correlation of {len(names)} columns",
+            clear=None if off is None else (~_unsure(correlation, off)).tolist(),
+        ),
+        f"Correlation. Full colour is ±1; a stroke marks what is negative{said or '.'}",
     )
-    heads = ["column", "mean", "std. dev."]
+    heads = ["column", "mean", "std. dev."] if off is None else ["column", "mean", "±", "std. dev.", "±"]
     marked = [warning(words.REHEARSAL)] if made.randomness == "rehearsal" else []
     return Section(
         name="overview",
@@ -116,7 +128,7 @@ def overview(estimate: GaussianEstimate) -> Section:
         body=join(
             [
                 *marked,
-                warning(WITHOUT),
+                warning(WITHOUT if off is None else WITH),
                 known,
                 side_by_side(picture, table(heads, rows[:400], caption="Original units.")),
             ]
@@ -136,26 +148,59 @@ def as_text(estimate: GaussianEstimate) -> str:
     stds = np.sqrt(np.diag(estimate.covariance))
     with np.errstate(divide="ignore", invalid="ignore"):
         correlation = estimate.covariance / np.outer(stds, stds)
-    means = [None] * len(names) if estimate.mean is None else estimate.mean.tolist()
-    rows = [
-        [cut(name), "–" if mean is None else f"{mean:.6g}", f"{std:.3g}"]
-        for name, mean, std in zip(names, means, stds, strict=True)
-    ]
+    off = margins(estimate)
+    rows = [[cut(name), *cells] for name, cells in zip(names, _cells(estimate, off), strict=True)]
+    heads = ["", "mean", "std. deviation"] if off is None else ["", "mean", "±", "std. deviation", "±"]
+    unsure = None if off is None else _unsure(correlation, off)
+    told = (
+        "Correlation, without ±"
+        if off is None
+        else f"Correlation, in brackets what is within its ±. {_of_correlations(off)}"
+    )
     return "\n".join(
         [
             f"Estimate of {len(names)} columns (original units)",
             "",
-            *fill(WITHOUT, width=100).split("\n"),
+            *fill(WITHOUT if off is None else WITH, width=100).split("\n"),
             "",
-            tables.table(["", "mean", "std. deviation"], rows),
+            tables.table(heads, rows),
             "",
-            "Correlation, without ±",
+            *fill(told, width=100).split("\n"),
             "",
-            tables.matrix(names, correlation),
+            tables.matrix(names, correlation, unsure=unsure),
             "",
             *(fill(line, width=100, subsequent_indent="  ") for line in promised(estimate)),
         ]
     )
+
+
+def _cells(estimate: GaussianEstimate, off: Margins | None) -> Iterator[list[str]]:
+    """The mean and the standard deviation of each column, with ± where it was rehearsed."""
+    stds = np.sqrt(np.diag(estimate.covariance)).tolist()
+    means = [None] * len(stds) if estimate.mean is None else estimate.mean.tolist()
+    for place, (mean, std) in enumerate(zip(means, stds, strict=True)):
+        if off is None:
+            yield [number(mean), number(std, 3)]
+            continue
+        on_mean = None if off.mean is None else float(off.mean[place])
+        first = [number(mean), "–"] if on_mean is None else plus_minus(mean, on_mean)
+        yield [*first, *plus_minus(std, float(off.std[place]))]
+
+
+def _unsure(correlation: Floats, off: Margins) -> NDArray[np.bool_]:
+    """Which correlations are within what they may be off by."""
+    found = ~(np.abs(correlation) > off.correlation)
+    np.fill_diagonal(found, False)
+    return np.asarray(found)
+
+
+def _of_correlations(off: Margins) -> str:
+    """How far correlations may be off, from the least to the most."""
+    sizes = off.correlation[np.triu_indices(len(off.correlation), 1)]
+    if not len(sizes):
+        return "There is one column."
+    least, most = (f"{min(float(end), 2.0):.2g}" for end in (sizes.min(), sizes.max()))
+    return f"Each is ±{least}." if least == most else f"They are ±{least} to ±{most}."
 
 
 def promised(estimate: GaussianEstimate) -> list[str]:
@@ -169,7 +214,7 @@ def promised(estimate: GaussianEstimate) -> list[str]:
         f"Proof: {proof_address(made.proof, made.version)}.",
         f"Public facts it uses: {facts}.",
         f"Cost of each round, in rho: {spent}.",
-        "Its accuracy depends on how Gaussian the rows are and on the public facts; this file cannot state it: "
+        "Its accuracy depends on how Gaussian the rows are and on the public facts; this file cannot prove it: "
         "privcov.unbounded.expected_error simulates the error for your public facts, and a release with bounds "
         "(privcov release --frame auto) has intervals.",
     ]

@@ -89,6 +89,27 @@ def test_one_coefficient_is_the_table_s(make, people_schema, people_columns, met
     assert fit.wald_test(["age", "educ"]).p_value == pytest.approx(fit.f_test.p_value, rel=1e-6)
 
 
+@pytest.mark.parametrize("method", ["score", "wald"])
+def test_the_f_test_counts_what_a_frame_cut_off_as_coefficients_do(method):
+    """A release with ``cut="counted"`` and one slope: F said p = 0.64, the slope and its Wald test 0.74."""
+    source = np.random.default_rng(3)
+    x = source.normal(size=3_000)
+    rows = np.clip(np.column_stack([x, 0.1 * x + source.normal(size=3_000)]), -8, 8)
+    schema = pc.Schema.from_dict({"columns": {name: {"lower": -8, "upper": 8} for name in ("x", "y")}})
+    made = pc.release(
+        rows,
+        schema=schema,
+        loss=pc.PureDP(epsilon=1, neighbours="replace-one"),
+        frame="scales",
+        cut="counted",
+        randomness=rehearsal(2),
+    )
+    fit = pc.ols(made, "y ~ x", method=method)
+    assert fit.uncertainty.doubt.any()
+    assert fit.f_test.p_value == pytest.approx(fit.pvalues["x"], rel=0.02)
+    assert fit.f_test.p_value == pytest.approx(fit.wald_test(["x"]).p_value, rel=1e-3)
+
+
 def test_predictions_come_with_the_textbook_s_intervals(exact, textbook, people_columns):
     x, _, b, covariance, s2 = textbook
     fit, few = pc.ols(exact, FORMULA), {name: values[:5] for name, values in people_columns.items()}

@@ -396,8 +396,87 @@ def test_a_drowned_regression_has_no_r_squared():
     fit = pc.ols(hidden_fit(), "y ~ .")
     assert fit.rsquared_interval() == (0.0, 1.0)
     assert math.isnan(fit.rsquared)
-    assert "R-squared is within the noise" in fit.summary()
+    assert "R-squared cannot be told" in fit.summary()
     assert fit.to_dict()["r_squared"] is None
+
+
+def test_r_squared_is_not_called_noise_where_the_f_test_tells_it_from_zero():
+    """It said "R-squared is within the noise" one line above "F-statistic 453, p-value <0.0001"."""
+    fit = pc.ols(hidden_fit(), "y ~ .")
+    told = fit.summary()
+    assert fit.f_test.p_value < 1e-4
+    assert "R-squared cannot be told, 95 % interval [0, 1]" in told
+    assert "R-squared is within the noise" not in told
+
+
+def test_what_cannot_be_told_from_zero_has_two_digits():
+    """A residual error of 29663.5 with the interval [0.0000, 111597.7]; in the report too."""
+    source = np.random.default_rng(0)
+    rows = np.column_stack([source.uniform(0, 1, 3_000), source.uniform(0.4, 0.402, 3_000)])
+    columns = {name: {"lower": 0, "upper": 1} for name in ("x", "y")}
+    schema = pc.Schema.from_dict({"columns": columns, "missing": "none"})
+    loss, found = pc.PureDP(epsilon=1, neighbours="replace-one"), 0
+    for seed in range(8):
+        made = pc.release(rows, schema=schema, loss=loss, randomness=rehearsal(seed))
+        fit = pc.ols(made, "y ~ x")
+        if fit.residual_std_error_interval()[0] > 0 or math.isnan(fit.residual_std_error):
+            continue
+        found += 1
+        line = next(line for line in fit.summary().splitlines() if line.startswith("Residual"))
+        printed = re.search(r"error (\S+), 95 %", line).group(1)
+        assert len(printed.replace(".", "").strip("0")) <= 2, line
+        page = re.sub(r"<[^>]+>", " ", html(made, models=["y ~ x"]))
+        shown = re.search(r"Residual standard error.*?([\d.,]+) \[0, ", page, re.S).group(1)
+        assert len(re.sub(r"\D", "", shown).strip("0")) <= 2, shown
+    assert found > 0
+
+
+def test_a_residual_error_is_no_larger_than_its_interval_though_the_noise_says_so():
+    """1.04 for the share of a level, with the interval [0, 0.5023]."""
+    source = np.random.default_rng(5)
+    rows = pd.DataFrame({"x": source.uniform(-1, 1, 300), "g": source.choice(["u", "v"], 300)})
+    columns = {"x": {"lower": -1, "upper": 1}, "g": {"levels": ["u", "v"]}}
+    schema, loss = (
+        pc.Schema.from_dict({"columns": columns}),
+        pc.PureDP(epsilon="0.3", neighbours="replace-one"),
+    )
+    above = 0
+    for seed in range(12):
+        fit = pc.ols(pc.release(rows, schema=schema, loss=loss, randomness=rehearsal(seed)), "g[v] ~ x")
+        largest, error = fit.residual_std_error_interval()[1], fit.residual_std_error
+        assert math.isnan(error) or error <= largest
+        above += fit.uncertainty.residual_variance > largest**2
+    assert above > 0
+
+
+@pytest.mark.parametrize("method", ["auto", "bootstrap"])
+def test_what_this_table_would_have_said_is_part_of_what_the_population_may_be(method):
+    """Ends that are simulated apart stood in the wrong order, and so did those of R² with several rows a person."""
+    for seed in range(6):
+        made = released("plain", 2_000, seed)
+        fit = pc.ols(made.release, honesty._FORMULA, method=method)
+        for row in fit.to_dict()["coefficients"]:
+            if row["lower"] is None or row["upper"] is None:
+                continue
+            assert row["lower"] <= row["table_lower"] <= row["table_upper"] <= row["upper"]
+        (low, high), (least, most) = fit.rsquared_interval(), fit.table.rsquared_interval()
+        assert low <= least <= most <= high
+
+
+def test_a_new_row_is_predicted_within_the_bounds_of_the_target():
+    """A share between -0.59 and 1.17; the mean at such rows is a linear model's, and stays where it is."""
+    source = np.random.default_rng(5)
+    x = source.uniform(-1, 1, 5_000)
+    rows = pd.DataFrame({"x": x, "g": np.where(source.uniform(-1, 1, 5_000) < x, "u", "v")})
+    columns = {"x": {"lower": -1, "upper": 1}, "g": {"levels": ["u", "v"]}}
+    schema, loss = pc.Schema.from_dict({"columns": columns}), pc.PureDP(epsilon=5, neighbours="replace-one")
+    made = pc.ols(pc.release(rows, schema=schema, loss=loss), "g[u] ~ x").get_prediction(
+        {"x": [-1.0, 0.0, 1.0]}
+    )
+    assert (made.observed_lower >= 0).all()
+    assert (made.observed_upper <= 1).all()
+    assert made.observed_lower[1] == 0.0
+    assert made.observed_upper[1] == 1.0
 
 
 def test_no_residual_error_is_larger_than_the_bounds_of_the_target_allow():

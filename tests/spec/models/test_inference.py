@@ -394,7 +394,7 @@ def test_a_target_without_variance_has_no_r_squared(make):
         low, high = fit.rsquared_interval()
         assert (low, high) == (0.0, pytest.approx(1.0))
         if np.isnan(fit.rsquared):
-            assert "R-squared is within the noise, 95 % interval [0, 1]" in fit.summary()
+            assert "R-squared cannot be told, 95 % interval [0, 1]" in fit.summary()
             assert fit.to_dict()["r_squared"] is None
     exact = pc.ols(make(PLAIN, columns), "y ~ x1 + x2")
     assert np.isnan(exact.rsquared)

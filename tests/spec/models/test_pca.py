@@ -14,6 +14,7 @@ from privcov.cli.pca import render
 from privcov.models.pca import principal_angles
 from privcov.noise.laws import GaussianEnsemble, WishartDifference
 from privcov.noise.randomness import rehearsal
+from privcov.report.page import html
 
 TINY = 1e-9
 NAMES = "abcdef"
@@ -194,6 +195,40 @@ def test_intervals_for_the_table_and_for_the_population_hold_as_often_as_they_sa
 
 
 @pytest.mark.long
+@pytest.mark.parametrize("correlation", [False, True])
+def test_no_interval_for_the_population_ends_before_that_for_the_table(correlation):
+    """Noise beside which sampling is little: both are simulated, and half of them stood in the wrong order."""
+    source = np.random.default_rng(4)
+    rows = np.clip(source.normal(size=(20_000, 4)) @ np.diag([0.4, 0.3, 0.25, 0.2]), -1, 1)
+    schema = pc.Schema.from_dict({"columns": {f"x{i}": {"lower": -1, "upper": 1} for i in range(4)}})
+    loss = pc.PureDP(epsilon="0.3", neighbours="replace-one")
+    for seed in range(4):
+        made = pc.release(rows, schema=schema, loss=loss, randomness=rehearsal(seed))
+        fit = pc.pca(made, rank=4, correlation=correlation)
+        pairs = [(one.table, one.population) for one in fit.directions()]
+        pairs += zip(fit.intervals(), fit.population_intervals(), strict=True)
+        for (least, most), (low, high) in pairs:
+            assert low <= least <= most <= high
+
+
+def test_a_span_of_everything_has_no_loadings_to_print():
+    """It was a table of 1.00 ± 0.00 for every column, below a variance of five digits that may be zero."""
+    columns = {f"x{i}": {"lower": -1, "upper": 1} for i in range(4)}
+    rows = np.random.default_rng(4).uniform(-1, 1, (200, 4))
+    loss = pc.PureDP(epsilon="0.1", neighbours="replace-one")
+    made = pc.release(
+        rows, schema=pc.Schema.from_dict({"columns": columns}), loss=loss, randomness=rehearsal(1)
+    )
+    fit = pc.pca(made, rank=2)
+    assert [len(one.components) for one in fit.directions()] == [4]
+    text = render(fit, fit.to_dict())
+    assert "± 0.00" not in text
+    assert "No component can be told apart from another: nothing is known of directions" in text
+    variance = next(line.split()[3] for line in text.splitlines() if line.startswith("PC1 to PC4"))
+    assert len(variance.replace(".", "").strip("0")) <= 2
+    assert "nothing is known of directions" in html(made, components=2)
+
+
 def test_loadings_of_components_that_stand_out_have_intervals_and_those_alike_have_none(make):
     """40 tables, level 0.9, 12 loadings each, which share their errors: 80 independent ones are taken as the number.
 
@@ -331,6 +366,15 @@ def test_correlations_are_centred_and_have_no_units(release, words):
         pc.pca(release, correlation=True, **words)
     with pytest.raises(pc.PrivcovError, match="E298"):
         pc.pca(release, correlation=True).intervals(together=True)
+
+
+def test_loadings_without_an_interval_have_two_digits_and_a_warning(release):
+    fit = pc.pca(release, centred=False, rank=2)
+    text = render(fit, fit.to_dict())
+    assert "components whose intervals" in text
+    table = text.split("loading")[1].split("Noise edge")[0]
+    assert re.findall(r"-?0\.\d+", table)
+    assert all(len(one.split(".")[1]) == 2 for one in re.findall(r"-?[01]\.\d+", table))
 
 
 def test_moments_about_zero_have_intervals_for_the_table_alone(release):

@@ -9,6 +9,7 @@ from privcov.cli import main
 from privcov.models.ols import Fit
 from privcov.models.strata import differences
 from privcov.noise.randomness import rehearsal
+from privcov.report.page import html
 
 ROWS = 4_000
 SCHEMA = pc.Schema.from_dict(
@@ -40,6 +41,39 @@ def test_differences_between_strata_are_in_plain_digits():
     found = differences(release(4, by="county"), "0", "1")
     assert max(abs(one.first) for one in found.found) > 10_000
     assert "e+" not in found.summary()
+
+
+def test_a_difference_of_which_nothing_is_known_has_one_digit():
+    """-0.5591 stood beside "unbounded", where ols of that stratum alone prints -0.1."""
+    found = differences(release("0.02", by="county"), "0", "1", formula="income ~ age")
+    text = found.summary()
+    assert "unbounded" in text
+    assert "one digit is printed" in text
+    for line in text.splitlines():
+        if "unbounded" in line:
+            cells = line.split("unbounded")[0].split()[-3:]
+            assert all(len(re.sub(r"e.*|[^0-9]", "", cell).strip("0")) <= 1 for cell in cells), line
+
+
+def test_a_naive_table_without_a_residual_variance_has_no_errors_either():
+    """It said 0.0000, -inf, <0.0001 *** and an interval of no width, and F-statistic inf."""
+    source, found = np.random.default_rng(1), 0
+    for seed in range(12):
+        columns = {name: {"lower": 0, "upper": 1} for name in ("x", "y")}
+        schema = pc.Schema.from_dict({"columns": columns, "missing": "none"})
+        rows = source.uniform(0.45, 0.55, (300, 2))
+        loss = pc.PureDP(epsilon=1, neighbours="replace-one")
+        made = pc.release(rows, schema=schema, loss=loss, randomness=rehearsal(seed))
+        fit = pc.ols(made, "y ~ x", naive=True)
+        if not np.isnan(fit.residual_std_error):
+            continue
+        found += 1
+        for text in (fit.summary(), fit.to_latex(), html(fit.release, models=[fit])):
+            assert "***" not in text.replace("0 '***'", "")
+            assert not re.search(r"\binf\b|\bnan\b", text)
+        assert fit.to_dict()["f_test"] is None
+        assert fit.to_dict()["coefficients"][0]["p_value"] is None
+    assert found > 0
 
 
 def test_a_residual_error_of_few_digits_is_within_its_own_interval():

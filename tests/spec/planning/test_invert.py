@@ -273,3 +273,17 @@ def test_an_answer_says_where_its_error_is_as_wide_as_what_is_possible(target, r
         schema=schema, rows=rows, loss=loss, target=Target.parse(target, schema), mechanism="laplace"
     )
     assert found.hidden is found.to_dict()["hidden"] is hidden
+
+
+def test_no_error_is_printed_as_infinite(tmp_path, capsys):
+    """A correlation whose variance noise may hide has no error: the command says hidden, and a refusal says so too."""
+    path = tmp_path / "s.toml"
+    path.write_text("[columns.a]\nlower = 0\nupper = 1\n[columns.b]\nlower = 0\nupper = 1\n")
+    asked = ["plan", "--schema", str(path), "--rows", "15", "--target", "correlation(a, b)=0.05"]
+    assert main([*asked, "--epsilon", "0.1"]) == 0
+    told = capsys.readouterr().out
+    assert "correlation(a, b) is hidden: noise is as wide as all that is possible, or wider" in told
+    assert main(asked) == 2
+    refused = capsys.readouterr().err
+    assert "even epsilon = 100 leaves it hidden" in refused
+    assert " inf" not in told + refused

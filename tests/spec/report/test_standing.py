@@ -6,6 +6,7 @@ import json
 import re
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy.stats import norm
 
@@ -15,6 +16,7 @@ from privcov.noise.randomness import rehearsal
 from privcov.report.notebook import shown
 from privcov.report.page import html
 from privcov.report.standing import Standing, grade, standing
+from privcov.report.view import View
 
 PURE = pc.PureDP(epsilon=1, neighbours="replace-one")
 
@@ -159,6 +161,20 @@ def test_columns_without_correlation_and_with_little_noise_are_told_apart_from_n
     assert "They cannot be told from zero; half of them may be" in " ".join(found.sentences)
 
 
+@pytest.mark.parametrize("clear", [0, 2])
+def test_no_correlation_is_said_to_be_larger_than_one(clear):
+    made = Standing(pairs=79, clear=clear, half=0.31, tenth=1.0, open_half=1.0, strength=3.0)
+    told = " ".join(made.sentences)
+    assert "cannot be told from zero; of half of them nothing is known." in told
+    assert "may be 1 or more" not in told
+
+
+def test_that_none_can_be_told_from_zero_is_said_once():
+    made = Standing(pairs=12, clear=0, half=0.16, tenth=1.0, open_half=0.39, strength=1.0)
+    assert "none of 12 correlations can be told from zero" in made.sentences[0]
+    assert made.sentences[1] == "Half of them may be 0.39 or more."
+
+
 @pytest.mark.parametrize(
     ("clear", "strength", "open_half", "verdict"),
     [
@@ -186,3 +202,43 @@ def test_without_a_law_or_with_one_column_nothing_is_claimed():
     one = pc.release(np.zeros((50, 1)), schema=schema(1), loss=PURE)
     assert standing(one) is None
     assert "A single column has no correlations." in html(one)
+
+
+def levels(rows, *, epsilon):
+    """Four levels of one column, one of them empty, and a column of numbers."""
+    columns = {"x": {"lower": -1, "upper": 1}, "g": {"levels": ["a", "b", "c", "none"]}}
+    given = pd.DataFrame({"x": np.linspace(-1, 1, rows), "g": np.array(["a", "b", "c"])[np.arange(rows) % 3]})
+    loss = pc.PureDP(epsilon=epsilon, neighbours="replace-one")
+    made = pc.Schema.from_dict({"columns": columns})
+    return pc.release(given, schema=made, loss=loss, randomness=rehearsal(4))
+
+
+def test_levels_of_one_column_are_in_brackets_where_they_are_noise():
+    drowned = View.of(levels(60, epsilon="0.1")).clear
+    assert not drowned[1:, 1:][np.triu_indices(4, 1)].any()
+    assert drowned.diagonal().all()
+    seen = View.of(levels(20_000, epsilon="1"))
+    assert seen.clear[1:4, 1:4].all()
+    assert not seen.clear[4, 1:4].any()  # of an empty level nothing is known
+    assert standing(levels(20_000, epsilon="1")).pairs == 4  # and they are no pairs, as before
+
+
+def exhaustive(seed, **words):
+    """A column of two exhaustive levels, and one far off the middle that has nothing to do with it."""
+    columns = {
+        "g": {"levels": ["a", "b"], "exhaustive": True, "otherwise": "a"},
+        "x": {"lower": 0, "upper": 1},
+    }
+    rows = pd.DataFrame({"g": np.tile(["a", "b"], 2_000), "x": np.repeat(np.linspace(0.85, 0.95, 2_000), 2)})
+    made = pc.Schema.from_dict({"columns": columns, "missing": "none"})
+    return pc.release(rows, schema=made, loss=PURE, randomness=rehearsal(seed), **words)
+
+
+def test_of_two_levels_that_complete_each_other_both_or_none_stands_clear():
+    """The count is public: its noise was left in the sums of the level that is recovered, and in no size of noise."""
+    for seed in range(4):
+        for words in ({}, {"frame": "scales"}):
+            view = View.of(exhaustive(seed, **words))
+            assert view.names == ("g[a]", "g[b]", "x")
+            assert view.scores[0, 2] == pytest.approx(-view.scores[1, 2])
+            assert view.clear[0, 2] == view.clear[1, 2]

@@ -40,6 +40,7 @@ def correlation_figure(view: View) -> Markup:
     if view.hidden:
         how = f"{how}; the first {len(view.names)} of {len(view.names) + view.hidden:,} columns"
     told = _strongest(view)
+    unknown = "" if view.scores is None else "; no colour, what cannot be told from zero"
     return figure(
         heat_map(
             view.titles,
@@ -48,8 +49,7 @@ def correlation_figure(view: View) -> Markup:
             description=told,
             clear=view.clear.tolist(),
         ),
-        f"{word}, {how}. Full colour is ±1; a stroke marks what is negative; no colour, what cannot be told from zero. "
-        f"{told}",
+        f"{word}, {how}. Full colour is ±1; a stroke marks what is negative{unknown}. {told}",
     )
 
 
@@ -86,7 +86,7 @@ def _pairs(view: View) -> list[Markup]:
             view.covariance[i, j],
         )
         if noise is None:
-            rows.append([pair, number(value, 3), number(product)])
+            rows.append([pair, _two(value), _two(product)])
         else:
             of_value, of_product = noise.correlation[i, j], noise.covariance[i, j]
             rows.append([pair, *plus_minus(value, of_value), *plus_minus(product, of_product)])
@@ -99,15 +99,27 @@ def _pairs(view: View) -> list[Markup]:
         if noise is None
         else ["pair", "correlation", "± noise", what, "± noise"]
     )
-    said = "Pairs that stand clear of the noise, strongest first; levels of one column left out."
+    which = "Pairs that stand clear of the noise, strongest first"
+    if view.scores is None:
+        which = f"Pairs, largest first. {NOBODY}, so any of them may be noise; two digits are printed"
+    said = f"{which}; levels of one column left out."
     if noise is not None:
-        said += f" {OFF}{_before(view)}."
+        said += f" {OFF}{_before(view)}." + f" {view.cut}" * bool(view.cut)
     made = [table(heads, rows[:_PAIRS], caption=said)]
     if len(rows) > _PAIRS:
         hidden = len(order) - len(rows)
         more = f"; {hidden:,} others are in the release file" if hidden else ""
         made.append(folded(f"{len(rows) - _PAIRS} more pairs{more}", table(heads, rows[_PAIRS:])))
     return made
+
+
+def _two(value: float) -> str:
+    """A number whose noise nobody knows, to two digits.
+
+    >>> _two(382_096.0), _two(0.08817)
+    ('380,000', '0.088')
+    """
+    return number(float(f"{value:.1e}"), 2)
 
 
 def _ordered(view: View) -> tuple[NDArray[np.intp], NDArray[np.intp], NDArray[np.intp]]:
@@ -121,7 +133,9 @@ def _ordered(view: View) -> tuple[NDArray[np.intp], NDArray[np.intp], NDArray[np
 
 def _strongest(view: View) -> str:
     first, second, order = _ordered(view)
-    if not len(order) and view.noise is not None:
+    if view.scores is None:
+        return f"{NOBODY}, so no pair is told from zero."
+    if not len(order):
         return "No pair stands clear of the noise."
     if not len(order) or not np.isfinite(view.correlation[first[order[0]], second[order[0]]]):
         return "No pair is known."
@@ -131,6 +145,7 @@ def _strongest(view: View) -> str:
     )
 
 
+NOBODY = "Nobody knows how large the noise on them is"
 OFF = "±: the noise moves a number by no more than this in 95 of 100 releases"
 
 
@@ -166,7 +181,9 @@ def columns(view: View) -> Section:
             on_mean = float(noise.mean[place])
             on_spread = None if on_spreads is None else float(on_spreads[place])
         told = [*plus_minus(float(means[place]), on_mean), *plus_minus(float(spreads[place]), on_spread)]
-        rows.append([*_called(feature, called), declared(feature), *(told[::2] if noise is None else told)])
+        if noise is None:
+            told = [_two(value) for value in (means[place], spreads[place])]
+        rows.append([*_called(feature, called), declared(feature), *told])
     heads = ["column", *called, "declared", "mean", "± noise", "std. dev.", "± noise"]
     if noise is None:
         heads = ["column", *called, "declared", "mean", "std. dev."]
@@ -221,9 +238,11 @@ def declared(feature: Feature) -> str:
 
 
 def _listed(heads: list[str], rows: list[list[str]], view: View) -> Markup:
-    said = f"{OFF}, to first order{_before(view)}."
+    said = f"{OFF}, to first order{_before(view)}." + f" {view.cut}" * bool(view.cut)
+    if "± noise" not in heads and "mean" in heads:
+        said = f"Without ±: {NOBODY[0].lower()}{NOBODY[1:]}, so two digits are printed."
     words = 1 + ("label" in heads)
-    first = table(heads, rows[:_LISTED], left=words, caption=said if "± noise" in heads else "")
+    first = table(heads, rows[:_LISTED], left=words, caption=said if "mean" in heads else "")
     if len(rows) <= _LISTED:
         return tag("div", first)
     more = len(view.columns) + view.hidden - len(rows)

@@ -10,11 +10,12 @@ import math
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from privcov.errors import ParameterError
 from privcov.models.assumptions import SHORTENED
 from privcov.models.ols import Errors, Fit
-from privcov.models.pca import PCAFit, about_tails, pca
+from privcov.models.pca import Direction, PCAFit, about_tails, pca
 from privcov.models.summary import SHRUNK, TWO, headings, may_be_others, merged, significant
 from privcov.releases.release import Release
 from privcov.releases.rounds import uncounted
@@ -135,21 +136,22 @@ def overall(values: dict[str, Any], *, drowned: bool = False) -> Markup:
     if drowned:
         known.insert(0, ("R²", "cannot be told from this release"))
     elif "refused" not in values:
-        low, high = values["r_squared_interval"]
         rows = SHORTENED if values["rows_shortened"] else ""
-        known = [
-            (f"R²{rows}", f"{number(values['r_squared'], 3)} [{number(low, 3)}, {number(high, 3)}]"),
-            (
-                f"Residual standard error{rows}",
-                f"{number(values['residual_std_error'], 3)} "
-                f"[{', '.join(number(end, 3) for end in values['residual_std_error_interval'])}]",
-            ),
-            *known,
-        ]
+        words = {"R²": "r_squared", "Residual standard error": "residual_std_error"}
+        known = [*((f"{word}{rows}", _with_interval(values, key)) for word, key in words.items()), *known]
         if (test := values["f_test"]) is not None:
             told = f"{number(test['statistic'], 3)}, p-value {_probability(test['p_value'])}"
             known.insert(1, ("F, every slope zero", told))
     return facts(known)
+
+
+def _with_interval(values: dict[str, Any], key: str) -> str:
+    """A number and its interval; one that cannot be told from zero has two digits, one that is not known none."""
+    low, high = values[f"{key}_interval"]
+    ends = f"[{number(low, 3)}, {number(high, 3)}]"
+    if values[key] is None:
+        return f"cannot be told {ends}"
+    return f"{_known(values[key], 2 if low == 0 else None, 3)} {ends}"
 
 
 _METHODS = {
@@ -253,7 +255,10 @@ def loadings_figure(fit: PCAFit) -> Markup:
     shown = min(len(directions), _MOST_COLUMNS)
     if not shown:
         return paragraphs("No component is larger than the noise.")
+    if len(directions[0].components) == len(fit.columns) > 1:
+        return paragraphs("No component can be told apart from another: nothing is known of directions.")
     loadings = np.stack([one.loadings for one in directions[:shown]], axis=1)
+    clear = np.stack([_stands_clear(one) for one in directions[:shown]], axis=1)
     largest = np.argsort(-np.abs(loadings).max(axis=1), kind="stable")[:_ROWS]
     places = np.sort(largest).tolist()
     told = f" The first {shown} of {len(directions)}." if len(directions) > shown else ""
@@ -269,8 +274,18 @@ def loadings_figure(fit: PCAFit) -> Markup:
         loadings[places].tolist(),
         columns=[one.name for one in directions[:shown]],
         title=f"Loadings of {shown} components",
+        clear=clear[places].tolist(),
     )
+    if not clear[places].all():
+        told += " No colour: what cannot be told from zero, for the population."
     return figure(picture, f"What each component is made of: its loadings on the columns.{told}")
+
+
+def _stands_clear(one: Direction) -> NDArray[np.bool_]:
+    """Which loadings have an interval without zero; all of them where there are no intervals."""
+    if one.ends is None:
+        return np.ones(len(one.loadings), dtype=np.bool_)
+    return np.asarray((one.ends[:, 0] > 0) | (one.ends[:, 1] < 0))
 
 
 def variances(fit: PCAFit, level: float = 0.95) -> Markup:
