@@ -282,7 +282,7 @@ def test_no_error_is_printed_as_infinite(tmp_path, capsys):
     asked = ["plan", "--schema", str(path), "--rows", "15", "--target", "correlation(a, b)=0.05"]
     assert main([*asked, "--epsilon", "0.1"]) == 0
     told = capsys.readouterr().out
-    assert "correlation(a, b) is hidden: noise is as wide as all that is possible, or wider" in told
+    assert "correlation(a, b) is hidden: the noise is as wide as the bounds allow, or wider" in told
     assert main(asked) == 2
     refused = capsys.readouterr().err
     assert "even epsilon = 100 leaves it hidden" in refused
