@@ -18,6 +18,7 @@ from privcov.errors import ParameterError
 from privcov.linalg.arrays import Floats
 from privcov.models import selection
 from privcov.models.goodness import FTest, total_squares
+from privcov.models.hypotheses import hypotheses, hypothesis
 from privcov.models.inference import Bootstrap, Uncertainty, score_set
 from privcov.models.moments import Moments
 from privcov.models.profile import Height, lowest
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
     import pandas
 
 Contrast = str | Mapping[str, float] | Sequence[float] | Floats
-"""A combination of coefficients: a name, weights by name, or one weight for each coefficient in order."""
+"""A combination of coefficients: a hypothesis or a name, weights by name, or one weight for each in order."""
 _ONE_SIDED = 1.645  # standard deviations that a normal variable exceeds one time in twenty
 Correction = Literal["holm", "bonferroni", "bh"]
 
@@ -158,15 +159,16 @@ class Contrasts:
         """
         return np.asarray(self.moments.slope @ self._known.total @ self.moments.slope.T)
 
-    def t_test(self, contrast: Contrast, value: float = 0.0, level: float = 0.95) -> ContrastTest:
+    def t_test(self, contrast: Contrast, value: float | None = None, level: float = 0.95) -> ContrastTest:
         """Test a combination of coefficients, and give its interval.
 
         Parameters
         ----------
         contrast : str, mapping or sequence
-            The name of a coefficient, weights by name such as {"age": 1, "educ": -1}, or one weight per coefficient.
-        value : float, default 0.0
-            What the combination is if the hypothesis holds, in its units.
+            A hypothesis such as "age = educ" or "2*age - educ = 0.5", the name of a coefficient, weights by name such
+            as {"age": 1, "educ": -1}, or one weight per coefficient.
+        value : float, optional
+            What the combination is if the hypothesis holds, in its units: what a hypothesis says itself, or else 0.
         level : float, default 0.95
             The confidence level of the interval, from 0.5 to below 1.
 
@@ -181,7 +183,7 @@ class Contrasts:
             There is no such coefficient (E231), the weights cannot be used or the level is out of range (E239), or the
             law of the noise is not published (E238).
         """
-        weights, _ = self._weights(contrast), self._critical(level)
+        (weights, value), _ = self._hypothesis(contrast, value), self._critical(level)
         functional, shift = weights @ self.moments.slope, float(weights @ self.moments.shift)
         estimate = float(weights @ self._estimates)
         known = self._uncertainty_of(functional)
@@ -220,17 +222,20 @@ class Contrasts:
             upper=ends[1],
         )
 
-    def wald_test(self, contrasts: Sequence[Contrast], values: float | Sequence[float] = 0.0) -> FTest:
+    def wald_test(
+        self, contrasts: str | Sequence[Contrast], values: float | Sequence[float] | None = None
+    ) -> FTest:
         """Test several combinations of coefficients at once.
 
         Under score inversion it is the lowest score statistic that the hypothesis allows, and so no Wald test.
 
         Parameters
         ----------
-        contrasts : sequence
-            The combinations, each as in ``t_test``: names, weights by name, or weights in order.
-        values : float or sequence of float, default 0.0
-            What they are if the hypothesis holds, one number for all or one for each.
+        contrasts : str or sequence
+            The combinations, each as in ``t_test``: hypotheses, names, weights by name, or weights in order. A text may
+            have several hypotheses with commas between them.
+        values : float or sequence of float, optional
+            What they are if the hypotheses hold, one number for all or one for each: what they say themselves, or 0.
 
         Returns
         -------
@@ -244,8 +249,14 @@ class Contrasts:
             published (E238).
         """
         _, moments = self._known, self.moments
-        given = [contrasts] if isinstance(contrasts, str | Mapping) else list(contrasts)
-        weights = np.array([self._weights(contrast) for contrast in given]).reshape(len(given), moments.size)
+        given: list[Contrast] = list(contrasts) if not isinstance(contrasts, str | Mapping) else [contrasts]
+        if isinstance(contrasts, str):
+            given = list(hypotheses(contrasts, moments.names))
+        each = (
+            [None] * len(given) if values is None else np.broadcast_to(np.asarray(values, float), len(given))
+        )
+        found = [self._hypothesis(one, value) for one, value in zip(given, each, strict=True)]
+        weights = np.array([one for one, _ in found]).reshape(len(given), moments.size)
         count = int(np.linalg.matrix_rank(weights)) if len(given) else 0
         if not count or count < len(given):
             raise ParameterError(
@@ -255,7 +266,7 @@ class Contrasts:
             )
         rows = weights @ moments.slope
         known = self._uncertainty_of(rows)
-        wanted = np.broadcast_to(np.asarray(values, dtype=np.float64), count) - weights @ moments.shift
+        wanted = np.array([value for _, value in found]) - weights @ moments.shift
         if self.method == "score":
             alone = known.entries
             size, direction, free = _lowest_at(alone, rows, wanted)
@@ -493,12 +504,20 @@ class Contrasts:
         }
         return frame[list(words)].rename(columns=words)
 
-    def _weights(self, contrast: Contrast) -> Floats:
+    def _hypothesis(self, contrast: Contrast, value: float | None) -> tuple[Floats, float]:
+        """One weight per coefficient, and what their combination is if the hypothesis holds."""
+        if not isinstance(contrast, str):
+            return self._weights(contrast), 0.0 if value is None else float(value)
+        weights, said = hypothesis(contrast, self.moments.names)
+        if value is not None and "=" in contrast and contrast not in self.moments.names:
+            raise ParameterError(
+                "E239", "the hypothesis says a value, and another is given.", "Leave value out."
+            )
+        return self._weights(weights), said if value is None else float(value)
+
+    def _weights(self, contrast: Mapping[str, float] | Sequence[float] | Floats) -> Floats:
         """One weight per coefficient, not all of them zero."""
         made = np.zeros(self.moments.size)
-        if isinstance(contrast, str):
-            made[self._place(contrast)] = 1.0
-            return made
         places = [self._place(name) for name in contrast] if isinstance(contrast, Mapping) else None
         try:
             if isinstance(contrast, Mapping):

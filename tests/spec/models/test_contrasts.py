@@ -7,6 +7,8 @@ import pytest
 from scipy import stats
 
 import privcov as pc
+from privcov.errors import ParameterError
+from privcov.models.hypotheses import hypothesis
 from privcov.noise.laws import GaussianEnsemble
 from privcov.noise.randomness import rehearsal
 from privcov_lab.bench.inference import LOSSES, TRUTH, simulated_release
@@ -217,3 +219,58 @@ def test_over_many_tables_they_hold_within_two_points(name, rows):
     """1,000 tables: 0.93 to 0.975 is what we promise; at a true 0.95 the false-alarm rate is 0.4 percent each."""
     for what, times in counted(name, rows, 1000, 32).items():
         assert 930 <= times <= (1000 if what in AT_LEAST else 975), (what, times)
+
+
+# --- hypotheses as text -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "weights", "value"),
+    [
+        ("age = 0", {"age": 1}, 0.0),
+        ("age", {"age": 1}, 0.0),
+        ("age - educ = 0.5", {"age": 1, "educ": -1}, 0.5),
+        ("age=educ", {"age": 1, "educ": -1}, 0.0),
+        ("2*age - .5 * educ = 1e1 - 3", {"age": 2, "educ": -0.5}, 7.0),
+        ("-(Intercept) + 3 = age", {"(Intercept)": -1, "age": -1}, -3.0),
+        ("0.25 = `a - b`", {"a - b": -1}, -0.25),
+        ("sex[M] = sex[a = b, c]", {"sex[M]": 1, "sex[a = b, c]": -1}, 0.0),
+        ("a - b", {"a - b": 1}, 0.0),
+        ("age + age = 1", {"age": 2}, 1.0),
+    ],
+)
+def test_a_hypothesis_is_read_as_it_is_meant(text, weights, value):
+    names = ["(Intercept)", "age", "educ", "a - b", "sex[M]", "sex[a = b, c]"]
+    assert hypothesis(text, names) == (weights, value)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "= 1", "age =", "age educ", "age + 1", "age == 1", "2age = 1", "age ** 2", "age = 1e999", "*age"],
+)
+def test_what_is_no_hypothesis_is_refused(text):
+    with pytest.raises(ParameterError, match=r"E239|E231"):
+        fit_of(text)
+
+
+def fit_of(text):
+    """The weights of a text, of which every name is known."""
+    weights, value = hypothesis(text, ["age", "educ"])
+    if unknown := set(weights) - {"age", "educ"}:
+        raise ParameterError("E231", f"no {unknown}")
+    return weights, value
+
+
+def test_hypotheses_are_tested_as_their_weights_are(exact):
+    fit = pc.ols(exact, FORMULA)
+    one, same = fit.t_test("age - 2*educ = 0.3"), fit.t_test({"age": 1, "educ": -2}, value=0.3)
+    assert one == same
+    assert fit.t_test("age", value=0.5) == fit.t_test("age = 0.5")
+    both = fit.wald_test("age = 0.3, educ = age")
+    assert both == fit.wald_test([{"age": 1}, {"educ": 1, "age": -1}], values=[0.3, 0.0])
+    assert both == fit.wald_test(["age = 0.3", "educ = age"])
+    for ask in (lambda: fit.t_test("age = 1", value=2), lambda: fit.t_test("age - age = 0")):
+        with pytest.raises(ParameterError, match="E239"):
+            ask()
+    with pytest.raises(ParameterError, match="E231"):
+        fit.t_test("age = nobody")
