@@ -65,6 +65,13 @@ if TYPE_CHECKING:
     "and the forecast counts the price of that.",
 )
 @click.option(
+    "--focus",
+    "emphasis",
+    metavar="NAMES",
+    help="The columns that matter most, as names or as a formula, as for release: shows the noise on them and on the "
+    "others.  [default: those of a formula in --for, else all alike]",
+)
+@click.option(
     "--by",
     metavar="NAMES",
     multiple=True,
@@ -104,6 +111,7 @@ def command(
     mechanisms: tuple[str, ...],
     surrogate_path: str | None,
     cut: Literal["told", "counted"],
+    emphasis: str | None,
     by: str | None,
     other: str | None,
     sizes: tuple[str, ...],
@@ -131,16 +139,20 @@ def command(
     whole = Schema.read(schema_path)
     schema = as_part(whole, kept, dropped, by)
     if by is not None or other is not None or sizes or total_share != "0":
-        if target or kind or releases or plot or surrogate_path or len(mechanisms) > 1 or cut != "told":
+        others = target or kind or releases or plot or surrogate_path or emphasis
+        if others or len(mechanisms) > 1 or cut != "told":
             raise click.UsageError(
-                "--by takes one mechanism, and no --target, --kind, --releases, --plot, --surrogate or --cut counted."
+                "--by takes one mechanism, and no --target, --kind, --releases, --plot, --surrogate, --focus or "
+                "--cut counted."
             )
         _plan_strata(schema, rows, by, other, sizes, total_share, mechanisms, purpose, as_json, loss_words)
         return
     moments = _moments(whole, schema, schema_path, surrogate_path)
     if target is not None:
-        if releases is not None or plot is not None or cut != "told":
-            raise click.UsageError("--target cannot be combined with --releases, --plot or --cut counted.")
+        if releases is not None or plot is not None or emphasis is not None or cut != "told":
+            raise click.UsageError(
+                "--target cannot be combined with --releases, --plot, --focus or --cut counted."
+            )
         _invert(schema, rows, target, kind, mechanisms, moments, as_json, loss_words)
         return
     if rows == "?" or kind is not None:
@@ -162,6 +174,7 @@ def command(
             mechanisms=list(mechanisms) or None,
             moments=moments,
             cut=cut,
+            emphasis=emphasis,
             progress=_progress(stack, "simulating"),
         )
     if plot is not None:

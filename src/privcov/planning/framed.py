@@ -16,14 +16,14 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 
 from privcov.errors import ParameterError
-from privcov.frame.terms import Terms, count_std, has_forecast
+from privcov.frame.terms import Terms, count_std, has_forecast, numbers_of
 from privcov.linalg.arrays import Floats
 from privcov.noise.laws import NoiseLaw
 from privcov.planning.candidates import Candidate, decide
 from privcov.planning.purpose import Purpose
 from privcov.privacy import Loss, Neighbours, PureDP
 from privcov.releases.certificate import RADII
-from privcov.releases.rounds import Norms
+from privcov.releases.rounds import Norms, width_of
 from privcov.schema import Schema
 from privcov.schema.grid import framed_grid, framed_weight
 
@@ -90,12 +90,13 @@ def _off(about: str, error: float) -> str:
 def framed(plan: Plan) -> Framed | None:
     """What a frame would do for a plan; None where "auto" would take none."""
     return in_frame(
-        plan.schema,
+        plan.declared or plan.schema,
         law=plan.choice.law,
         rows=plan.rows,
         loss=plan.loss,
         purpose=plan.purpose,
         cut=plan.cut,
+        emphasis=plan.emphasis,
     )
 
 
@@ -109,15 +110,18 @@ def in_frame(
     word: str = "auto",
     cut: str = "told",
     strata: int | None = None,
+    emphasis: tuple[str, ...] = (),
 ) -> Framed | None:
     """What the frame of "auto" would do, or of another word; None where that is the declared one, or refused.
 
     ``law`` is that of the noise in the declared frame. Of a shape the price is counted and not what it gains, which
-    depends on how columns are correlated. Of several ``strata``, equally large, it is about one.
+    depends on how columns are correlated. Of several ``strata``, equally large, it is about one; with an ``emphasis``
+    about the columns that matter.
     """
     if law is None or not has_forecast(schema):
         return None
-    terms = terms_of(word, schema, rows=rows, loss=loss, purpose=purpose, cut=cut, strata=strata)
+    facts: Any = {"rows": rows, "loss": loss, "purpose": purpose, "cut": cut}
+    terms = terms_of(word, schema, **facts, strata=strata, emphasis=emphasis)
     if terms is None:
         return None
     mine = rows / (strata or 1)
@@ -141,9 +145,9 @@ def error_by_rows(terms: Terms, *, rows: int) -> Callable[[float], float]:
     """
     noise = math.sqrt(_noise(terms))
     norms = Norms(
-        counts=_normal_norms(len(terms.schema.numbers)),
+        counts=_normal_norms(len(numbers_of(terms.schema))),
         noise_std=0.0,
-        width=float(len(terms.schema.numbers)),
+        width=width_of(terms.schema, terms.emphasis),
         weight=float(framed_weight(terms.schema)),
         entry_std=noise * (terms.strata or 1),
         rows=float(rows),
@@ -172,6 +176,7 @@ def terms_of(
     purpose: str | Purpose,
     cut: str = "told",
     strata: int | None = None,
+    emphasis: tuple[str, ...] = (),
 ) -> Terms | None:
     """The frame in front of the mechanism that ``auto`` takes; None where that is the declared one, or refused."""
     public = loss.neighbours.count_is_public(schema.max_rows_per_person)
@@ -185,6 +190,7 @@ def terms_of(
             purpose=Purpose.parse(purpose),
             cut=cut,
             strata=strata,
+            emphasis=emphasis,
         )
     except ParameterError:
         return None

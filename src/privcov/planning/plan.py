@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeVar
 
-from privcov.frame.emphasis import emphasis_of
+from privcov.frame.emphasis import emphasis_of, emphasised
 from privcov.frame.terms import check_cut
 from privcov.linalg.arrays import Floats
 from privcov.planning.candidates import Candidate, Refusal, candidate, candidates, choose
@@ -105,6 +106,10 @@ class Plan:
         What the verdicts are for, where someone declared it public; else they are for a range of tables.
     cut : {"told", "counted"}
         What would become of the length that a private frame cuts off long rows: see ``release``.
+    emphasis : tuple of str
+        The columns that matter most; ``schema`` then has the other numeric columns with half their weight.
+    declared : Schema or None
+        The schema without an emphasis, where there is one.
 
     Examples
     --------
@@ -114,8 +119,8 @@ class Plan:
     >>> plan = pc.plan(schema=schema, rows=4000, loss=loss, mechanisms=["symmetric-wishart", "laplace"])
     >>> plan.choice.mechanism.name, plan.verdict(plan.choice), len(plan.reason) > 0
     ('symmetric-wishart', 'marginal', True)
-    >>> [column.column for column in plan.columns()], plan.to_dict()["rows"]
-    (['age', 'math', 'art'], 4000)
+    >>> [column.column for column in plan.columns()], plan.to_dict()["rows"], plan.focus
+    (['age', 'math', 'art'], 4000, None)
     """
 
     schema: Schema
@@ -128,6 +133,23 @@ class Plan:
     signal: SignalRange
     moments: PublicMoments | None = None
     cut: Literal["told", "counted"] = "told"
+    emphasis: tuple[str, ...] = ()
+    declared: Schema | None = None
+
+    @property
+    def focus(self) -> tuple[float, float] | None:
+        """The noise on products of columns in focus, and of the others, over what it is without a focus.
+
+        None where there is no focus, or where the noise has no law.
+        """
+        law = self.choice.law
+        if self.declared is None or law is None:
+            return None
+        plain = self.choice.mechanism.law(loss=self.choice.loss, grid=Grid.of(self.declared))
+        if plain is None:
+            return None
+        ratio = math.sqrt(law.offdiagonal_variance / plain.offdiagonal_variance)
+        return ratio, 4 * ratio  # each of two other columns reaches half as far
 
     @property
     def reason(self) -> str:
@@ -249,6 +271,8 @@ class Plan:
                 for made in self.forecasts
             ],
             "correlations": None if (other := framed(self)) is None else vars(other),
+            "emphasis": list(self.emphasis),
+            "focus": None if (focus := self.focus) is None else {"columns": focus[0], "others": focus[1]},
             "refused": [{"mechanism": no.name, "reason": no.reason} for no in self.refusals],
         }
 
@@ -285,6 +309,7 @@ def plan(
     mechanisms: Sequence[str] | None = None,
     moments: PublicMoments | None = None,
     cut: Literal["told", "counted"] = "told",
+    emphasis: str | Sequence[str] | None = None,
     progress: Any = None,
 ) -> Plan:
     """Compare the error of every mechanism that can keep a promise, before anything is spent.
@@ -309,6 +334,9 @@ def plan(
     cut : {"told", "counted"}, default "told"
         For the forecast of a private frame: whether intervals are to count what it cuts off long rows, which costs a
         twentieth of the loss. See ``release``.
+    emphasis : str or sequence of str, optional
+        The columns that matter most, as names or as a formula, as for ``release``; by default those of the formula of a
+        purpose. Public moments are then not used.
     progress : callable, optional
         Called as ``progress(total)`` with the number of simulations; what it returns is called after each.
 
@@ -333,8 +361,10 @@ def plan(
     """
     check_rows(rows)
     check_cut(cut, "auto")
-    grid, wanted = Grid.of(schema), Purpose.parse(purpose)
-    emphasis_of(wanted.formula, schema)  # a release would refuse a formula of other columns
+    wanted, declared = Purpose.parse(purpose), schema
+    if first := emphasis_of(wanted.formula if emphasis is None else emphasis, schema):
+        schema, moments = emphasised(schema, first), None
+    grid = Grid.of(schema)
     chosen = choose(loss=loss, grid=grid, purpose=wanted)
     able: list[Candidate]
     refused: list[Refusal] = []
@@ -353,7 +383,8 @@ def plan(
         for one in able
     }
     made_of: Any = {"rows": rows, "loss": loss, "purpose": wanted, "moments": moments, "cut": cut}
-    return plan_of(schema, made, taken, refused, **made_of)
+    found = plan_of(schema, made, taken, refused, **made_of)
+    return replace(found, emphasis=first, declared=declared) if first else found
 
 
 def plan_of(

@@ -9,6 +9,7 @@ from privcov.planning.forecast import Forecast
 from privcov.planning.framed import framed
 from privcov.privacy import display
 from privcov.report.tables import table
+from privcov.schema.names import listed
 from privcov.text.aligning import cut
 
 if TYPE_CHECKING:
@@ -101,6 +102,12 @@ def _notes(plan: Plan) -> list[str]:
         "Errors are expected values; under 95 %, the value that the error stays below 95 times in 100. They are for "
         "the matrix before repair, divided by the number of rows, in scaled units. Repair makes large errors smaller.",
     ]
+    if (focus := plan.focus) is not None:
+        names = listed([cut(name) for name in plan.emphasis])
+        notes.append(
+            f"Focus on {names}: the noise on products of their numbers is {focus[0]:.2g} times what it is without a "
+            f"focus, and on products of two other numeric columns {focus[1]:.2g} times."
+        )
     if (other := framed(plan)) is not None:
         notes.append(str(other))
     if any(made.basis == "worst case" for made in plan.forecasts):

@@ -109,3 +109,32 @@ def test_another_emphasis_than_the_stated_one_is_found():
     assert disagreements(replace(made, certificate=replace(made.certificate, options=options)))
     del options["emphasis"]
     assert disagreements(replace(made, certificate=replace(made.certificate, options=options)))
+
+
+@pytest.mark.parametrize("words", [{"purpose": "regression:a ~ b"}, {"emphasis": "a, b"}])
+def test_a_plan_tells_the_noise_on_columns_in_focus_and_on_the_others(words):
+    """Both as the release has them: the law of its noise, seen in the units of its columns."""
+    names = "abcdef"
+    schema = pc.Schema.from_dict({"columns": {name: {"lower": 0, "upper": 10} for name in names}})
+    loss = pc.PureDP(epsilon=1, neighbours="replace-one")
+    facts = {"schema": schema, "rows": 5_000, "loss": loss, "mechanisms": ["symmetric-wishart"]}
+    plain, made = pc.plan(**facts), pc.plan(**facts, **words)
+    release = pc.release(
+        np.full((50, 6), 5.0), schema=schema, loss=loss, mechanism="symmetric-wishart", **words
+    )
+    assert made.choice.law.scale == release.law.scale
+    assert (made.emphasis, made.declared, plain.focus) == (("a", "b"), schema, None)
+    units = [feature.unit for feature in release.schema.features[1:]]
+    ratios = [
+        np.sqrt(release.law.offdiagonal_variance / plain.choice.law.offdiagonal_variance)
+        * (units[i] * units[j])
+        / 25
+        for i, j in ((0, 1), (2, 3))
+    ]
+    assert made.focus == pytest.approx(ratios)
+    assert made.focus[0] < 1 < made.focus[1]
+    one, two = plain.columns(), made.columns()
+    assert two[0].variance < one[0].variance < one[3].variance * 1.001 < two[3].variance
+    assert "Focus on a, b: the noise on products" in " ".join(str(made).split())
+    assert made.to_dict()["focus"]["columns"] == made.focus[0]
+    assert "With --frame auto" in str(made)
