@@ -76,7 +76,7 @@ def _missing(fit: Fit) -> list[str]:
             f"{beside} counts them: the slope of {cut(name)} is right if they are missing at random, but columns that "
             "go with it take over part of its effect"
             if f"{name}[missing]" in formula.terms
-            else f"they count as its middle, which pulls slopes towards zero: add {beside} to the formula"
+            else f"they count as {_middle(fit)}, which pulls slopes towards zero: add {beside} to the formula"
         )
         lines.append(f"Missing cells of {cut(name)}: {share} of the rows; {told}.")
     middling = [
@@ -87,10 +87,15 @@ def _missing(fit: Fit) -> list[str]:
     if middling:
         few = ", ".join(map(cut, middling[:6])) + (f" and {len(middling) - 6} more" if middling[6:] else "")
         lines.append(
-            f"Missing cells of {few}: each counts as the middle of its bounds or as a fill, and the release does not "
-            f"know how many there are. {_pull(fit)}"
+            f"Missing cells of {few}: each counts as {_middle(fit)} or as a fill, and the release does not know "
+            f"how many there are. {_pull(fit)}"
         )
     return lines
+
+
+def _middle(fit: Fit) -> str:
+    """What a missing number counts as, which a private frame moves to where the column is."""
+    return "the centre that the frame found" if fit.release.certificate.rounds else "the middle of its bounds"
 
 
 def _pull(fit: Fit) -> str:

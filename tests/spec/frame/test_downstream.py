@@ -247,6 +247,22 @@ def test_a_regression_names_its_target(release):
     assert "shortened" in fit.to_latex()
 
 
+def test_a_missing_cell_counts_as_the_centre_that_was_found():
+    columns = {name: {"lower": 0, "upper": 100, "missing": "midpoint"} for name in ("a", "b")}
+    order = {
+        "schema": pc.Schema.from_dict({"columns": columns}),
+        "loss": pc.ZCDP(rho=50, neighbours="add-remove"),
+    }
+    rows = np.random.default_rng(1).normal(20, 2, (4_000, 2))
+    rows[::4, 0] = np.nan
+    made = {frame: pc.release(rows, **order, frame=frame) for frame in ("declared", "scales")}
+    said = {frame: pc.ols(one, "b ~ a").summary() for frame, one in made.items()}
+    assert "counts as the middle of its bounds" in said["declared"]
+    assert "counts as the centre that the frame found" in said["scales"]
+    assert made["declared"].mean()[0] == pytest.approx(27.5, abs=0.5)  # a quarter of the cells is at 50
+    assert made["scales"].mean()[0] == pytest.approx(20, abs=0.5)
+
+
 def test_the_bound_of_ridge_holds_where_scaled_means_are_beyond_one():
     """Cells up to 50 scaled units from their centre: 40 fits, of which 2 may be further off than their bound of 95 %.
 
