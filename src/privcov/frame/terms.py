@@ -37,7 +37,7 @@ SHAPES = (Fraction(1, 50), Fraction(1, 20))
 HIDDEN = (0.25, 1.0)
 """It is where its noise hides at most this share of a column's variance in a direction. Where the second price leaves
 more than the second share hidden, ``auto`` asks for no shape."""
-MOST_KEPT = 2**25
+MOST_KEPT = 2**27
 """Numeric cells beyond which ``auto`` asks for no shape: they are not kept in memory, so another reading is dear."""
 MOST_COLUMNS = 4_096
 """Beyond them a grid could be too coarse for what rounds answer."""

@@ -20,7 +20,7 @@ from privcov.table.base import Table
 from privcov.table.blocks import Block
 from privcov.table.fragments import Fragment
 
-MOST_KEPT = 2**28
+MOST_KEPT = 2**30
 """Bytes of cells that are kept at most."""
 _BOARD = 2**20
 """Cells that are put side by side: of a few large pieces of memory, each is cheaper than of many small ones."""
@@ -34,7 +34,7 @@ class Shelf:
     Parameters
     ----------
     room : int, optional
-        How many bytes it takes. By default 256 MiB, or a quarter of the memory that is free if that is less.
+        How many bytes it takes. By default 1 GiB, or a quarter of the memory that is free if that is less.
     """
 
     def __init__(self, room: int | None = None) -> None:

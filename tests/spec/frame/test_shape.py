@@ -537,8 +537,8 @@ def test_a_shape_takes_the_share_that_public_facts_call_for():
         (10**6, {"loss": LOSSES["pure"]}, SHAPES[0]),
         (400, {}, SHAPES[1]),  # a direction with less than 0.8 of a column's variance is hidden
         (200, {}, None),  # all of them are
-        (2**25 // 3, {}, SHAPES[0]),
-        (2**25 // 3 + 1, {}, None),  # cells that are not kept in memory
+        (2**27 // 3, {}, SHAPES[0]),
+        (2**27 // 3 + 1, {}, None),  # cells that are not kept in memory
         (None, {}, None),  # nothing says how many rows there are
         (10**6, {"emphasis": ("a",)}, None),
         (10**6, {"means_first": True}, None),

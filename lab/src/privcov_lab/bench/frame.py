@@ -35,6 +35,7 @@ from privcov.releases.rounds import Norms
 from privcov.schema import Numeric, Schema
 from privcov.schema.grid import framed_weight
 from privcov.schema.names import quoted
+from privcov.summing.engines import Local
 from privcov_lab.bench.bounds import DESIGNS, Case, Design, cases
 from privcov_lab.bench.gram import in_child, least, schema_of, write_parquet
 
@@ -414,7 +415,10 @@ def _cost(rows: int, columns: int = 20) -> dict[str, Any]:
 
 
 def _timed(folder: str, rows: int, columns: int, rounds: int) -> dict[str, Any]:
-    """CPU seconds from a Parquet file to a release: as declared, framed, and framed with far too wide bounds."""
+    """CPU seconds from a Parquet file to a release: as declared, framed, and framed with far too wide bounds.
+
+    With one worker: two share caches and the way to memory, and more of the time is then waiting for it.
+    """
     path = Path(folder, "numbers.parquet")
     write_parquet(path, rows, columns)
     plain = replace(schema_of(columns, 1.0), row_norm_bound=None)
@@ -422,7 +426,8 @@ def _timed(folder: str, rows: int, columns: int, rounds: int) -> dict[str, Any]:
     loss, reads = ApproxDP(epsilon=1, delta=DELTA, neighbours="replace-one"), {}
 
     def make(name: str, schema: Schema, frame: Any) -> None:
-        made = release(path, schema=schema, loss=loss, frame=frame, randomness=rehearsal(_SEED))
+        alone = Local(workers=1)
+        made = release(path, schema=schema, loss=loss, frame=frame, randomness=rehearsal(_SEED), engine=alone)
         # Means are asked with the radius, and the matrix comes last.
         reads[name] = max(1, len(made.certificate.rounds))
 

@@ -197,7 +197,7 @@ def _coverage(points: list[Point]) -> Iterable[str]:
 
 def _cost(found: dict[str, Any]) -> Iterable[str]:
     seconds, reads = found["cpu_seconds"], found["reads"]
-    yield f"CPU time of a release of {found['rows']:,} × {found['columns']} from Parquet, rounds included:"
+    yield f"CPU time of a release of {found['rows']:,} × {found['columns']} from Parquet, one worker, rounds included:"
     yield table(
         ["frame", "reads", "seconds", "ratio"],
         [
