@@ -692,6 +692,15 @@ def test_what_is_shown_of_weighted_strata_are_sums_of_weights():
     assert "6,000 ±" in total
 
 
+@pytest.mark.parametrize("other", [None, "elsewhere"])
+def test_the_sum_of_strata_has_the_public_number_of_rows_only_where_all_rows_are_in_one(other):
+    """Of 900 rows some are in no area: without a stratum for them their number is private, and that of the sum."""
+    made = pc.release(TABLE, schema=SCHEMA, loss=REPLACE, by="area", other=other)
+    (line,) = [line for line in strata_text(made).splitlines() if line.startswith("(all strata)")]
+    assert ("±" in line[: len("(all strata)") + 14]) == (other is None)
+    assert ("900 " in line) == (other is not None)
+
+
 def test_a_stratum_without_rows_is_not_shown_with_a_row_of_the_largest_weight():
     """It was: 100 ± 2 for nothing at all, since a count that sums are divided by is at least one."""
     columns = {"area": {"levels": ["s", "w"]}, "x": {"lower": 0, "upper": 1}}

@@ -87,8 +87,9 @@ def strata_lines(
     for name, release in (*islice(strata.items(), most), ("(all strata)", total)):
         judged = standing(release)
         values = _short_means(release, repair=repair, scaled=scaled) if release.schema.intercept else []
-        public = release is total and strata.rows is not None and first.schema.weight is None
-        count = f"{strata.rows:,}" if public else _counted(release, repair=repair)
+        public = release is total and total.rows is not None and first.schema.weight is None
+        # Without a stratum for all others, rows that are in none count nowhere, and how many they are is private.
+        count = f"{total.rows:,}" if public else _counted(release, repair=repair)
         rows.append([cut(name), count, "" if judged is None else judged.verdict, *values])
     what = "rows" if first.schema.weight is None else "weights"
     heads = ["stratum", f"{what}, noisy", "verdict", *(cut(f"mean {name}") for name in names)]
