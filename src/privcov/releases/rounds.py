@@ -86,10 +86,10 @@ def weight_in(emphasis: tuple[str, ...], column: Numeric) -> float:
 
 def width_of(schema: Schema, emphasis: tuple[str, ...]) -> float:
     """The number of numeric columns, each counted with the square of its weight."""
-    return sum(weight_in(emphasis, column) ** 2 for column in _numeric(schema))
+    return sum(weight_in(emphasis, column) ** 2 for column in measured(schema))
 
 
-def _numeric(schema: Schema) -> list[Numeric]:
+def measured(schema: Schema) -> list[Numeric]:
     """The numeric columns that a frame measures: all but a weight."""
     return [column for column in declared(schema) if isinstance(column, Numeric)]
 
@@ -178,7 +178,7 @@ class Norms:
     def of(cls, release: Release) -> Norms:
         """Read them off a release; refuses one that was made in the declared frame (E210)."""
         schema, certificate = release.schema, release.certificate
-        columns = len(_numeric(schema))
+        columns = len(measured(schema))
         if not certificate.rounds or certificate.law is None or not columns:
             raise ParameterError("E210", "this release has no rounds: it was made in the declared frame.")
         last = next(one for one in certificate.rounds if one.name == "radius")

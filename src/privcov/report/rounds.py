@@ -5,9 +5,8 @@ from __future__ import annotations
 from privcov.privacy import SYMBOLS, display
 from privcov.releases.certificate import Certificate, Round
 from privcov.releases.release import Release
-from privcov.releases.rounds import Norms, can_be_counted, share, shares
+from privcov.releases.rounds import Norms, can_be_counted, measured, share, shares
 from privcov.report.doubts.question import percent
-from privcov.schema import Numeric
 
 _ASKED = {
     "scales": "scales",
@@ -77,7 +76,7 @@ def part(value: float) -> str:
 def _question(release: Release, one: Round) -> str:
     if one.name == "radius":
         return f"a histogram of the norms of rows ({len(one.answers)} cells)"
-    columns = sum(isinstance(column, Numeric) for column in release.schema.columns)
+    columns = len(measured(release.schema))
     if one.name == "shape":
         return f"the products of {columns} numeric columns ({len(one.answers)} sums)"
     many = f"each of {columns} numeric columns" if columns > 1 else "the numeric column"

@@ -136,6 +136,7 @@ def test_a_regression_in_a_frame_knows_its_weights():
     assert fit.params["x"] == pytest.approx(2, abs=0.3)
     said = fit.summary() + as_text(made)
     assert "Kish" in said
+    assert "a histogram of each of 3 numeric columns (16 cells)" in " ".join(said.split())
     assert "shortened" in said
     assert "--cut counted" not in said
 
