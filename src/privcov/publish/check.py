@@ -257,7 +257,8 @@ def prepare(
         )
     if choice is None and frame != "declared" and not share:
         rows = table.count() if public else None
-        fit = partial(framed_terms, Framing, asked, word=frame, schema=declared, cut=cut, strata=count)
+        told: Any = {"word": frame, "schema": declared, "cut": cut, "strata": count}
+        fit = partial(framed_terms, Framing, asked, **told, stronger=not options["as_asked"])
         if found := fit(rows=rows, purpose=wanted, emphasis=first):
             (decided, choice), schema = found, declared
     order = partial(

@@ -21,6 +21,8 @@ _SEEN = 2.0
 """By how many of its standard deviations a factor must differ from 1 to be taken for another."""
 _LARGEST_BIAS = 0.25
 """What shortening rows is taken to move a mean by at most, over the standard deviation of its column."""
+_CLEAR = 4.0
+"""So many standard deviations of their noise apart, two means differ by a bias of any size."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -63,8 +65,10 @@ class Means:
         ours, own = (self.values[places] - lower) / halves - 1, (self.stds[places] / halves) ** 2
         theirs = mean + beyond
         noise = (one.std / (one.unit * count)) ** 2 + doubt**2
-        most = np.full(len(places), np.inf) if around else (_LARGEST_BIAS * spreads[places] / halves) ** 2
-        bias = np.clip((theirs - ours) ** 2 - noise - own, 0.0, most)
+        apart = (theirs - ours) ** 2
+        free = around | (apart > _CLEAR**2 * (noise + own))
+        most = np.where(free, np.inf, (_LARGEST_BIAS * spreads[places] / halves) ** 2)
+        bias = np.clip(apart - noise - own, 0.0, most)
         share = noise / (noise + own + bias)  # of the mean of shortened rows
         values, stds = self.values.copy(), self.stds.copy()
         values[places] = lower + halves * (1 + ours + (1 - share) * (theirs - ours))

@@ -143,6 +143,34 @@ def test_means_that_agree_are_weighted_by_their_noise_and_a_bias_takes_the_weigh
     assert far.values[0] == pytest.approx(8.0, abs=1e-3)  # 5 + 5·60/100
 
 
+def test_a_bias_that_noise_cannot_be_takes_the_weight_however_narrow_the_column_looks():
+    """A scale that was found too small limits what noise may pass for a bias, and not what is clearly one."""
+    schema = replace(SCHEMA, columns=SCHEMA.columns[:2])
+    law = GaussianEnsemble(dimension=3, scale=1e-9)
+    plain = Means.of_matrix(np.array([5.0, 0.5]), schema=schema, law=law, count=100.0)
+    narrow = {"schema": schema, "count": 100.0, "spreads": np.full(2, 0.01)}
+    clear = plain.with_round(one_round(60, std=1.0), **narrow)
+    assert clear.values[0] == pytest.approx(8.0, abs=0.01)  # 5 + 5·60/100, sixty deviations off
+    hidden = plain.with_round(one_round(60, std=30.0), **narrow)
+    assert hidden.values[0] == pytest.approx(5.0, abs=0.01)  # two deviations off: that may be noise
+
+
+@pytest.mark.parametrize(("columns", "kind"), [(3, "pure"), (6, "pure"), (20, "approximate")])
+def test_for_means_of_a_few_columns_a_delta_is_not_spent(columns, kind, tmp_path):
+    """Pure noise on a few sums is far less than Gaussian noise; a ledger in ρ pays for the loss that was asked for."""
+    loss = pc.ApproxDP(epsilon=2, delta="1e-6", neighbours="replace-one")
+    names = {f"x{place}": {"lower": -9, "upper": 9} for place in range(columns)}
+    order = {"schema": pc.Schema.from_dict({"columns": names}), "loss": loss, "frame": "scales"}
+    rows = np.random.default_rng(1).normal(size=(4_000, columns))
+    made = pc.release(rows, **order, purpose="means")
+    assert (made.certificate.loss.kind, pc.release(rows, **order).certificate.loss.kind) == (
+        kind,
+        "approximate",
+    )
+    book = pc.Ledger.init(tmp_path / "l", pc.ZCDP(rho=1, neighbours="replace-one"))
+    assert pc.release(rows, **order, purpose="means", ledger=book).certificate.loss.kind != "pure"
+
+
 def test_bounds_as_wide_as_doubles_make_no_error():
     schema = pc.Schema.from_dict({"columns": {"a": {"lower": -8e307, "upper": 8e307}}})
     loss = pc.PureDP(epsilon=1, neighbours="add-remove")

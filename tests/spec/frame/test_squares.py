@@ -121,7 +121,7 @@ TOLD = {
         541296373811773,
     ),
     "means": (
-        {"frame": "scales", "purpose": "means"},
+        {"frame": "scales", "purpose": "means", "mechanism": "gaussian"},
         {"scales": 7991, "radius": 3823, "means": 315192},
         766044298484060,
     ),

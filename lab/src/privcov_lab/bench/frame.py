@@ -49,6 +49,8 @@ WAYS: dict[str, dict[str, Any]] = {
     "shape": {"frame": "shape"},
     "auto": {"frame": "auto"},
 }
+FOR_MEANS = {"for means": {"frame": "auto", "purpose": "means"}}
+"""A way beside these, of which the means alone are of interest."""
 FACTORS = (1, 10, 100)
 HINDSIGHT = (0.25, 0.35, *RADII[::2])
 """The radii that the best in hindsight and the floor choose from, in root mean square columns."""
@@ -168,7 +170,8 @@ class _Place:
 
     def means(self, loss: Loss, runs: int) -> dict[str, Any]:
         """The error of means from one release, and of noise on the sums of the numeric columns alone."""
-        made = {way: self._measured(way, loss, runs).errors for way in ("declared", "auto")}
+        ways = ("declared", "auto", *FOR_MEANS)
+        made = {way: self._measured(way, loss, runs).errors for way in ways}
         return {"errors": made, "dedicated": self._dedicated(loss)}
 
     def _measured(self, way: str, loss: Loss, runs: int, factor: int = 1) -> _Measured:
@@ -178,7 +181,7 @@ class _Place:
             schema = self.case.widened(factor)
 
             def make(seed: int) -> Release:
-                return self._release(loss, seed, schema=schema, **WAYS[way])
+                return self._release(loss, seed, schema=schema, **(WAYS | FOR_MEANS)[way])
 
             first = make(0)
             # Auto is one of the others: the same seed tells which.
