@@ -203,6 +203,27 @@ def test_a_doubt_says_what_where_how_sure_and_why():
         doubt.kind = "none"
 
 
+@pytest.mark.parametrize("power", [1, "0.5"])
+@pytest.mark.parametrize(
+    ("weights", "found"), [(np.nan, {"no weights"}), (0.1, {"no weights"}), (3.0, set())]
+)
+def test_weights_that_were_not_read_are_told(weights, found, power):
+    """At least a hundredth of the largest weight is clean; the largest is 100."""
+    schema = pc.Schema.from_dict(
+        {
+            "columns": {"a": {"lower": 0, "upper": 1}},
+            "weight": "w",
+            "largest_weight": 100,
+            "weight_power": power,
+        }
+    )
+    table = np.column_stack([np.random.default_rng(2).random(20_000), np.full(20_000, weights)])
+    loss = pc.PureDP(epsilon=5, neighbours="replace-one")
+    assert kinds(pc.release(table, schema=schema, loss=loss)) & {"no weights"} == found
+    hidden = pc.release(table, schema=schema, loss=dataclasses.replace(loss, neighbours="add-remove"))
+    assert "no weights" not in kinds(hidden)  # who would know?
+
+
 def test_both_levels_that_are_the_same_are_named():
     found = doubts(released(level_twice(people(40_000)), epsilon=200))
     assert ("sex[0]", "married[0]") in {doubt.columns for doubt in found}

@@ -15,7 +15,7 @@ from privcov.releases.triangle import Triangle
 from privcov.report.doubts.columns import AtBound, Constant, NothingRead, OneLevel, Same, Uncovered, Unread
 from privcov.report.doubts.evidence import Evidence
 from privcov.report.doubts.question import Doubt, Question
-from privcov.report.doubts.rows import Impossible, LostRows
+from privcov.report.doubts.rows import Impossible, LostRows, Weightless
 
 __all__ = ["Doubt", "ODDS", "QUESTIONS", "can_doubt", "doubts"]
 
@@ -23,6 +23,7 @@ ODDS = 0.01
 """The most odds of any doubt about a clean table."""
 QUESTIONS: tuple[Question, ...] = (
     LostRows(),
+    Weightless(),
     NothingRead(),
     Uncovered(),
     Unread(),

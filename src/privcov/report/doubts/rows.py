@@ -8,6 +8,8 @@ from privcov.report.doubts.evidence import Evidence, Form
 from privcov.report.doubts.question import Doubt, OneByOne, percent, within
 from privcov.schema.weights import declared
 
+LEAST_WEIGHT = 0.01
+"""What weights of a table read as meant are on average, over the largest."""
 LEAST_KEPT = 0.5
 """The share of the rows that a table read as meant keeps under ``missing = "zero-row"``."""
 
@@ -38,6 +40,35 @@ class LostRows(OneByOne[int]):
             sentence=f"Only {percent(within(share), error)} of the {subject:,} rows count.",
             cause='Likely: the others lack a cell, and missing = "zero-row" makes such rows zero; or one column was '
             "not read at all.",
+            figure=share,
+            std_error=error,
+        )
+
+
+class Weightless(OneByOne[int]):
+    """Rows that weigh next to nothing. Clean: a weight is a hundredth of the largest on average.
+
+    Only where the number of rows is public.
+    """
+
+    kind = "no weights"
+
+    def subjects(self, seen: Evidence) -> Sequence[int]:
+        known = seen.public_rows is not None and seen.schema.weight is not None
+        return [seen.public_rows or 0] if known else []
+
+    def answer(self, seen: Evidence, subject: int, odds: float) -> Doubt | None:
+        schema = seen.schema
+        least = LEAST_WEIGHT ** float(schema.weight_power)
+        if schema.weight is None or not seen.certain(Form({}, least * subject) - seen.rows, odds):
+            return None
+        share, error = seen.value(seen.rows) / max(1, subject), seen.std(seen.rows) / max(1, subject)
+        return Doubt(
+            kind=self.kind,
+            columns=(schema.weight,),
+            sentence=f"A row counts as {percent(within(share), error)} of one with the largest weight, on average.",
+            cause="Likely: weights are no numbers in the file, such as 1.234,5, so that rows do not count; or "
+            "largest_weight is far too large.",
             figure=share,
             std_error=error,
         )
