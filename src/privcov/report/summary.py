@@ -45,8 +45,11 @@ def as_text(
             if what == "correlation"
             else release.covariance(scaled=scaled, repair=repair)
         )
-        unsure = ~View.of(release).clear
-        body = matrix(names[1:], values, all_of_it=_all_of_it(release), unsure=unsure)
+        unsure, digits = ~View.of(release).clear, 2
+        if release.certificate.law is None and what == "covariance":  # two digits of the largest
+            digits = 1 - math.floor(math.log10(max(float(np.abs(values).max()), 1e-300)))
+            values, digits = np.round(values, digits), max(digits, 0)
+        body = matrix(names[1:], values, digits=digits, all_of_it=_all_of_it(release), unsure=unsure)
         if unsure[:MOST, :MOST].any():
             body += "\nIn brackets: cannot be told from zero."
     units = "" if what == "correlation" else (" (scaled units)" if scaled else " (original units)")

@@ -108,3 +108,15 @@ def test_deviations_of_a_release_that_counts_what_was_cut_hold_the_true_ones():
     assert np.mean(held) >= 0.85
     assert told in " ".join(as_text(made, what="mean").split())
     assert told in html(made)
+
+
+@pytest.mark.parametrize("unit", [1e-3, 1.0, 1e6])
+def test_a_covariance_without_a_law_has_two_digits_of_the_largest(unit):
+    columns = {name: {"lower": 0, "upper": 100 * unit} for name in ("a", "b")}
+    order = {"schema": pc.Schema.from_dict({"columns": columns}), "mechanism": "eigenvectors"}
+    rows = np.random.default_rng(3).normal(50 * unit, 5 * unit, (2_000, 2))
+    made = pc.release(rows, **order, loss=pc.PureDP(epsilon=1, neighbours="replace-one"))
+    table = as_text(made, what="covariance").split("\n\n")[1]
+    for word in re.findall(r"-?[\d.]+(?:e[+-]\d+)?", table):
+        significant = re.sub(r"e.*|[-.]", "", word).lstrip("0").rstrip("0")
+        assert len(significant) <= 2, word
