@@ -29,6 +29,7 @@ def command(
 
     Example: privcov check people.csv --schema people.toml --epsilon 1 --ledger people.ledger
     """
+    from privcov.frame.terms import has_forecast
     from privcov.ledger.rules import amount_text, short
     from privcov.privacy import decimal_text
     from privcov.publish.check import check, frame_words
@@ -72,9 +73,11 @@ def command(
     if found.rows_for:
         counted = "rows" if order["schema"].weight is None else "rows of the largest weight"
         what = "For correlations of a stratum" if found.strata > 1 else "For correlations"
+        loose = has_forecast(order["schema"]) and order["schema"].row_norm_bound is None
+        framed = ", and what a private frame (--frame auto) would do" if loose else ""
         say(
             f"{what} this is useful from about {found.rows_for['useful']:,} {counted} on, and worse than "
-            f"publishing zeros below {found.rows_for['marginal']:,}; privcov plan says why."
+            f"publishing zeros below {found.rows_for['marginal']:,}; privcov plan says why{framed}."
         )
     if found.price is not None and found.left is not None:
         cost, rest = (

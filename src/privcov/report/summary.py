@@ -23,6 +23,9 @@ from privcov.report.words import misread, promise
 from privcov.schema import Feature
 from privcov.text.aligning import cut, line, widths
 
+_LOOSE = 0.25
+"""The share of their bounds that columns fill where a private frame is named."""
+
 
 def as_text(
     release: Release, *, what: str = "correlation", repair: str = "auto", scaled: bool = False
@@ -149,12 +152,26 @@ def sentences(release: Release) -> list[str]:
             if view.hidden
             else []
         )
-        return [*part, *found.sentences, *_persons(release)]
+        return [*part, *found.sentences, *_loose(release, view, found), *_persons(release)]
     if view.count is None:
         return [
             "The number of rows is private and no column counts them, so noise on products cannot be judged."
         ]
     return ["A single column has no correlations."]
+
+
+def _loose(release: Release, view: View, found: Standing) -> list[str]:
+    """That bounds are loose, where little can be told for that reason, and what to do; nothing elsewhere."""
+    framed = release.certificate.rounds or release.schema.row_norm_bound is not None
+    if found.verdict == "useful" or framed or view.filled is None or len(view.filled) < 2:
+        return []
+    share = float(np.median(view.filled))
+    if share > _LOOSE:
+        return []
+    return [
+        f"Half of the numeric columns fill at most {100 * share:.2g} % of their bounds, and the noise follows the "
+        "bounds. In a private frame (privcov release --frame auto) it follows the rows."
+    ]
 
 
 def _persons(release: Release) -> list[str]:

@@ -16,6 +16,7 @@ from privcov.noise.randomness import rehearsal
 from privcov.report.notebook import shown
 from privcov.report.page import html
 from privcov.report.standing import Standing, grade, standing
+from privcov.report.summary import sentences
 from privcov.report.view import View
 
 PURE = pc.PureDP(epsilon=1, neighbours="replace-one")
@@ -242,3 +243,27 @@ def test_of_two_levels_that_complete_each_other_both_or_none_stands_clear():
             assert view.names == ("g[a]", "g[b]", "x")
             assert view.scores[0, 2] == pytest.approx(-view.scores[1, 2])
             assert view.clear[0, 2] == view.clear[1, 2]
+
+
+def in_bounds(rows, factor, *, seed=5, **words):
+    """A release of rows between -1 and 1, in bounds so many times as wide."""
+    columns = {f"c{i}": {"lower": -factor, "upper": factor} for i in range(rows.shape[1])}
+    wide = pc.Schema.from_dict({"columns": columns})
+    return pc.release(rows, schema=wide, loss=PURE, randomness=rehearsal(seed), **words)
+
+
+def test_what_loose_bounds_hide_is_said_with_what_to_do():
+    rows = normal(n=2_000, d=3, spread=0.4, correlation=0.5, middle=0)
+    told = " ".join(sentences(in_bounds(rows, 30)))
+    assert "the noise follows the bounds" in told
+    assert "--frame auto" in told
+    for fitting in (in_bounds(rows, 1), in_bounds(rows, 30, frame="auto")):
+        assert "--frame auto" not in " ".join(sentences(fitting))
+
+
+def test_what_a_column_fills_of_its_bounds_is_not_told_as_less_than_it_is():
+    """The upper end of 95 % for each of 80 columns: fewer than 69 that hold have odds below 1 in 1,000."""
+    rows = np.random.default_rng(8).uniform(-1, 1, (2_000, 2))
+    true = np.sqrt(3) * rows.std(axis=0) / 5
+    held = sum(int((View.of(in_bounds(rows, 5, seed=seed)).filled >= true).sum()) for seed in range(40))
+    assert held >= 69
