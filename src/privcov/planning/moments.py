@@ -342,8 +342,8 @@ def _missing_share(column: Column, about: Any, *, otherwise: float = 0.1) -> flo
 
 
 def _share(column: Categorical, about: Any, feature: Feature) -> float:
-    if about is None:
-        return 1 / column.width
+    if about is None:  # beside a single level there are cells that match none, or it would not vary
+        return 1 / max(2, column.width)
     where = f"[planning.columns.{column.name}]"
     _only(about, {"shares"} | ({"missing"} if column.indicator else set()), where)
     shares = about.get("shares")

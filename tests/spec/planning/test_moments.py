@@ -120,3 +120,12 @@ def test_a_schema_file_may_carry_guesses_that_no_release_sees(tmp_path):
     path.write_text(plain)
     assert pc.Schema.read(path) == schema
     assert PublicMoments.read(schema, path) is None
+
+
+def test_a_column_of_one_level_is_guessed_to_vary():
+    """Without it other cells count as nothing. A column that does not vary would need infinitely many rows."""
+    columns = {"age": {"lower": 0, "upper": 100}, "smoker": {"levels": [1]}}
+    schema, loss = pc.Schema.from_dict({"columns": columns}), pc.PureDP(epsilon=1, neighbours="replace-one")
+    assert pc.plan(schema=schema, rows=1_000, loss=loss).outlook().high < 2
+    table = np.array([[35.0, 0.0], [61.0, 1.0]])
+    assert pc.check(table, schema=schema, loss=loss).rows_for["useful"] < 20_000
