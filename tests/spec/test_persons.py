@@ -317,6 +317,31 @@ def test_categories_that_are_no_ids_are_refused_as_their_own_type_is(ids, tmp_pa
         assert pc.release(fine, schema=schema_of(), loss=PURE).rows is None
 
 
+@pytest.mark.parametrize("words", [{}, {"purpose": "means"}, {"cut": "counted"}, {"frame": "shape"}])
+@pytest.mark.parametrize("rule", ["mean", "sum"])
+def test_every_round_of_a_frame_sees_the_row_that_is_made_of_a_person(rule, words):
+    """A closer look at a column is not a look at other means: cells are clipped to the bounds that were declared."""
+    rng, people = np.random.default_rng(4), 4_000
+    rows = np.repeat(rng.integers(96, 104, (people, 2)) * 2, 2, axis=0)
+    far = rng.random(people) < 0.1  # of the persons: two rows far from all others, and a mean that is not
+    rows[::2, 0] += 800 * far
+    rows[1::2, 0] -= 700 * far
+    table = pd.DataFrame({"id": np.repeat(np.arange(people), 2), "x": rows[:, 0], "y": rows[:, 1]})
+    made = getattr(table.groupby("id"), rule)().reset_index()
+    columns = {name: {"lower": -(2**14), "upper": 2**14} for name in "xy"}
+    loss = pc.ZCDP(rho=100, neighbours="replace-one")
+
+    schema = pc.Schema.from_dict({"columns": columns, "person": "id", "per_person": rule})
+
+    def rounds(data):
+        order = {"frame": "scales", "loss": loss, **words}
+        return pc.release(data, schema=schema, randomness=rehearsal(2), **order).certificate.rounds
+
+    looked = rounds(made)
+    assert sum(one.name == "scales" for one in looked) > 1
+    assert rounds(table) == looked
+
+
 @pytest.mark.parametrize("rule", ["mean", "sum"])
 def test_no_row_with_an_id_is_said_to_be_that_and_to_have_been_paid_for(rule, tmp_path):
     """The number of persons is public, but nobody knows it before the rows are read."""

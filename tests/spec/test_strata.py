@@ -340,6 +340,31 @@ def test_a_private_row_norm_of_strata_of_an_array_reads_the_other_columns():
     assert here.uppers == there.uppers
 
 
+@pytest.mark.parametrize(
+    ("words", "weighted"),
+    [
+        ({"frame": "scales"}, False),
+        ({"frame": "shape"}, False),
+        ({"frame": "scales"}, True),
+        ({"row_norm": "private"}, True),
+    ],
+)
+def test_a_derived_column_of_what_makes_strata_is_read_in_an_array_as_in_a_table(words, weighted):
+    """Rounds read the column too: without it the array had a column too few, which showed once it was paid for."""
+    columns = {name: {"lower": 0, "upper": 100} for name in "xy"} | {"s": {"levels": [1, 2]}}
+    own = {"weight": "w", "largest_weight": 4} if weighted else {}
+    schema = pc.Schema.from_dict({"columns": columns, "derived": {"first": "(s == 1) * x"}, **own})
+    rng = np.random.default_rng(5)
+    cells = {"x": rng.uniform(0, 9, 300), "y": rng.uniform(0, 9, 300), "s": np.resize([1.0, 2.0], 300)}
+    cells |= {"w": rng.uniform(0, 4, 300)} if weighted else {}
+    order = {"schema": schema, "loss": RHO, "by": "s", **words}
+    one, two = (
+        pc.release(data, randomness=rehearsal(4), **order)
+        for data in (np.column_stack(list(cells.values())), pa.table(cells))
+    )
+    assert (one.schema, one.uppers) == (two.schema, two.uppers)
+
+
 def test_a_bound_that_is_chosen_for_many_strata_is_as_small_as_their_noise_asks():
     """The same rows in more matrices have more noise in all, so a smaller bound is worth more."""
     bounds = []

@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 import privcov as pc
+from privcov.accounting import pure_to_zcdp
 from privcov.errors import ParameterError, ReleaseError
 from privcov.frame.spending import shared_with_total
 from privcov.mechanisms import MECHANISMS
@@ -77,8 +78,10 @@ def test_the_two_parts_of_the_loss_add_up_to_the_whole(name, loss):
         total, rest = shared_with_total(loss, mechanism, share)
         if loss.kind == "pure":
             assert total.epsilon + rest.epsilon == loss.epsilon
+        elif loss.kind == "zcdp":
+            assert total.rho + rest.rho == loss.rho
         else:
-            assert total.rho + rest.rho <= mechanism.as_zcdp(loss) * (1 + Fraction(1, 10**9))
+            assert total.rho + rest.rho <= mechanism.as_zcdp(loss)
     for share in (Fraction(0), Fraction(1), Fraction(-1, 3), Fraction(1, 10**9)):
         with pytest.raises(ParameterError, match="E225"):
             shared_with_total(loss, mechanism, share)
@@ -89,6 +92,24 @@ def test_one_payment_is_the_whole_loss_and_the_ledger_says_the_share(tmp_path):
     pc.release(ROWS, schema=SCHEMA, loss=ADD, by="s", total_share="0.25", ledger=book)
     assert book.spent == {"epsilon": 1}
     assert any("total_share" in str(entry) and "0.25" in str(entry) for entry in book.log())
+
+
+@pytest.mark.parametrize(
+    ("name", "loss", "words"),
+    [*((name, loss, {}) for name, loss in CASES), ("gaussian", DELTA, {"noise": "discrete"})],
+)
+@pytest.mark.parametrize("share", ["0.001", "0.25", "0.9"])
+def test_a_ledger_of_rho_is_charged_what_total_and_strata_cost(name, loss, words, share, tmp_path):
+    """Never less than both, to the last digit, and for pure parts less than the whole loss would be."""
+    book = pc.Ledger.init(tmp_path / "l", pc.ZCDP(rho=9, neighbours=loss.neighbours))
+    order = {"schema": SCHEMA, "loss": loss, "mechanism": name, "by": "s", "total_share": share, **words}
+    pc.release(ROWS, ledger=book, **order)
+    mechanism = MECHANISMS[name](**words)
+    parts = shared_with_total(loss, mechanism, Fraction(share))
+    (charged,) = [amount for word, amount in book.spent.items() if word == "rho"]
+    assert sum(mechanism.as_zcdp(one) for one in parts) <= charged
+    if loss.kind == "pure":
+        assert charged < pure_to_zcdp(loss).rho
 
 
 @pytest.mark.parametrize(

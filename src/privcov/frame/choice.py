@@ -202,8 +202,8 @@ def choose_row_norm(
     if len(options) == 1:
         return schema
     look = Lengths.between(schema, options)
-    asked = [(look, choice.price)]
-    (answered,), count = ask(asked, data, randomness=randomness, engine=Local() if engine is None else engine)
+    facts: Any = {"schema": schema, "randomness": randomness, "engine": Local() if engine is None else engine}
+    (answered,), count = ask([(look, choice.price)], data, **facts)
     counts = np.array(answered.answers, dtype=np.float64) / look.whole
     std = look.std(choice.price) / look.whole
     matrices = choice.strata or 1  # each has noise of its own, and its share of the rows

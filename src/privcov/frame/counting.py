@@ -338,24 +338,31 @@ def ask(
     looks: Sequence[tuple[Look, Paid]],
     data: Any,
     *,
+    schema: Schema,
     randomness: Randomness,
     engine: Engine,
     progress: Progress | None = None,
 ) -> tuple[tuple[Round, ...], int]:
-    """Draw the noise of some questions, read the rows once, and return the noisy sums, and how many rows there are."""
+    """Draw the noise of some questions, read the rows once, and return the noisy sums, and how many rows there are.
+
+    The table is read by ``schema``, whatever part of the bounds a question looks into: the mean of a person's rows is
+    one of cells within the declared bounds.
+    """
     asked = tuple(look for look, _ in looks)
     # No name is given to the noise here: this frame may be left by an exception.
     answers, rows = without_reasons(
-        partial(_answer, data, asked, engine, progress),
+        partial(_answer, data, schema, asked, engine, progress),
         _Noise([look.draw(loss, randomness) for look, loss in looks]),
     )
     rounds = (look.answered(loss, one) for (look, loss), one in zip(looks, answers, strict=True))
     return tuple(rounds), rows
 
 
-def sum_fragment(fragment: AnyFragment, *, looks: tuple[Look, ...], report: Report | None = None) -> Result:
+def sum_fragment(
+    fragment: AnyFragment, *, schema: Schema, looks: tuple[Look, ...], report: Report | None = None
+) -> Result:
     """The sums of one fragment, where it is read: sensitive bytes, which are added and never stored."""
-    boundings, table = [Bounding.of(look.schema) for look in looks], fragment.open(looks[0].schema)
+    boundings, table = [Bounding.of(look.schema) for look in looks], fragment.open(schema)
     totals, rows = [np.zeros(look.cells, dtype=np.int64) for look in looks], 0
     room = np.empty(_STEP * looks[0].schema.summed_dimension)
     for block in table.blocks():
@@ -370,10 +377,16 @@ def sum_fragment(fragment: AnyFragment, *, looks: tuple[Look, ...], report: Repo
 
 
 def _answer(
-    data: Any, looks: tuple[Look, ...], engine: Engine, progress: Progress | None, noise: _Noise
+    data: Any,
+    schema: Schema,
+    looks: tuple[Look, ...],
+    engine: Engine,
+    progress: Progress | None,
+    noise: _Noise,
 ) -> tuple[list[tuple[int, ...]], int]:
-    table, totals, counted = open_table(data, looks[0].schema), [[0] * look.cells for look in looks], 0
-    for rows, sent in gather(table, partial(sum_fragment, looks=looks), engine, progress):
+    table, totals, counted = open_table(data, schema), [[0] * look.cells for look in looks], 0
+    work = partial(sum_fragment, schema=schema, looks=looks)
+    for rows, sent in gather(table, work, engine, progress):
         parts = json.loads(sent)
         for look, total, part in zip(looks, totals, parts, strict=True):
             # What no rows can add up to is no sum.

@@ -64,20 +64,26 @@ class Framing(Terms):
             shaped=self.shape is not None,
             strata=self.strata,
         )
+        reads = unweighted(schema)
         while asked := fit.next_looks():
             priced = [(one, prices[one.name]) for one in asked]
-            rounds, rows = _answers(priced, data, randomness=randomness, engine=engine)
+            rounds, rows = _answers(priced, data, schema=reads, randomness=randomness, engine=engine)
             fit = fit.after(*rounds, rows=rows if public else None)
         return framed(mechanism, self.loss, fit)
 
 
 def _answers(
-    asked: Sequence[tuple[Question, Paid]], data: Any, *, randomness: Randomness, engine: Engine
+    asked: Sequence[tuple[Question, Paid]],
+    data: Any,
+    *,
+    schema: Schema,
+    randomness: Randomness,
+    engine: Engine,
 ) -> tuple[tuple[Round, ...], int]:
     """Ask some questions in one reading; one for a shape is asked alone. Also how many rows there are."""
     counts = [(one, price) for one, price in asked if isinstance(one, Look)]
     if counts:
-        return ask(counts, data, randomness=randomness, engine=engine)
+        return ask(counts, data, schema=schema, randomness=randomness, engine=engine)
     ((shape, price),) = ((one, price) for one, price in asked if isinstance(one, Sums))
     answer, rows = shape.ask(data, loss=price, randomness=randomness, engine=engine)
     return (answer,), rows

@@ -133,9 +133,13 @@ class Ready:
 
 
 def _without(data: Any, unread: tuple[str, ...], whole: Schema, schema: Schema) -> tuple[Any, Schema]:
-    """The same rows without the columns that make strata, or a weight, for what reads all rows alike."""
+    """The same rows without the columns that make strata, or a weight, for what reads all rows alike.
+
+    A column that makes strata stays where a derived column is made of it.
+    """
     if isinstance(data, np.ndarray):
-        return data[:, [column.name not in unread for column in whole.read_columns]], schema
+        needed = {column.name for column in schema.read_columns} - {schema.weight}.intersection(unread)
+        return data[:, [column.name in needed for column in whole.read_columns]], schema
     others = [name for name in unread if name != schema.weight]  # rounds leave a weight out themselves
     return data, replace(schema, left_out=(*schema.left_out, *others))
 

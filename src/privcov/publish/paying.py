@@ -19,7 +19,7 @@ from typing import Any
 from privcov.errors import BudgetError, ParameterError
 from privcov.frame.choice import NormChoice
 from privcov.frame.framing import Framing
-from privcov.frame.spending import shared_with_total
+from privcov.frame.spending import as_rho, shared_with_total
 from privcov.ledger import Ledger, Receipt, Request
 from privcov.mechanisms.base import Mechanism
 from privcov.noise.randomness import Randomness
@@ -105,9 +105,12 @@ def order_for(
     to the whole (docs/proofs/strata.md).
     """
     rest = loss if choice is None else choice.rest
+    rho = mechanism.as_zcdp(loss) if choice is None else choice.rho_with(mechanism)
     if total_share:
         total, rest = shared_with_total(loss, mechanism, total_share)
         mechanism.refuse_early(loss=total, grid=Grid.of(schema, pooled=True))
+        left = mechanism.as_zcdp(rest)
+        rho = None if left is None else as_rho(total) + left
     grids = [Grid.of(schema, strata=strata is not None)] if choice is None else choice.grids(schema)
     told = {} if strata is None else {"by": brief(strata.title), "strata": str(len(strata.names))}
     told |= {"total_share": decimal_text(total_share)} if total_share else {}
@@ -121,7 +124,7 @@ def order_for(
         grid=grid_facts(grids[0]),
         noise={} if law is None else {"law": law.name, "scale": repr(law.scale)},
         arithmetic=mechanism.arithmetic,
-        rho=mechanism.as_zcdp(loss) if choice is None else choice.rho_with(mechanism),
+        rho=rho,
     )
 
 

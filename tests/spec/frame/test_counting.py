@@ -199,7 +199,7 @@ def test_answers_are_counts_plus_noise_of_the_stated_spread(loss):
     schema = pc.Schema.from_dict({"columns": {f"c{i}": {"lower": 0, "upper": 1} for i in range(125)}})
     look = Scales(schema=schema)
     data = np.full((7, 125), 0.99)
-    (answer,), rows = ask([(look, loss)], data, randomness=rehearsal(1), engine=Local())
+    (answer,), rows = ask([(look, loss)], data, schema=schema, randomness=rehearsal(1), engine=Local())
     assert rows == 7
     noise = np.array(answer.answers, dtype=float).reshape(125, 16)
     noise[:, 15] -= 7
@@ -221,11 +221,9 @@ def test_sums_have_noise_of_the_stated_spread(loss):
 def test_several_questions_are_one_reading():
     """The answers to two questions at once are those to one after the other, for the same noise."""
     data = pa.table({"age": [1.0, 50.0], "sex": ["F", "M"], "income": [1.0, None], "height": [1.5, None]})
-    stream = rehearsal(3)
-    apart = [ask([(look, EPSILON)], data, randomness=stream, engine=Local())[0][0] for look in looks()[2:5:2]]
-    together, rows = ask(
-        [(look, EPSILON) for look in looks()[2:5:2]], data, randomness=rehearsal(3), engine=Local()
-    )
+    stream, facts = rehearsal(3), {"schema": SCHEMA, "engine": Local()}
+    apart = [ask([(look, EPSILON)], data, randomness=stream, **facts)[0][0] for look in looks()[2:5:2]]
+    together, rows = ask([(look, EPSILON) for look in looks()[2:5:2]], data, randomness=rehearsal(3), **facts)
     assert list(together) == apart
     assert rows == 2
 
@@ -243,7 +241,7 @@ def test_counts_do_not_depend_on_who_counts(tmp_path):
     also = Means(schema=schema, fills=(0.5, 0.5))
     priced = [(look, EPSILON), (also, EPSILON)]
     found = {
-        ask(priced, data, randomness=rehearsal(5), engine=Local(workers=2))[0]
+        ask(priced, data, schema=schema, randomness=rehearsal(5), engine=Local(workers=2))[0]
         for data in (rows, rows[::-1], str(tmp_path / "t.csv"), str(tmp_path / "t.parquet"))
     }
     assert len(found) == 1
@@ -262,12 +260,13 @@ def test_noise_is_sealed_and_gone_after_its_use():
 def test_a_worker_that_sends_what_no_rows_have_is_refused(which, sent, monkeypatch):
     monkeypatch.setattr(
         "privcov.frame.counting.sum_fragment",
-        lambda fragment, looks, report=None: (1, json.dumps([sent]).encode()),
+        lambda fragment, schema, looks, report=None: (1, json.dumps([sent]).encode()),
     )
     with pytest.raises(pc.errors.InternalError):
         ask(
             [(looks()[which], EPSILON)],
             pa.table({"age": [1.0], "sex": ["F"], "income": [1.0], "height": [1.5]}),
+            schema=SCHEMA,
             randomness=rehearsal(1),
             engine=Local(),
         )
