@@ -692,6 +692,21 @@ def test_what_is_shown_of_weighted_strata_are_sums_of_weights():
     assert "6,000 ±" in total
 
 
+@pytest.mark.parametrize(("power", "own"), [("1", True), ("0.5", False)])
+def test_sums_of_evened_out_weights_are_not_called_sums_of_weights(power, own):
+    """They look like the size of a population: 500 rows of 10 and 500 of 2 are 6,000, and not 10,233."""
+    columns = {"area": {"levels": ["s", "w"]}, "x": {"lower": 0, "upper": 1}}
+    words = {"weight": "k", "largest_weight": 20, "weight_power": power}
+    schema = pc.Schema.from_dict({**words, "columns": columns})
+    frame = pa.table({"area": ["s", "w"] * 500, "x": [0.25] * 1_000, "k": [10.0, 2.0] * 500})
+    loss = pc.ZCDP(rho=1e9, neighbours="replace-one")
+    made = pc.release(frame, schema=schema, loss=loss, by="area")
+    said = " ".join(weighed(made.total()).split())
+    assert ("The weights add up to about 6,000" in said) == own
+    assert ("add up to about 10,233" in said and "not their own sum" in said) != own
+    assert ("evened weights, noisy" in strata_text(made)) != own
+
+
 @pytest.mark.parametrize("other", [None, "elsewhere"])
 def test_the_sum_of_strata_has_the_public_number_of_rows_only_where_all_rows_are_in_one(other):
     """Of 900 rows some are in no area: without a stratum for them their number is private, and that of the sum."""
