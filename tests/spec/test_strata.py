@@ -501,6 +501,41 @@ def test_a_document_that_is_not_one_is_refused(made, tmp_path, change):
         pc.load_strata(changed(made, tmp_path, change))
 
 
+@pytest.fixture(scope="module")
+def derived():
+    """Strata of a column and of a derived one, whose table has a column more than is released."""
+    numbers = {"age": {"lower": 0, "upper": 100}, "pay": {"lower": 0, "upper": 200}}
+    columns = {**numbers, "area": {"levels": ["a", "b"]}, "sex": {"levels": ["F", "M"]}}
+    made = {"log_pay": "log(pay + 1)", "band": "cut(age, 40)", "of_women": "age * (sex == 'F')"}
+    schema = pc.Schema.from_dict({"columns": columns, "derived": made})
+    rows = {"age": [30.0, 50.0], "pay": [20.0, 90.0], "area": ["a", "b"], "sex": ["F", "M"]}
+    return pc.release(pa.table(rows), schema=schema, loss=RHO, by=["area", "sex", "band"])
+
+
+def test_a_file_of_derived_columns_has_what_made_the_strata_only_where_a_column_needs_it(derived, tmp_path):
+    assert [column.name for column in derived.schema.sources] == ["age", "pay", "sex"]
+    assert derived.names[0] == "a,F,..40"
+    derived.save(tmp_path / "d.json")
+    assert pc.load_strata(tmp_path / "d.json") == derived
+    assert pc.verify(tmp_path / "d.json").holds
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        (lambda body: body["certificate"]["bounds"]["sources"][0].update(upper="400.0"), "two ways"),
+        (lambda body: body["certificate"]["bounds"]["sources"][1].update(unit="EUR"), "two ways"),
+        (lambda body: body["certificate"]["bounds"]["sources"][2].update(levels=["F", "X"]), "levels of sex"),
+        (lambda body: body["strata"]["by"][1].update(levels=["F", "X"]), "levels of sex"),
+        (lambda body: body["strata"]["by"][2].update(levels=["..50", "50.."]), "levels of band"),
+        (lambda body: body["strata"]["by"][2].update(expression="cut(age, 50)"), "levels of band"),
+    ],
+)
+def test_a_column_that_a_file_declares_in_two_ways_is_found(derived, tmp_path, change, told):
+    with pytest.raises(ReleaseError, match=rf"E601.*{told}"):
+        pc.load_strata(changed(derived, tmp_path, change))
+
+
 def test_a_rehearsal_is_not_saved():
     made = pc.release(TABLE, schema=SCHEMA, loss=ADD, by="area", randomness=rehearsal(1))
     with pytest.raises(OutputError, match="E402"):
