@@ -6,6 +6,7 @@ import json
 import re
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import privcov as pc
@@ -226,6 +227,28 @@ def test_a_report_of_all_strata_is_a_page_for_each(home, capsys):
         "p-2-west.html",
         "p-3-rest.html",
     ]
+
+
+def test_a_stratum_of_nobody_keeps_no_other_from_its_report(tmp_path, capsys):
+    """The page of the empty one says why it has no model; a formula with a fault is refused for all of them."""
+    area = np.resize(["south", "west"], 400)
+    age = np.random.default_rng(3).uniform(0, 100, 400)
+    columns = {"age": {"lower": 0, "upper": 100}, "pay": {"lower": 0, "upper": 100}}
+    schema = pc.Schema.from_dict({"columns": {**columns, "area": {"levels": ["nobody", "south", "west"]}}})
+    frame = pd.DataFrame({"age": age, "pay": age, "area": area})
+    loss = pc.ZCDP(rho=100, neighbours="add-remove")
+    pc.release(frame, schema=schema, loss=loss, by="area").save(tmp_path / "r.json")
+    asked = ["report", tmp_path / "r.json", "-o", tmp_path / "p.html", "--title", "Pay", "--model"]
+    assert said(capsys, *asked, "pay ~ agee")[0] == 2
+    assert not list(tmp_path.glob("p*.html"))
+    assert said(capsys, *asked, "pay ~ age")[0] == 0
+    empty, south, west = (path.read_text() for path in sorted(tmp_path.glob("p*.html")))
+    assert "E236 about" in empty
+    assert "are too few for 2 coefficients" in empty
+    for name, page in {"south": south, "west": west}.items():
+        assert "E236" not in page
+        assert f"<title>Pay: {name}" in page
+    assert said(capsys, *asked, "pay ~ age", "--stratum", "nobody")[0] == 2
 
 
 @pytest.mark.parametrize(

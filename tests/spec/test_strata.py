@@ -526,6 +526,41 @@ def test_a_document_that_is_not_one_is_refused(made, tmp_path, change):
         pc.load_strata(changed(made, tmp_path, change))
 
 
+@pytest.fixture(scope="module")
+def derived():
+    """Strata of a column and of a derived one, whose table has a column more than is released."""
+    numbers = {"age": {"lower": 0, "upper": 100}, "pay": {"lower": 0, "upper": 200}}
+    columns = {**numbers, "area": {"levels": ["a", "b"]}, "sex": {"levels": ["F", "M"]}}
+    made = {"log_pay": "log(pay + 1)", "band": "cut(age, 40)", "of_women": "age * (sex == 'F')"}
+    schema = pc.Schema.from_dict({"columns": columns, "derived": made})
+    rows = {"age": [30.0, 50.0], "pay": [20.0, 90.0], "area": ["a", "b"], "sex": ["F", "M"]}
+    return pc.release(pa.table(rows), schema=schema, loss=RHO, by=["area", "sex", "band"])
+
+
+def test_a_file_of_derived_columns_has_what_made_the_strata_only_where_a_column_needs_it(derived, tmp_path):
+    assert [column.name for column in derived.schema.sources] == ["age", "pay", "sex"]
+    assert derived.names[0] == "a,F,..40"
+    derived.save(tmp_path / "d.json")
+    assert pc.load_strata(tmp_path / "d.json") == derived
+    assert pc.verify(tmp_path / "d.json").holds
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        (lambda body: body["certificate"]["bounds"]["sources"][0].update(upper="400.0"), "two ways"),
+        (lambda body: body["certificate"]["bounds"]["sources"][1].update(unit="EUR"), "two ways"),
+        (lambda body: body["certificate"]["bounds"]["sources"][2].update(levels=["F", "X"]), "levels of sex"),
+        (lambda body: body["strata"]["by"][1].update(levels=["F", "X"]), "levels of sex"),
+        (lambda body: body["strata"]["by"][2].update(levels=["..50", "50.."]), "levels of band"),
+        (lambda body: body["strata"]["by"][2].update(expression="cut(age, 50)"), "levels of band"),
+    ],
+)
+def test_a_column_that_a_file_declares_in_two_ways_is_found(derived, tmp_path, change, told):
+    with pytest.raises(ReleaseError, match=rf"E601.*{told}"):
+        pc.load_strata(changed(derived, tmp_path, change))
+
+
 def test_a_rehearsal_is_not_saved():
     made = pc.release(TABLE, schema=SCHEMA, loss=ADD, by="area", randomness=rehearsal(1))
     with pytest.raises(OutputError, match="E402"):
@@ -715,6 +750,21 @@ def test_what_is_shown_of_weighted_strata_are_sums_of_weights():
     assert shown == {"s": "5,000", "w": "1,000"}
     (total,) = [line for line in text.splitlines() if line.startswith("(all strata)")]
     assert "6,000 ±" in total
+
+
+@pytest.mark.parametrize(("power", "own"), [("1", True), ("0.5", False)])
+def test_sums_of_evened_out_weights_are_not_called_sums_of_weights(power, own):
+    """They look like the size of a population: 500 rows of 10 and 500 of 2 are 6,000, and not 10,233."""
+    columns = {"area": {"levels": ["s", "w"]}, "x": {"lower": 0, "upper": 1}}
+    words = {"weight": "k", "largest_weight": 20, "weight_power": power}
+    schema = pc.Schema.from_dict({**words, "columns": columns})
+    frame = pa.table({"area": ["s", "w"] * 500, "x": [0.25] * 1_000, "k": [10.0, 2.0] * 500})
+    loss = pc.ZCDP(rho=1e9, neighbours="replace-one")
+    made = pc.release(frame, schema=schema, loss=loss, by="area")
+    said = " ".join(weighed(made.total()).split())
+    assert ("The weights add up to about 6,000" in said) == own
+    assert ("add up to about 10,233" in said and "not their own sum" in said) != own
+    assert ("evened weights, noisy" in strata_text(made)) != own
 
 
 @pytest.mark.parametrize("other", [None, "elsewhere"])

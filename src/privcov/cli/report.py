@@ -76,7 +76,14 @@ def command(
     for one in pages:
         files.check_writable(one, force=force)
     made = {
-        one: found.page(models=models, errors=errors, components=components, title=title, stratum=name)
+        one: found.page(
+            models=models,
+            errors=errors,
+            components=components,
+            title=title,
+            stratum=name,
+            among=len(pages) > 1,
+        )
         for one, name in pages.items()
     }
     for one, whole in made.items():

@@ -9,6 +9,7 @@ follows from public facts either way. See docs/explain/wide.md.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -413,7 +414,15 @@ def _read_schema(promise: Mapping[str, Any]) -> Schema:
     )
     if _norm_text(schema) != text:
         raise ValueError("row norm bound")
+    table = {column.name: _unframed(column) for column in schema.sources}
+    if any(table.get(one.name, one) != one for one in map(_unframed, schema.columns)):
+        raise ReleaseError("E601", "a column of this file is declared in two ways.")
     return schema
+
+
+def _unframed(column: Column) -> Column:
+    """The column without what a frame finds for it: among the columns of the table it stands as it was declared."""
+    return replace(column, centre=None, scale=None) if isinstance(column, Numeric) else column
 
 
 def _weight(schema: Schema) -> dict[str, str | None]:

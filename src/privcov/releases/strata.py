@@ -21,7 +21,8 @@ from privcov.releases.certificate import TOTAL, Certificate
 from privcov.releases.documents import Form, Written
 from privcov.releases.release import Release
 from privcov.releases.signing import PrivateKey, PublicKey
-from privcov.schema import Categorical, Schema
+from privcov.schema import Categorical, Column, Schema
+from privcov.schema.derived import Recipe
 from privcov.schema.strata import MOST_STRATA, Strata
 from privcov.text.display import Shown
 from privcov.text.grammar import brief
@@ -392,6 +393,7 @@ def unsealed(document: object) -> StratifiedRelease:
     single = {"format": codec.FORM.format, "signature": None, **common, "matrix": matrix}
     schema, rows, first, _, certificate = codec.unsealed(single)
     strata.check_size(schema.dimension)
+    _say_the_same(columns, schema)
     others = (codec.integers_of(upper, schema, rows, certificate.law) for upper in uppers[1:])
     made = StratifiedRelease(
         strata=strata,
@@ -407,6 +409,18 @@ def unsealed(document: object) -> StratifiedRelease:
     if made._body() != given:
         raise ValueError("fields disagree")  # whatever is said twice must agree
     return made
+
+
+def _say_the_same(by: Sequence[Column], schema: Schema) -> None:
+    """Refuse columns of strata whose levels are not those of the table, or not those that their expression gives."""
+    expressions = ((one.name, one.expression) for one in (*schema.columns, *by) if one.expression is not None)
+    recipe = Recipe.of(schema.read_columns, tuple(expressions))
+    known: dict[str, Any] = {column.name: column for column in schema.sources} | dict(recipe.ranges)
+    for column in by:
+        if column.name in known and getattr(known[column.name], "levels", None) != getattr(
+            column, "levels", None
+        ):
+            raise ReleaseError("E601", f"the levels of {column.name} are declared in two ways.")
 
 
 def _agree(certificate: Certificate, what: str, option: str, found: str | None) -> None:

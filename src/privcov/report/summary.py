@@ -97,7 +97,7 @@ def strata_lines(
         # Without a stratum for all others, rows that are in none count nowhere, and how many they are is private.
         count = f"{total.rows:,}" if public else _counted(release, repair=repair)
         rows.append([cut(name), count, "" if judged is None else judged.verdict, *values])
-    what = "rows" if first.schema.weight is None else "weights"
+    what = "rows" if first.schema.weight is None else "weights" if _own_weights(first) else "evened weights"
     heads = ["stratum", f"{what}, noisy", "verdict", *(cut(f"mean {name}") for name in names)]
     return heads[: len(rows[0])], rows
 
@@ -237,11 +237,18 @@ def weighed(release: Release) -> str:
         if rows is None
         else f"effectively there are about {rows:,.0f} rows"
     )
-    words = (
-        f"{release.schema.weight_words} The weights add up to about {about} (noisy); {like}. Sums are in units of the "
-        "largest weight."
+    sums = (
+        f"The weights add up to about {about} (noisy)"
+        if _own_weights(release)
+        else f"Evened out by that power, the weights add up to about {about} (noisy), which is not their own sum"
     )
+    words = f"{release.schema.weight_words} {sums}; {like}. Sums are in units of the largest weight."
     return fill(words, width=100, subsequent_indent="  ")
+
+
+def _own_weights(release: Release) -> bool:
+    """Whether a row counts as its own weight, so that weights add up to what they stand for."""
+    return release.schema.weight_power == 1
 
 
 def effective_rows(release: Release, *, repair: str = "auto") -> float | None:

@@ -43,7 +43,7 @@ def part_of(schema: Schema, names: Sequence[str]) -> Schema:
             "E191", "no column is left to be released.", "Keep at least one of the schema's columns."
         )
     columns = tuple(column for column in declared(schema) if column.name in kept)
-    sources = _read_for(schema, columns)
+    sources = read_for(schema, columns)
     read = {column.name for column in (*columns, *sources)}
     others = [column.name for column in schema.read_columns if column.name not in {*read, schema.weight}]
     return replace(schema, columns=columns, sources=sources, left_out=(*schema.left_out, *others), shape=None)
@@ -96,7 +96,7 @@ def _joined(
     return found
 
 
-def _read_for(schema: Schema, columns: tuple[Column, ...]) -> tuple[Column, ...]:
+def read_for(schema: Schema, columns: tuple[Column, ...]) -> tuple[Column, ...]:
     """The columns of the table that some of the columns are made of; none where they are themselves."""
     expressions = tuple((c.name, c.expression) for c in columns if c.expression is not None)
     if not expressions:

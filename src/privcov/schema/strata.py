@@ -18,6 +18,7 @@ from privcov.errors import InputError, ParameterError
 from privcov.linalg.triangle import entries, is_wide
 from privcov.schema.columns import Categorical, Column
 from privcov.schema.names import split_names
+from privcov.schema.parts import read_for
 from privcov.schema.schema import Schema
 from privcov.text.grammar import brief, printable
 
@@ -128,7 +129,9 @@ class Strata:
             raise InputError(
                 "E189", "by names every column that could be released.", "Leave one of them out of by."
             )
-        strata, left = cls(by=tuple(found), other=other), replace(schema, columns=rest)
+        made = tuple(column for column in found if column.expression is not None)
+        left = replace(schema, columns=rest, sources=read_for(schema, (*rest, *made)))
+        strata = cls(by=tuple(found), other=other)
         strata.check_size(left.dimension)
         return strata, left
 

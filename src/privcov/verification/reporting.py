@@ -55,10 +55,15 @@ class Verified:
         components: int | None = None,
         title: str | None = None,
         stratum: str | None = None,
+        among: bool = False,
     ) -> bytes:
-        """The whole page, of one stratum where there are several; without a title it is called like the file."""
-        name = beside(self.path).stem if stratum is None else f"{beside(self.path).stem}: {stratum}"
-        heading = name if title is None else title
+        """The whole page, of one stratum where there are several; without a title it is called like the file.
+
+        ``among`` pages of several strata, one that is too small for a model says so.
+        """
+        heading = beside(self.path).stem if title is None else title
+        if stratum is not None and (title is None or among):
+            heading = f"{heading}: {stratum}"
         if self.verdict.what != "estimate":
             release = load(self.path, stratum=stratum)
             made = html(
@@ -68,6 +73,7 @@ class Verified:
                 components=components,
                 title=heading,
                 source=self.source,
+                among=among,
             )
         elif models or components is not None:
             raise ParameterError(

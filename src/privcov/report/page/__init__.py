@@ -12,6 +12,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Sequence
 
+from privcov.errors import ParameterError
 from privcov.models.ols import Errors, Fit, ols
 from privcov.releases.release import Release
 from privcov.report.page import using
@@ -19,7 +20,7 @@ from privcov.report.page.elements import PAGE as STYLE
 from privcov.report.page.elements import Section, page
 from privcov.report.page.matrix import columns, matrix
 from privcov.report.page.models import components as spectrum
-from privcov.report.page.models import model
+from privcov.report.page.models import model, unanswered
 from privcov.report.page.promise import overview, promise
 from privcov.report.page.using import Source
 from privcov.report.view import View
@@ -36,6 +37,7 @@ def html(
     components: int | None = None,
     title: str | None = None,
     source: Source | None = None,
+    among: bool = False,
 ) -> str:
     """The whole page.
 
@@ -45,7 +47,15 @@ def html(
     >>> html(made, title="People").startswith("<!DOCTYPE html>")
     True
     """
-    parts = sections(release, models=models, errors=errors, components=components, title=title, source=source)
+    parts = sections(
+        release,
+        models=models,
+        errors=errors,
+        components=components,
+        title=title,
+        source=source,
+        among=among,
+    )
     lead = f"A private release: {release.certificate.loss}."
     rehearsal = release.certificate.randomness == "rehearsal"
     return page(parts, title=_title(release, title), lead=lead, rehearsal=rehearsal)
@@ -60,13 +70,15 @@ def sections(
     title: str | None = None,
     source: Source | None = None,
     only: str | None = None,
+    among: bool = False,
 ) -> list[Section]:
     """The parts of the page: promise, columns, matrix, spectrum, models, and how to cite, verify and use it.
 
     ``models`` are formulas or fits of this release, and ``errors`` is what is assumed of those of formulas, as
     ``privcov.ols`` has it, and of components; ``components`` asks for so many principal components;
     ``source`` is the file it came from, without which the one that saving it would make is described. ``only`` the
-    first five can be asked for by name, which takes no longer than that one.
+    first five can be asked for by name, which takes no longer than that one. ``among`` the pages of several strata, a
+    model that this one is too small for is a section that says so.
     """
     parts: dict[str, Callable[[], Section]] = {
         "overview": lambda: overview(release),
@@ -77,7 +89,8 @@ def sections(
     }
     if only is not None:
         return [parts[only]()] if only in parts else []
-    fits = [one if isinstance(one, Fit) else ols(release, one, errors=errors) for one in models]
+    answers = [one if isinstance(one, Fit) else _answer(release, one, errors, among=among) for one in models]
+    fits = [one for one in answers if isinstance(one, Fit)]
     file = _to_be(release) if source is None else source
     certificate = release.certificate
     rows = "an undisclosed number of rows" if release.rows is None else f"{release.rows:,} rows"
@@ -87,7 +100,10 @@ def sections(
     )
     read = [
         *(part() for part in parts.values()),
-        *(model(fit, place=place) for place, fit in enumerate(fits, 1)),
+        *(
+            model(one, place=place) if isinstance(one, Fit) else unanswered(*one, place=place)
+            for place, one in enumerate(answers, 1)
+        ),
     ]
     if certificate.randomness != "kernel":
         return [*read, using.rehearsed()]
@@ -98,6 +114,16 @@ def sections(
         using.verifying(origin=by, signed=signed, source=file),
         using.loading(*_program(release, fits, file)),
     ]
+
+
+def _answer(release: Release, formula: str, errors: Errors, *, among: bool) -> Fit | tuple[str, str]:
+    """The model; or its formula and why there is none, where only the sums of this stratum are why."""
+    try:
+        return ols(release, formula, errors=errors)
+    except ParameterError as reason:
+        if not among or reason.code != "E236":
+            raise
+        return formula, str(reason)
 
 
 def _program(release: Release, fits: Sequence[Fit], source: Source | None) -> list[str]:

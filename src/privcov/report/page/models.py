@@ -52,6 +52,11 @@ def model(fit: Fit, *, place: int = 1, level: float = 0.95) -> Section:
     return Section(name=f"model-{place}", heading=values["formula"], body=join(body))
 
 
+def unanswered(formula: str, reason: str, *, place: int) -> Section:
+    """A model that cannot be fitted, and why."""
+    return Section(name=f"model-{place}", heading=formula, body=warning(reason))
+
+
 def coefficient_figure(fit: Fit, values: dict[str, Any]) -> Markup | None:
     """Every slope as what it does over the whole declared range of its column, so that one axis serves all."""
     schema = fit.release.schema
