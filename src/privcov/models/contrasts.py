@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 Contrast = str | Mapping[str, float] | Sequence[float] | Floats
 """A combination of coefficients: a hypothesis or a name, weights by name, or one weight for each in order."""
 _ONE_SIDED = 1.645  # standard deviations that a normal variable exceeds one time in twenty
+_FAR = 20.0  # standard errors
 Correction = Literal["holm", "bonferroni", "bh"]
 
 
@@ -598,6 +599,11 @@ def _lowest_at(known: Uncertainty, rows: Floats, wanted: Floats) -> tuple[float,
 
     nothing = np.zeros(free.shape[1])
     height, place = lowest(value, nothing) if len(nothing) else (value(nothing)[0], nothing)
+    if len(nothing) and height >= known.far_away:  # as in a profile: a valley that leads there may be deeper
+        along = np.linalg.lstsq(free, known.far_direction)[0]
+        along *= _FAR / max(float(np.linalg.norm(along)), 1e-300)
+        others = [lowest(value, side * along, known=height) for side in (-1, 1)]
+        height, place = min([(height, place), *others], key=lambda one: one[0])
     return height, np.append(-(start + free @ place), 1.0), free
 
 

@@ -117,14 +117,30 @@ class Uncertainty:
     def doubted(self, statistic: float, rows: Floats, away: Floats) -> float:
         """A squared score statistic at a distance from the estimates of rows·b, with doubt about units beside noise.
 
-        The distance that noise explains and the one that doubt explains add up, as standard deviations that go
-        together.
+        Of one row it is the test that ``widened`` inverts: the least level at which noise reaches a place e from which
+        doubt reaches θ. The distance that noise explains and the one that doubt explains add up, as standard deviations
+        that go together; of several rows so do they, as if Q were a parabola.
         """
         spread = rows @ self.doubt @ rows.T
         if not spread.any():
             return statistic
         own = float(away @ np.linalg.pinv(spread, hermitian=True) @ away)
-        return float((statistic**-0.5 + own**-0.5) ** -2) if statistic > 0 and own > 0 else 0.0
+        if not (statistic > 0 and own > 0):
+            return 0.0
+        if len(rows) > 1:
+            return float((statistic**-0.5 + own**-0.5) ** -2)
+        profile, centre = self.profile(rows[0]), float(rows[0] @ self.swept.coefficients)
+        theta, share = (
+            centre - float(away[0]),
+            float(np.sqrt(spread[0, 0])) / abs(centre) if centre else np.inf,
+        )
+
+        def beyond(e: float) -> float:
+            return _root(profile(e)) - abs(theta - e) / (share * max(abs(e), abs(centre)))
+
+        if not beyond(theta) > 0 or not beyond(centre) < 0:
+            return 0.0
+        return float(profile(_brentq(beyond, centre, theta, rtol=1e-12)))
 
     def widened(self, pieces: Pieces, functional: Floats, *, centre: float, critical: float) -> Pieces:
         """A confidence set of functional·b by score, with doubt about units: a share of the ends, as units are.

@@ -137,9 +137,18 @@ class Profile:
         return self._above_outward(theta, limit) or self._floor(theta, limit=limit) > limit
 
     def search(
-        self, theta: float, starts: Sequence[Floats], *, tail: float = 1.0, limit: float | None = None
+        self,
+        theta: float,
+        starts: Sequence[Floats],
+        *,
+        tail: float = 1.0,
+        limit: float | None = None,
+        known: float = np.inf,
     ) -> tuple[float, Floats]:
-        """The lowest Q of ζ = (−b, tail) with functional·b = θ that is found from these b, and its b."""
+        """The lowest Q of ζ = (−b, tail) with functional·b = θ that is found from these b, and its b.
+
+        A search is given up where it would not reach a floor that is ``known``.
+        """
         middle, enough = tail * self.uncertainty.swept.coefficients, -np.inf if limit is None else limit
 
         def place(eta: Floats) -> Floats:
@@ -156,7 +165,8 @@ class Profile:
             return value(np.zeros(0))[0], place(np.zeros(0))
         height, eta = np.inf, np.zeros(len(self._rest))
         for start in starts:
-            found = lowest(value, (start - middle)[self._rest] / self._errors, limit=limit, known=height)
+            away, best = (start - middle)[self._rest] / self._errors, min(height, known)
+            found = lowest(value, away, limit=limit, known=best)
             if found[0] < height:
                 height, eta = found
             if height <= (_PLAIN if limit is None else limit):
@@ -166,16 +176,16 @@ class Profile:
     def _floor(self, theta: float, *, limit: float | None = None) -> float:
         """The lowest Q found at θ; the place is kept as a start for others, unless the valley ran off to infinity.
 
-        What is reached there is not below ``far_away``. Then the search begins again along the tangent.
+        What is reached there is not below ``far_away``. Then the search begins again along the tangent, and in the
+        valley that leads to ``far_away``.
         """
         far = self.uncertainty.far_away
         height, place = self.search(theta, self._starts(theta), limit=limit)
-        if height >= far and self._floors:
-            height, place = min(
-                (height, place),
-                self.search(theta, [self._tangent(theta)], limit=limit),
-                key=lambda one: one[0],
-            )
+        if height >= far and height > (_PLAIN if limit is None else limit):
+            starts = [self._tangent(theta)] if self._floors else []
+            others = [*starts, *([] if (start := self._outward(theta)) is None else [start])]
+            found = self.search(theta, others, limit=limit, known=height)
+            height, place = min((height, place), found, key=lambda one: one[0])
         if height < far:
             self._floors[theta] = place
         return height
@@ -186,13 +196,19 @@ class Profile:
         From the tangent such a search begins high up, where Q bends the wrong way. Its floor is no start for others:
         nearer places lie in another part of the valley.
         """
-        known, functional = self.uncertainty, self.functional
-        away = theta - float(functional @ known.swept.coefficients)
-        along = float(functional @ known.far_direction)
-        if not along or not away**2 > _OUTWARD * known.far_away * known.error(functional) ** 2:
+        known = self.uncertainty
+        away = theta - float(self.functional @ known.swept.coefficients)
+        start = self._outward(theta)
+        if start is None or not away**2 > _OUTWARD * known.far_away * known.error(self.functional) ** 2:
             return False
-        start = known.swept.coefficients + away / along * known.far_direction
         return known.far_away > limit and self.search(theta, [start], limit=limit)[0] > limit
+
+    def _outward(self, theta: float) -> Floats | None:
+        """On the line from the estimate to where Q is lowest far away; None where that line has one θ."""
+        known = self.uncertainty
+        along = float(self.functional @ known.far_direction)
+        away = theta - float(self.functional @ known.swept.coefficients)
+        return np.asarray(known.swept.coefficients + away / along * known.far_direction) if along else None
 
     def _tangent(self, theta: float) -> Floats:
         """Where Q would be lowest if it were a parabola."""

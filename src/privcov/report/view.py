@@ -218,9 +218,11 @@ def _cut(release: Release) -> str:
     if not release.certificate.rounds:
         return ""
     if release.calibration is None:
+        # Of strata and of weighted rows no round has asked for the means.
+        first = "Standard deviations" if framed_means(release) is not None else "Means, standard deviations"
         return (
-            "Standard deviations and covariances are those of the rows as the private frame shortened them: ± does not "
-            "count what was cut."
+            f"{first} and covariances are those of the rows as the private frame shortened them: ± does not count what "
+            "was cut."
         )
     return "± of standard deviations and covariances counts the doubt about what the private frame cut off."
 

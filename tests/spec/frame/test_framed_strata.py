@@ -134,6 +134,19 @@ def test_without_noise_to_speak_of_strata_hold_the_shortened_rows_of_their_own(f
     assert made.total().count() == pytest.approx(sum(counts.values()), abs=0.1)
 
 
+def test_means_of_shortened_rows_say_that_their_noise_is_not_all():
+    """No round asks for the means of strata. Of a design with a long tail their ± held in 73 of 100, without a word."""
+    made = released(frame="scales")
+    cut = "as the private frame shortened them: ± does not count what was cut."
+    for told in (as_text(made["a"], what="mean"), html(made["a"])):
+        assert f"Means, standard deviations and covariances are those of the rows {cut}" in " ".join(
+            told.split()
+        )
+    for told in (strata_text(made), made._repr_html_()):
+        assert f"Means are those of the rows {cut}" in " ".join(told.split())
+    assert "shortened them" not in strata_text(released(frame="declared"))
+
+
 @pytest.mark.parametrize("rows", [0, 1, 7])
 @pytest.mark.parametrize("frame", ["scales", "shape", "auto"])
 def test_few_rows_and_rows_in_no_stratum_make_no_error(rows, frame):

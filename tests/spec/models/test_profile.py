@@ -225,3 +225,57 @@ def test_a_floor_far_away_does_not_draw_the_search_into_its_valley():
     for step in (-1.0, -0.5, 0.5):
         assert profile(centre + step * error) == pytest.approx(fresh(centre + step * error))
         assert profile(centre + step * error) == pytest.approx(step**2, rel=0.05)
+
+
+@pytest.fixture(scope="module")
+def curved():
+    """A curve in age that noise nearly hides, from a release with its own draw of the noise."""
+    columns = {"age": (0, 100), "size": (0, 60), "y": (0, 100)}
+    bounds = {name: {"lower": low, "upper": high} for name, (low, high) in columns.items()}
+    schema = pc.Schema.from_dict({"columns": bounds, "derived": {"age2": "age^2"}})
+
+    def fit(seed):
+        rng = np.random.default_rng(seed)
+        age = np.clip(45 + 15 * rng.normal(size=3000), 18, 90)
+        size = np.minimum(np.exp(rng.normal(size=3000)), 60)
+        y = np.clip(20 + 0.5 * age - 0.004 * age**2 + 0.3 * size + rng.normal(0, 5, 3000), 0, 100)
+        loss = pc.ApproxDP(epsilon=1, delta="1e-6", neighbours="replace-one")
+        words = {"loss": loss, "mechanism": "gaussian", "randomness": rehearsal(seed)}
+        return pc.ols(
+            pc.release(np.column_stack([age, size, y]), schema=schema, **words), "y ~ age + age2 + size"
+        )
+
+    return fit
+
+
+@pytest.mark.parametrize("seed", [12, 68, 143])
+def test_a_profile_is_no_higher_than_the_valley_that_leads_far_away(curved, seed):
+    """Its search began in another valley: p was 0.013 in place of 0.035, and 0.031 * in place of 0.17."""
+    fit, source = curved(seed), rehearsal(seed)
+    known, k = fit.uncertainty, fit.moments.size
+    values, axes = np.linalg.eigh(known.total)
+    for name, functional, shift in zip(fit.moments.names, fit.moments.slope, fit.moments.shift, strict=True):
+        found = known.profile(functional)(-shift)
+        starts = [
+            known.swept.coefficients + far * (axes * np.sqrt(np.maximum(values, 0))) @ source.normals(k)
+            for far in (3, 30, 100)
+            for _ in range(10)
+        ]
+        slow = min(known.profile(functional).search(-shift, [start])[0] for start in starts)
+        assert found <= slow + 1e-6, name
+        pieces = fit.conf_set()[name]
+        assert any(low <= 0 <= high for low, high in pieces) == (fit.pvalues[name] >= 0.05), name
+
+
+def test_two_slopes_at_once_are_tested_in_the_deepest_valley(curved):
+    """From one start the search found a floor of another valley, and p was 0.018 in place of 0.021."""
+    fit, source = curved(8), rehearsal(8)
+    known, errors = fit.uncertainty, np.sqrt(np.diag(fit.uncertainty.total))[[0, 3]]
+
+    def height(away):
+        first, last = known.swept.coefficients[[0, 3]] + errors * away
+        return known.statistic(np.array([-first, 0.0, 0.0, -last, 1.0]))[0]
+
+    starts = [far * source.normals(2) for far in (1, 10, 50) for _ in range(8)]
+    slow = min(optimize.minimize(height, start, method="Nelder-Mead").fun for start in starts)
+    assert 2 * fit.wald_test("age = 0, age2 = 0").statistic == pytest.approx(slow, rel=1e-4)
