@@ -54,6 +54,7 @@ if TYPE_CHECKING:
     from privcov.report.doubts import Doubt as Doubt
     from privcov.report.doubts import doubts as doubts
     from privcov.schema import Schema as Schema
+    from privcov.table.spool import spooled as spooled
     from privcov.unbounded.entry import estimate_gaussian as estimate_gaussian
     from privcov.verification.verify import verify as verify
 
@@ -67,6 +68,7 @@ _HOMES = {
     "Ledger": "privcov.ledger",
     "check": "privcov.publish.check",
     "release": "privcov.publish.release",
+    "spooled": "privcov.table.spool",
     "Release": "privcov.releases.release",
     "load": "privcov.releases.loading",
     "StratifiedRelease": "privcov.releases.strata",

@@ -30,6 +30,7 @@ NOT_RUN = {
         "it needs a Spark cluster",
         "it needs a GPU and a table of thousands of columns",
     ],
+    "docs/do/files.md": ["it pipes into the installed command"],
     "docs/do/install.md": ["it downloads packages", "it asks the package index"],
     "docs/do/workbench.md": ["it serves until Ctrl-C"],
     "docs/learn/steward.md": ["it installs software"],

@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from privcov.cli.delivery import Delivery
-from privcov.cli.orders import as_order, order_options
+from privcov.cli.orders import as_data, as_order, order_options
 from privcov.cli.output import json_option, print_json, say, say_line
 
 
@@ -19,7 +19,13 @@ from privcov.cli.output import json_option, print_json, say, say_line
 @click.option("--force", is_flag=True, help="Let an output that is already there be replaced.")
 @json_option
 def command(
-    ledger: str | None, request_id: str | None, output: str | None, force: bool, as_json: bool, **words: Any
+    ledger: str | None,
+    request_id: str | None,
+    output: str | None,
+    force: bool,
+    as_json: bool,
+    spool: str | None,
+    **words: Any,
 ) -> None:
     """Check whether a release with the same options would be accepted, and show its price.
 
@@ -39,6 +45,7 @@ def command(
     delivery = Delivery.of(
         output=output, force=force, key_path=None, passphrase_file=None, ledger=ledger, request_id=request_id
     )
+    order["data"] = as_data(order["data"], spool)
     found = check(**order, ledger=delivery.book)
     if as_json:
         print_json(
@@ -91,7 +98,8 @@ def command(
         say(f"This release would cost {cost}; the ledger would have {rest} left.")
     if output is not None:
         say_line(f"{output} can be written.")
-    say("Nothing was paid, no noise was drawn and no row was read.")
+    copied = "" if spool is None else " What was copied is deleted."
+    say(f"Nothing was paid, no noise was drawn and no row was read.{copied}")
 
 
 def _texts(amounts: Mapping[str, Fraction]) -> dict[str, str]:

@@ -8,6 +8,7 @@ import click
 
 from privcov.cli.delivery import Delivery, passphrase_option
 from privcov.cli.ledger import left_words
+from privcov.cli.orders import as_data, spool_option
 from privcov.cli.output import json_option, note, print_json, say
 
 if TYPE_CHECKING:
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
 
 @click.command(name="estimate")
 @click.argument("data")
+@spool_option
 @click.option(
     "--columns", required=True, help="The numeric columns to use, separated by commas; `a, b` is one name."
 )
@@ -76,6 +78,7 @@ if TYPE_CHECKING:
 @json_option
 def command(
     data: str,
+    spool: str | None,
     columns: str,
     rho: str,
     largest_variance: str,
@@ -118,7 +121,7 @@ def command(
     key, book = delivery.key, delivery.book
 
     made = estimate_gaussian(
-        data,
+        as_data(data, spool),
         columns=split_names(columns),
         loss=ZCDP(rho=rho, neighbours="replace-one"),
         largest_variance=largest_variance,

@@ -5,6 +5,7 @@ Among them where the table is read and summed: the options, and the engine they 
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -12,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from privcov.cli.losses import as_loss, loss_options
+from privcov.errors import InputError
 
 if TYPE_CHECKING:
     from privcov.schema import Schema
@@ -82,6 +84,37 @@ def as_engine(words: dict[str, Any]) -> Engine:
     )
 
 
+def spool_option(command: Callable[..., Any]) -> Callable[..., Any]:
+    """``--spool``: how much of what can be read once may be copied."""
+    return click.option(
+        "--spool",
+        metavar="SIZE",
+        help="Copy what can be read once, a pipe or standard input (DATA is -), to temporary files, which are deleted "
+        "at the end. At most this much, such as 2GB; where: TMPDIR.  [default: it is refused]",
+    )(command)
+
+
+def as_data(given: str | list[str], spool: str | None) -> Any:
+    """The table that DATA and ``--spool`` mean; copies are there to the end of the command."""
+    from privcov.publish.ending import orderly, undisturbed
+    from privcov.table import spool as copies
+
+    names = [given] if isinstance(given, str) else given
+    if spool is None:
+        if "-" in names:
+            what = "standard input can be read once, and it is read more often."
+            raise InputError("E119", what, "Let it be copied: --spool 2GB.")
+        return given
+    most, context = copies.bytes_of(spool), click.get_current_context()
+    if names.count("-") > 1 or ("-" in names and sys.stdin.isatty()):
+        raise InputError("E152", "there is nothing to copy on standard input.", "Pipe one table in.")
+    context.with_resource(orderly(lambda: None))  # a signal ends the command in order, and copies go
+    with undisturbed():
+        place = context.with_resource(copies.folder())
+    tables = copies.copied([sys.stdin.buffer if one == "-" else one for one in names], place, most=most)
+    return tables[0] if isinstance(given, str) else tables
+
+
 def part_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """``--columns`` and ``--without``: the part of a schema that is released."""
     names = "separated by commas; a name with a comma goes between backticks"
@@ -129,6 +162,7 @@ def order_options(command: Callable[..., Any]) -> Callable[..., Any]:
             required=True,
             help="The schema file (TOML): the public facts about the table.",
         ),
+        spool_option,
         part_options,
         loss_options,
         click.option(

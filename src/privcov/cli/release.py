@@ -9,7 +9,7 @@ import click
 
 from privcov.cli.delivery import Delivery, passphrase_option
 from privcov.cli.ledger import left_words
-from privcov.cli.orders import as_order, order_options
+from privcov.cli.orders import as_data, as_order, order_options
 from privcov.cli.output import json_option, note, print_json, reading, say, warn
 
 
@@ -32,6 +32,7 @@ def command(
     output: str | None,
     force: bool,
     as_json: bool,
+    spool: str | None,
     **words: Any,
 ) -> None:
     """Release a differentially private second-moment matrix of DATA (CSV, Parquet, or a glob of either).
@@ -59,6 +60,7 @@ def command(
         request_id=request_id,
     )
     key, book = delivery.key, delivery.book
+    order["data"] = as_data(order["data"], spool)
 
     public = loss.neighbours.count_is_public(order["schema"].max_rows_per_person)
     with reading(count=public) as progress:

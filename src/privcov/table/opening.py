@@ -25,7 +25,7 @@ from privcov.table.persons import PersonTable
 from privcov.table.plans import refuse_stream
 from privcov.table.sources import regular_file
 
-_ENDINGS = re.compile(
+ENDINGS = re.compile(
     r".*(?:\.(?P<lines>csv|tsv)(\.gz|\.zst)?|\.(?P<parquet>parquet|pq))", re.IGNORECASE | re.DOTALL
 )
 
@@ -137,7 +137,7 @@ def open_pieces(pieces: Sequence[Piece], schema: Schema) -> Table:
 
 
 def _reader(path: Path) -> type[CsvTable] | type[ParquetTable]:
-    ending = _ENDINGS.fullmatch(path.name)
+    ending = ENDINGS.fullmatch(path.name)
     if ending is None and not path.is_file():
         regular_file(path)
     if ending is None:

@@ -44,7 +44,7 @@ def refuse_stream(data: Any) -> Never:
     raise InputError(
         "E129",
         f"a {type(data).__name__} gives its rows as a stream, so an error while reading would come after payment.",
-        "Read it into memory first, by pyarrow.table(…) or its read_all(), or write it to a Parquet file.",
+        "Read it into memory first, by pyarrow.table(…) or its read_all(), or copy it: with privcov.spooled(…).",
     )
 
 

@@ -267,7 +267,11 @@ def regular_file(path: Path) -> os.stat_result:
     if stat.S_ISDIR(about.st_mode):
         raise InputError("E119", f"{path} is a directory.", f"Name files, such as '{path}/*.parquet'.")
     if not stat.S_ISREG(about.st_mode):
-        raise InputError("E119", f"{path} is not a plain file.", "Copy the data to a file first.")
+        raise InputError(
+            "E119",
+            f"{path} is not a plain file, so it can be read once, and it is read more often.",
+            "Copy the data to a file first, or let privcov do that: --spool 2GB, or privcov.spooled in Python.",
+        )
     if not os.access(path, os.R_OK):
         raise InputError("E119", f"cannot read {path}: permission denied.", "Check its permissions.")
     if about.st_size == 0:
