@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from textwrap import fill
 from typing import TYPE_CHECKING
 
 from privcov.planning.forecast import Forecast
@@ -10,7 +9,7 @@ from privcov.planning.framed import framed
 from privcov.privacy import display
 from privcov.report.tables import table
 from privcov.schema.names import listed
-from privcov.text.aligning import cut
+from privcov.text.aligning import cut, paragraph
 
 if TYPE_CHECKING:
     from privcov.planning.plan import Plan
@@ -29,7 +28,7 @@ def as_text(plan: Plan) -> str:
         f"{plan.rows:,} rows, {len(plan.schema.features)} columns in the matrix; {plan.loss}.",
         *counting_words(plan.schema),
         _mechanisms(plan),
-        "\n".join(fill(line, width=100, subsequent_indent="  ") for line in _notes(plan)),
+        "\n".join(paragraph(line) for line in _notes(plan)),
         _columns(plan),
     ]
     return "\n\n".join(parts)
@@ -44,7 +43,7 @@ def counting_words(schema: Schema) -> list[str]:
             f"{schema.weight_words} Rows are counted here in units of the largest weight: give the sum of the weights, "
             f"such as the size of the population, divided by {schema.largest_weight:g}."
         )
-        told.append(fill(words, width=100))
+        told.append(paragraph(words, hang=""))
     return [*told, _COMPLETE] if schema.empties_rows else told
 
 
@@ -75,7 +74,7 @@ def split_text(split: Split) -> str:
     return (
         table(["budget", "each release", "mechanism", "error", "ratio"], lines, left=3)
         + "\n"
-        + fill(told, width=100)
+        + paragraph(told, hang="")
     )
 
 
@@ -137,7 +136,7 @@ def _columns(plan: Plan) -> str:
     title = f"Noise of {plan.choice.mechanism.name} in original units, 95 times in 100:"
     hidden = len(plan.columns()) - len(shown)
     more = f"\n… and {hidden} more columns (--json prints all)" if hidden else ""
-    note = f"\n{fill(HIDDEN, width=100)}" if any(c.hidden for c in shown) else ""
+    note = f"\n{paragraph(HIDDEN, hang='')}" if any(c.hidden for c in shown) else ""
     return f"{title}\n{table(headings, lines)}{more}{note}"
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from itertools import islice
-from textwrap import fill
 from typing import Any
 
 import numpy as np
@@ -21,7 +20,7 @@ from privcov.report.tables import MOST, matrix, number, table
 from privcov.report.view import View, mean_noise
 from privcov.report.words import misread, promise
 from privcov.schema import Feature
-from privcov.text.aligning import cut, line, widths
+from privcov.text.aligning import cut, line, paragraph, widths
 
 
 def as_text(
@@ -53,7 +52,7 @@ def as_text(
         if unsure[:MOST, :MOST].any():
             body += "\nIn brackets: cannot be told from zero."
     units = "" if what == "correlation" else (" (scaled units)" if scaled else " (original units)")
-    said = [fill(line, width=100, subsequent_indent="  ") for line in sentences(release)]
+    said = [paragraph(line) for line in sentences(release)]
     printed = release.schema.features[: None if what == "mean" else MOST + 1]
     told = [_legend(release, printed), weighed(release), "\n".join(said), misread(release), promise(release)]
     return "\n\n".join(part for part in [title + units, body, *told] if part)
@@ -66,7 +65,7 @@ def strata_text(strata: StratifiedRelease, *, repair: str = "auto", scaled: bool
         "One stratum in full: --stratum NAME. The sum of all: --stratum total. Two compared: --stratum NAME "
         "--against NAME."
     )
-    legend = fill(STRATA_LEGEND, width=100, subsequent_indent="  ")
+    legend = paragraph(STRATA_LEGEND)
     told = [strata_title(strata), table(heads, rows), legend, more, promise(next(iter(strata.values())))]
     return "\n\n".join(told)
 
@@ -224,7 +223,7 @@ def weighed(release: Release) -> str:
         f"{release.schema.weight_words} The weights add up to about {about} (noisy); {like}. Sums are in units of the "
         "largest weight."
     )
-    return fill(words, width=100, subsequent_indent="  ")
+    return paragraph(words)
 
 
 def effective_rows(release: Release, *, repair: str = "auto") -> float | None:
@@ -283,7 +282,7 @@ def _means(release: Release, *, repair: str, scaled: bool) -> str:
             release.columns[1:], means, noise, spread, on_spread, strict=True
         )
     ]
-    legend = fill(" ".join(filter(None, [told, view.cut])), width=100)
+    legend = paragraph(" ".join(filter(None, [told, view.cut])), hang="")
     return "\n\n".join([table(["column", "mean", "noise", "std. dev.", "noise"], rows), legend])
 
 

@@ -8,6 +8,7 @@ people  22
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
+from textwrap import fill
 
 from rich.cells import cell_len, set_cell_size
 
@@ -32,6 +33,25 @@ def cut(name: str, cells: int = NAME_CELLS) -> str:
     'Household…'
     """
     return name if width(name) <= cells else set_cell_size(name, cells - 1).rstrip() + "…"
+
+
+def paragraph(text: str, *, first: str = "", hang: str = "  ") -> str:
+    """The text in lines of at most 100 characters, all but the first indented by ``hang``; words stay whole.
+
+    A word with a hyphen is one word: ``replace-one`` is copied from a terminal.
+
+    >>> print(paragraph("The loss is pure, epsilon = 1, " * 3 + "replace-one, as declared."))
+    The loss is pure, epsilon = 1, The loss is pure, epsilon = 1, The loss is pure, epsilon = 1,
+      replace-one, as declared.
+    """
+    return fill(
+        text,
+        width=100,
+        initial_indent=first,
+        subsequent_indent=hang,
+        break_on_hyphens=False,
+        break_long_words=False,
+    )
 
 
 def line(cells: Sequence[str], widths: Sequence[int], left: Collection[int], *, between: str = " ") -> str:
