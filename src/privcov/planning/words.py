@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from privcov.planning.forecast import Forecast
@@ -97,7 +98,7 @@ def _mechanisms(plan: Plan) -> str:
 def _notes(plan: Plan) -> list[str]:
     notes = [
         f"* {plan.reason}",
-        f"{plan.choice.mechanism.name} is {plan.outlook()}",
+        f"{plan.choice.mechanism.name} is {plan.outlook()}{_remedy(plan)}",
         "Errors are expected values; under 95 %, the value that the error stays below 95 times in 100. They are for "
         "the matrix before repair, divided by the number of rows, in scaled units. Repair makes large errors smaller.",
     ]
@@ -125,6 +126,18 @@ def _notes(plan: Plan) -> list[str]:
             f"Not available for this promise or schema: {', '.join(refused)} (--json gives the reasons)."
         )
     return notes
+
+
+def _remedy(plan: Plan) -> str:
+    """What would be enough, where a release would be worth nothing."""
+    found = plan.outlook()
+    if found.verdict != "worse than publishing zeros" or plan.choice.law is None:
+        return ""
+    needed = replace(found, low=plan.rows * found.low, high=plan.rows * found.high).rows_for
+    return (
+        f" It would be marginal from about {needed['marginal']:,} rows on, and useful from about {needed['useful']:,}. "
+        "With fewer columns (--columns, --without) or a larger loss, fewer rows are enough."
+    )
 
 
 def _columns(plan: Plan) -> str:

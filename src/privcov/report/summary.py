@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from privcov.linalg.arrays import Floats
 from privcov.releases.release import Release
 from privcov.releases.strata import StratifiedRelease
 from privcov.releases.triangle import Triangle
@@ -30,7 +31,7 @@ def as_text(
     if what in ("correlation", "covariance", "mean") and not release.schema.intercept:
         what = "moment"
     names = release.columns
-    title = f"{what.capitalize()} of {len(names) - 1} columns"
+    title, largest = f"{what.capitalize()} of {len(names) - 1} columns", ""
     if what == "mean":
         body = _means(release, repair=repair, scaled=scaled)
     elif what in ("moment", "raw"):
@@ -44,7 +45,10 @@ def as_text(
             if what == "correlation"
             else release.covariance(scaled=scaled, repair=repair)
         )
-        unsure, digits = ~View.of(release).clear, 2
+        view = View.of(release)
+        unsure, digits = ~view.clear, 2
+        if what == "correlation":
+            largest = _largest(view, names[1:], values)
         if release.certificate.law is None and what == "covariance":  # two digits of the largest
             digits = 1 - math.floor(math.log10(max(float(np.abs(values).max()), 1e-300)))
             values, digits = np.round(values, digits), max(digits, 0)
@@ -54,8 +58,22 @@ def as_text(
     units = "" if what == "correlation" else (" (scaled units)" if scaled else " (original units)")
     said = [paragraph(line) for line in sentences(release)]
     printed = release.schema.features[: None if what == "mean" else MOST + 1]
+    said += [largest] * bool(largest)
     told = [_legend(release, printed), weighed(release), "\n".join(said), misread(release), promise(release)]
     return "\n\n".join(part for part in [title + units, body, *told] if part)
+
+
+def _largest(view: View, names: Sequence[str], values: Floats) -> str:
+    """The largest correlations that stand clear, where the table shows some of the columns only; else nothing."""
+    first, second = (places[view.clear[view.pairs]] for places in view.pairs)
+    if len(names) <= MOST or not len(first):
+        return ""
+    order = np.argsort(-np.abs(values[first, second]), kind="stable")[:_MOST_LARGEST]
+    told = "; ".join(
+        f"{cut(names[a])} and {cut(names[b])}: {number(values[a, b])}"
+        for a, b in zip(first[order], second[order], strict=True)
+    )
+    return paragraph(f"The largest that stand clear: {told}.")
 
 
 def strata_text(strata: StratifiedRelease, *, repair: str = "auto", scaled: bool = False) -> str:
@@ -115,6 +133,7 @@ def _summed_rows(release: Release, *, repair: str = "auto") -> float:
 
 
 _MOST_MEANS = 4
+_MOST_LARGEST = 8
 STRATA_LEGEND = (
     "±: the noise moves a number by no more than this in 95 of 100 releases. –: a mean that the noise could move as "
     "far as half the width of its bounds, so that nothing is known of it."
