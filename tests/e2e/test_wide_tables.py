@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 
 import numpy as np
@@ -10,6 +11,8 @@ import pytest
 import privcov as pc
 from privcov.cli import main
 from privcov.text.aligning import width
+
+FORMULA = "`question number 01` ~ `question number 18`"
 
 
 @pytest.fixture(scope="module")
@@ -35,7 +38,7 @@ def said(home, monkeypatch, capsys):
     monkeypatch.chdir(home)
 
     def said(columns, *words):
-        monkeypatch.setenv("COLUMNS", str(columns))
+        monkeypatch.setattr("os.get_terminal_size", lambda _: os.terminal_size((columns, 24)))
         capsys.readouterr()
         assert main(["show", "wide.json", *words]) == 0
         return capsys.readouterr().out
@@ -47,6 +50,20 @@ def said(home, monkeypatch, capsys):
 @pytest.mark.parametrize("columns", [70, 80, 100])
 def test_no_line_is_wider_than_the_terminal(said, columns, matrix):
     assert max(width(line) for line in said(columns, "--matrix", matrix).splitlines()) <= columns
+
+
+@pytest.mark.parametrize(
+    "words", [("ols", "wide.json", FORMULA), ("ridge", "wide.json", "--target", "question number 01")]
+)
+def test_sentences_below_a_model_are_lines_of_the_terminal(home, monkeypatch, capsys, words):
+    monkeypatch.chdir(home)
+    monkeypatch.setattr("os.get_terminal_size", lambda _: os.terminal_size((80, 24)))
+    assert main([*words]) == 0
+    sentences = [
+        line for line in capsys.readouterr().out.splitlines() if re.search(r"[a-z] [a-z]+ [a-z]+ ", line)
+    ]
+    assert len(sentences) > 5
+    assert max(width(line) for line in sentences if "freedom" not in line) <= 80
 
 
 def test_nothing_is_wider_than_a_line_that_is_read_with_ease(said):

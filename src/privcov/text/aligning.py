@@ -7,8 +7,9 @@ people  22
 
 from __future__ import annotations
 
+import os
+import sys
 from collections.abc import Collection, Iterable, Sequence
-from shutil import get_terminal_size
 from textwrap import fill
 
 from rich.cells import cell_len, set_cell_size
@@ -39,8 +40,15 @@ def cut(name: str, cells: int = NAME_CELLS) -> str:
 
 
 def room() -> int:
-    """The cells of a line: 100, or those of the terminal (``COLUMNS``) where they are fewer; in a pipe, 100."""
-    return max(LEAST_ROOM, min(MOST_ROOM, get_terminal_size((MOST_ROOM, 24)).columns))
+    """The cells of a line: 100, or those of the terminal where they are fewer; in a pipe and in a file, 100.
+
+    ``COLUMNS`` is not asked: where a program was started by Python it may be of a terminal that nobody writes to.
+    """
+    try:
+        columns = os.get_terminal_size(sys.__stdout__.fileno() if sys.__stdout__ else -1).columns
+    except (OSError, ValueError):
+        return MOST_ROOM
+    return max(LEAST_ROOM, min(MOST_ROOM, columns or MOST_ROOM))
 
 
 def paragraph(text: str, *, first: str = "", hang: str = "  ") -> str:
