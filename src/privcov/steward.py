@@ -32,12 +32,14 @@ from privcov.report.tables import table
 from privcov.schema import Categorical, Column, Numeric, Schema
 from privcov.schema.columns import Identifier
 from privcov.schema.dialect import RFC_4180, Dialect
+from privcov.schema.names import listed
 from privcov.table import open_table
 from privcov.table.base import check_names, read_columns
 from privcov.table.cells import UNKNOWN, absent, apply_missing_codes, cells, identities
 from privcov.table.csv import CsvTable, in_place, parsed
 from privcov.table.headers import dialect_of, header_of, line_end_of
 from privcov.table.sources import source_of
+from privcov.text.aligning import paragraph
 from privcov.text.files import check_writable, whole
 
 PRIVATE = "PRIVATE: true counts of the data, for you only. Do not publish, mail or log them."
@@ -57,7 +59,7 @@ class ColumnReading:
     undeclared: int = 0
     """Cells that are no level of a categorical column."""
     rule: str = ""
-    """What a missing cell counts as."""
+    """What a missing cell counts as; empty where no released column needs this one."""
 
 
 @dataclass(kw_only=True)
@@ -71,6 +73,8 @@ class Reading:
     blank: int = 0
     """Blank lines in a file of several columns. ``inspect`` counts them among the records of the wrong width too, as a
     release would; ``convert`` leaves them out."""
+    complete: int = 0
+    """Records that no rule leaves out: none of their cells is missing or unreadable in a column of ``zero-row``."""
     summed: int | None = None
     """Rows that a release would sum, where they are gathered by person."""
     strict_records: int | None = None
@@ -86,6 +90,15 @@ class Reading:
         mine = [column for column in self.columns if column.kind == "number" and column.rule == "midpoint"]
         return sum(column.missing + column.unreadable for column in mine)
 
+    @property
+    def unlike(self) -> list[str]:
+        """Columns of which every cell that is there is unlike what the schema declares."""
+        return [
+            column.name
+            for column in self.columns
+            if not column.read and column.unreadable + column.undeclared > 0
+        ]
+
     def to_dict(self) -> dict[str, Any]:
         return {"private": PRIVATE, **asdict(self)}
 
@@ -98,6 +111,11 @@ class Reading:
 
         count = f"{self.records:,} records, {self.wrong_width:,} of them with the wrong number of cells."
         lines = [PRIVATE, "", f"{self.file}: {count}"]
+        sparse = any(column.rule == "zero-row" for column in self.columns)
+        if sparse:
+            lines.append(
+                f"Records without a missing cell: {self.complete:,}. A release leaves the others out."
+            )
         if self.summed is not None:
             lines.append(f"Gathered by person, a release would sum {self.summed:,} rows.")
         if self.blank:
@@ -115,9 +133,20 @@ class Reading:
             for column in self.columns
         ]
         headings = ["column", "declared", "read", "unreadable", "missing", "undeclared level"]
-        said = (
-            ["", f"Numbers that count as a middle: {self.middling:,}. {self.advice}"] if self.middling else []
-        )
+        said = []
+        if self.middling:
+            said.append(f"Numbers that count as a middle: {self.middling:,}. {self.advice}")
+        if self.unlike:
+            said.append(
+                f"No cell is as declared: {listed(self.unlike)}. Are numbers or dates written in another way (decimal, "
+                "thousands, separator under [file] in the schema), or levels in other words?"
+            )
+        if sparse and 2 * self.complete < self.records - self.wrong_width:
+            said.append(
+                "Most records lack a cell. Leave out columns with many missing cells (--without), or give them "
+                'a rule of their own (fill, or missing = "indicator").'
+            )
+        said = ["", *map(paragraph, said)] if said else []
         return "\n".join([*lines, "", table(headings, rows, left=2), *said])
 
 
@@ -211,6 +240,7 @@ def _decoded(values: pa.Array, dialect: Dialect) -> pa.Array:
 def _tally(
     report: Reading, columns: Sequence[Column], batch: pa.RecordBatch, good: Any, *, dialect: Dialect
 ) -> None:
+    complete = np.array(good)
     for place, column in enumerate(columns):
         values = batch.column(place)
         found = cells(column, values, dialect=dialect)
@@ -224,6 +254,9 @@ def _tally(
         made.unreadable += int(np.count_nonzero(unread))
         made.undeclared += int(np.count_nonzero(unknown))
         made.read += int(np.count_nonzero(good & ~gone & ~unread & ~unknown))
+        if made.rule == "zero-row":
+            complete &= ~gone & ~unread
+    report.complete += int(np.count_nonzero(complete))
 
 
 def _inspect_parquet(path: Path, schema: Schema) -> Reading:
@@ -253,9 +286,16 @@ def _strictly(path: Path, schema: Schema) -> StrictReader | None:
 
 
 def _report(path: Path, schema: Schema) -> Reading:
+    released, recipe = {column.name for column in schema.columns}, schema.recipe
     columns = [
-        ColumnReading(name=column.name, kind=_kind(column), rule=schema.rule(column))
-        for column in schema.read_columns
+        ColumnReading(
+            name=column.name,
+            kind=_kind(column),
+            rule=schema.rule(column)
+            if column.name in released or (recipe is not None and place in recipe.reads)
+            else "",
+        )
+        for place, column in enumerate(schema.read_columns)
     ]
     return Reading(file=path.name, columns=columns, advice=schema.missing_advice)
 

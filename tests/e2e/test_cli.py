@@ -389,6 +389,14 @@ def test_every_command_has_help_with_an_example(capsys, command):
     assert f"Example: privcov {command}" in out
 
 
+@pytest.mark.parametrize("words", [(), ("schema",), ("ledger",)], ids=" ".join)
+def test_a_command_that_needs_another_lists_them_in_lines_when_it_stands_alone(capsys, words):
+    code, out, err = run(capsys, *words)
+    assert (code, out) == (2, "")
+    assert err == run(capsys, *words, "--help")[1]
+    assert "\nCommands:\n" in err
+
+
 def test_an_internal_fault_says_nothing_about_its_cause(home, capsys, monkeypatch):
     def fail(*_, **__):
         raise RuntimeError("a secret value: 123-45-6789")

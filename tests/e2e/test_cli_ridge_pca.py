@@ -156,7 +156,7 @@ def test_a_mechanism_without_a_law_gives_points_and_names_the_release_to_ask_for
     for words in (["ridge", path, "--target", "income", "--penalty", "3"], ["pca", path]):
         code, out, _ = run(capsys, *words)
         assert code == 0
-        assert "Ask for a release by symmetric-wishart or gaussian." in out
+        assert "Ask for a release by symmetric-wishart or gaussian." in " ".join(out.split())
     code, _, err = run(capsys, "ridge", path, "--target", "income")
     assert code == 2
     assert "E256" in err

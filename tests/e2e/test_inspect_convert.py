@@ -70,6 +70,58 @@ def test_line_breaks_in_cells_are_told_by_inspect_and_read_by_convert(folder: Pa
     assert abs(released.mean()[0] - np.mean(expected)) < 2
 
 
+SPARSE = """
+missing = "zero-row"
+missing_values = ["?"]
+[columns.age]
+lower = 0
+upper = 100
+[columns.sex]
+levels = ["F", "M"]
+[columns.pay]
+lower = 0
+upper = 9
+missing = "midpoint"
+[columns.seen]
+lower = "2020-01-01"
+upper = "2020-12-31"
+feature = false
+[derived]
+double = "2 * age"
+"""
+
+
+def test_inspect_tells_how_many_records_a_release_would_leave_out(folder: Path) -> None:
+    (folder / "people.toml").write_text(SPARSE)
+    cells = [
+        "age,sex,pay,seen",
+        "1,F,1,2020-02-03",
+        "2,x,?,?",
+        "?,F,1,?",
+        "3,?,1,2020-02-03",
+        "old,M,1,?",
+        "4,M",
+        "",
+    ]
+    (folder / "people.csv").write_text("\n".join(cells))
+    schema = Schema.read("people.toml")
+    seen = inspect("people.csv", schema=schema)
+    counted = int(np.count_nonzero(bounded_rows(folder / "people.csv", schema)[:, 0]))
+    assert (seen.records, seen.complete) == (6, counted) == (6, 2)  # an undeclared level is no missing cell
+    assert "Records without a missing cell: 2. A release leaves the others out." in seen.render().splitlines()
+    assert "Most records lack a cell." in seen.render()
+    (folder / "people.csv").write_text("\n".join([*cells[:3], ""]))
+    assert "Most records lack a cell." not in inspect("people.csv", schema=schema).render()
+
+
+def test_inspect_names_a_column_whose_every_cell_is_unlike_the_declaration(folder: Path) -> None:
+    (folder / "people.csv").write_text('age,sex\n"1,5",f\n"2,5",m\n')
+    schema = Schema.read("people.toml")
+    assert "No cell is as declared: age, sex. Are numbers" in inspect("people.csv", schema=schema).render()
+    (folder / "people.csv").write_text('age,sex\n"1,5",f\n2,M\n,\n')
+    assert "No cell is as declared" not in inspect("people.csv", schema=schema).render()
+
+
 def test_a_reading_report_counts_every_kind_of_cell(folder: Path) -> None:
     lines = [
         "age,sex,note",

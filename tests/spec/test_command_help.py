@@ -51,6 +51,16 @@ def test_every_command_shows_an_example():
     assert [name for name, command in COMMANDS.items() if f"{name} " not in f"{command.help} "] == []
 
 
+@pytest.mark.parametrize("width", [60, 80])
+def test_an_example_stands_on_one_line_so_that_it_can_be_copied(width):
+    broken = []
+    for name, command in COMMANDS.items():
+        shown = command.get_help(click.Context(command, info_name=name, terminal_width=width)).splitlines()
+        source = re.findall(r"^ *(Example: .*)$", command.help or "", re.MULTILINE)
+        broken += [name for example in source if f"  {example}" not in shown]
+    assert broken == []
+
+
 def test_the_walk_meets_every_command():
     assert {"privcov release", "privcov ledger init", "privcov schema explain"} <= COMMANDS.keys()
 

@@ -626,8 +626,8 @@ def test_a_column_that_no_expression_uses_is_named():
     columns = {"x": {"lower": 0, "upper": 1}, "seen": {"lower": 0, "upper": 1, "feature": False}}
     idle = Schema.from_dict({"columns": columns})
     assert (
-        idle.derived_words
-        == "Derived columns: 0. In no released column: seen; declare one of it under [derived]."
+        idle.derived_words == "Derived columns: 0. Read and not released: seen. "
+        "Declare a derived column of each under [derived], or leave it out."
     )
     used = Schema.from_dict({"columns": columns, "derived": {"z": "seen^2"}})
     assert used.derived_words == "Derived columns: 1. Read for them alone: seen."

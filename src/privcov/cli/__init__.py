@@ -13,7 +13,7 @@ from typing import Any
 
 import click
 
-from privcov.cli.output import complain
+from privcov.cli.output import complain, warn
 from privcov.errors import ParameterError, PrivcovError
 from privcov.publish.ending import last, settle
 from privcov.version import __version__
@@ -65,7 +65,7 @@ class _Commands(click.Group):
         if cmd_name in COMMANDS:
             module, _, name = COMMANDS[cmd_name][0].partition(":")
             command: click.Command = getattr(import_module(module), name or "command")
-            return command
+            return _with_whole_examples(command)
         return _added(cmd_name)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
@@ -75,13 +75,21 @@ class _Commands(click.Group):
             formatter.write_dl(list(LABORATORY.items()))
 
 
+def _with_whole_examples(command: click.Command) -> click.Command:
+    """A command whose ``--help`` breaks no example into lines: a terminal of any width shows one that can be copied."""
+    command.help = re.sub(r"\n\n( *)(?=Example: )", "\n\n\\1\b\n\\1", command.help or "")
+    for below in command.commands.values() if isinstance(command, click.Group) else ():
+        _with_whole_examples(below)
+    return command
+
+
 def _added(name: str) -> click.Command | None:
     """A command that another distribution adds under ``privcov.commands``; None where there is none of that name."""
     from importlib.metadata import entry_points  # late: it reads what is installed, and --help is to be quick
 
     for point in entry_points(group="privcov.commands", name=name):
         command: click.Command = point.load()
-        return command
+        return _with_whole_examples(command)
     if name in LABORATORY:
         raise ParameterError(
             "E217",
@@ -108,6 +116,11 @@ def main(arguments: list[str] | None = None) -> int:
         outcome: Any = privcov.main(args=arguments, prog_name="privcov", standalone_mode=False)
         return outcome if isinstance(outcome, int) else 0
     except click.UsageError as error:
+        if isinstance(
+            error, getattr(click.exceptions, "NoArgsIsHelpError", ())
+        ):  # click 8.1 has none, and prints it
+            warn(error.format_message())
+            return 2
         where = error.ctx.command_path if error.ctx else "privcov"
         return _complain(f"E200 {_without_addresses(error, arguments)} See {where} --help.", 2)
     except click.Abort:

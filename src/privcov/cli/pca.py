@@ -10,6 +10,7 @@ import click
 
 from privcov.cli.output import json_option, one_thread, small_pages
 from privcov.cli.strata import releases_in, stratum_option, tell
+from privcov.text.aligning import cut, paragraph
 
 if TYPE_CHECKING:
     from privcov.models.pca import PCAFit
@@ -106,7 +107,7 @@ def render(fit: PCAFit, values: dict[str, Any]) -> str:
     if fit.left_out:
         names = ", ".join(fit.left_out[:8]) + (" …" if len(fit.left_out) > 8 else "")
         lines += [f"Left out, because their variance is not clear of the noise: {names}.", ""]
-    return "\n".join([*lines, *_closing(fit, values)])
+    return "\n".join([*lines, *map(paragraph, _closing(fit, values))])
 
 
 def _of_directions(fit: PCAFit, told: list[dict[str, Any]]) -> list[str]:
@@ -117,12 +118,12 @@ def _of_directions(fit: PCAFit, told: list[dict[str, Any]]) -> list[str]:
         return ["No component can be told apart from another: nothing is known of directions.", ""]
     lines = []
     if groups := [one["name"] for one in told if "lengths" in one]:
-        lines += [
+        told_apart = (
             f"Components within {_joined(groups)} cannot be told apart: only their span is known. The line of a "
-            "span has the sum of the",
-            "variances, and under loadings how much of each column's axis, from 0 to 1, lies within the span.",
-            "",
-        ]
+            "span has the sum of the variances, and under loadings how much of each column's axis, from 0 to 1, "
+            "lies within the span."
+        )
+        lines += [paragraph(told_apart), ""]
     loadings = [[cut_name, *cells] for cut_name, cells in _loadings(fit, told)]
     lines += [table(["loading", *(one["name"] for one in told[:_MOST])], loadings), ""]
     more = len(told) - _MOST
@@ -153,7 +154,6 @@ def interval(ends: list[float | None]) -> str:
 
 def _loadings(fit: PCAFit, told: list[dict[str, Any]]) -> Iterator[tuple[str, list[str]]]:
     from privcov.report.tables import number
-    from privcov.text.aligning import cut
 
     for i, name in enumerate(fit.columns):
         cells = []
@@ -176,7 +176,7 @@ def _closing(fit: PCAFit, values: dict[str, Any]) -> list[str]:
         if fit.release.certificate.law is not None:
             return [f"No intervals and no noise edge: {count:,} columns are too many to simulate.", promise]
         return [
-            f"No intervals and no noise edge: the noise of {values['mechanism']} has no known distribution.",
+            f"No intervals and no noise edge: the noise of {values['mechanism']} has no known distribution. "
             "Ask for a release by symmetric-wishart or gaussian.",
             promise,
         ]
@@ -203,7 +203,7 @@ def _about(fit: PCAFit, values: dict[str, Any]) -> list[str]:
     level = f"{100 * values['level']:g} %"
     if values["population_intervals"] is None:
         return [
-            f"{level} intervals for this table alone: they count the noise, and no sampling error. Loadings have no ±:",
+            f"{level} intervals for this table alone: they count the noise, and no sampling error. Loadings have no ±: "
             "components whose intervals overlap may be turned into each other in any way.",
         ]
     from privcov.models.pca import about_tails
@@ -213,7 +213,6 @@ def _about(fit: PCAFit, values: dict[str, Any]) -> list[str]:
     alike = "" if most == 1 else f" Sampling counts up to {most} rows of one person as one."
     return [
         f"{level} intervals, each by itself: for this very table without noise, and for the population of independent "
-        f"{'rows' if most == 1 else 'persons'}",
-        f"it was sampled from{normal}. ± is for the population.{alike}",
+        f"{'rows' if most == 1 else 'persons'} it was sampled from{normal}. ± is for the population.{alike}",
         *about_tails(fit, fit.directions(values["level"])),
     ]

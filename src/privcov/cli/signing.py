@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from textwrap import fill
-
 import click
 
 from privcov.cli.delivery import passphrase, passphrase_option
 from privcov.cli.output import json_option, note, print_json, say
+from privcov.text.aligning import paragraph
 
 
 @click.command(name="keygen")
@@ -83,5 +82,5 @@ def verify(path: str, key_path: str | None, as_json: bool) -> None:
     else:
         for check in verdict.checks:
             mark = "ok    " if check.holds else "FAILS "
-            say(fill(check.words, width=100, initial_indent=mark, subsequent_indent=" " * len(mark)))
+            say(paragraph(check.words, first=mark, hang=" " * len(mark)))
     verdict.insist(path)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from privcov.models.summary import FEW, short, within
 from privcov.schema.names import INTERCEPT
-from privcov.text.aligning import cut, line, widths
+from privcov.text.aligning import cut, line, paragraph, widths
 
 if TYPE_CHECKING:
     from privcov.models.ridge import RidgeFit
@@ -26,15 +26,16 @@ def as_text(fit: RidgeFit, level: float = 0.95) -> str:
     heads = ["", "Coefficient", "Scaled", ""][: len(shown[0])]
     room = widths(heads, shown)
     lines += [*(line(cells, room, {0}, between="  ") for cells in (heads, *shown)), ""]
+    said = []
     if fit.problem.flat:
-        lines.append(f"The release leaves {fit.target} nothing to explain: predictions are its mean.")
+        said.append(f"The release leaves {fit.target} nothing to explain: predictions are its mean.")
     how = "chosen from the release" if fit.choice else "without effect" if fit.problem.flat else "given"
-    lines.append(f"Penalty {fit.penalty:.4g}, {how}; it weighs coefficients of {values['penalty_units']}.")
+    said.append(f"Penalty {fit.penalty:.4g}, {how}; it weighs coefficients of {values['penalty_units']}.")
     if (ends := fit.expected_error_interval(level)) is not None:
-        lines += _error(fit, values["expected_error"], ends, level)
-    lines += [_bound(fit, values), *filter(None, [values["not_counted"]]), ""]
-    lines.append(f"Promise: {values['guarantee']}, by {values['mechanism']}. This costs no further privacy.")
-    return "\n".join(lines)
+        said += _error(fit, values["expected_error"], ends, level)
+    said += [_bound(fit, values), *filter(None, [values["not_counted"]]), ""]
+    said.append(f"Promise: {values['guarantee']}, by {values['mechanism']}. This costs no further privacy.")
+    return "\n".join([*lines, *map(paragraph, said)])
 
 
 def _error(fit: RidgeFit, error: float | None, ends: tuple[float, float], level: float) -> list[str]:
@@ -70,7 +71,7 @@ def _bound(fit: RidgeFit, values: dict[str, Any]) -> str:
         "" if values["error_bound"] < size else " The bound is larger than the coefficients: it says little."
     )
     return (
-        f"Error bound (Lemma 1): at {100 * values['level']:g} % confidence the noise moved the scaled coefficients\n"
+        f"Error bound (Lemma 1): at {100 * values['level']:g} % confidence the noise moved the scaled coefficients "
         f"by at most {values['error_bound']:.4g} (2-norm); their own size is {size:.4g}.{verdict}"
     )
 

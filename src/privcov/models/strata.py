@@ -26,7 +26,7 @@ from privcov.releases.release import Release
 from privcov.releases.strata import StratifiedRelease
 from privcov.schema import Schema
 from privcov.schema.names import INTERCEPT
-from privcov.text.aligning import cut, line, widths
+from privcov.text.aligning import cut, line, paragraph, widths
 
 
 class Difference(NamedTuple):
@@ -137,7 +137,7 @@ class Differences:
         heads, rows, told = self.lines
         room = widths(heads, rows)
         lines = [line(cells, room, range(1)) for cells in (heads, *rows)]
-        return "\n".join([f"{self.first} less {self.second}", "", *lines, "", told])
+        return "\n".join([f"{self.first} less {self.second}", "", *lines, "", paragraph(told)])
 
 
 def _is_open(one: Difference) -> bool:

@@ -13,7 +13,7 @@ from privcov.errors import ParameterError
 from privcov.models.assumptions import assumptions, of_rows, target
 from privcov.models.inference import Pieces
 from privcov.models.levels import Term
-from privcov.text.aligning import cut, line, widths
+from privcov.text.aligning import cut, line, paragraph, widths
 
 if TYPE_CHECKING:
     import pandas
@@ -89,8 +89,15 @@ def as_text(fit: Fit, level: float = 0.95) -> str:
             ]
             for row in rows
         ]
-        lines += [_aligned(heads, cells), "---", _CODES, *_split(fit), "", *_overall(fit, level)]
-    return "\n".join([*lines, "", *_closing(fit)])
+        lines += [
+            _aligned(heads, cells),
+            "---",
+            _CODES,
+            *map(paragraph, _split(fit)),
+            "",
+            *_overall(fit, level),
+        ]
+    return "\n".join([*lines, "", *map(paragraph, _closing(fit))])
 
 
 def as_values(fit: Fit, level: float = 0.95) -> dict[str, Any]:

@@ -74,10 +74,11 @@ class Framed:
     def __str__(self) -> str:
         counting = " --cut counted" * self.counted
         where = "" if self.stratum is None else f" in a stratum of {self.stratum:,.0f} rows"
+        more = " (more where rows are few and bounds far too wide)" * (self.private < 1)
         return (
             f"With --frame auto{counting}, which fits a private frame first for {100 * self.share:.2g} % of the loss "
-            f"or a little more, a correlation{where} would be off by {_off('about ', self.private)} "
-            f"(more where rows are few and bounds far too wide); as declared by {_off('', self.even)} where columns "
+            f"or a little more, a correlation{where} would be off by {_off('about ', self.private)}{more}; "
+            f"as declared by {_off('', self.even)} where columns "
             f"fill their bounds, and by {_off('', self.narrow)} where they fill a fifth of them."
             + " Intervals of regressions then count what is cut off long rows, and are wider for it."
             * self.counted

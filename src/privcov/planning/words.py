@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from textwrap import fill
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from privcov.planning.forecast import Forecast
@@ -10,7 +10,7 @@ from privcov.planning.framed import framed
 from privcov.privacy import display
 from privcov.report.tables import table
 from privcov.schema.names import listed
-from privcov.text.aligning import cut
+from privcov.text.aligning import cut, paragraph
 
 if TYPE_CHECKING:
     from privcov.planning.plan import Plan
@@ -29,7 +29,7 @@ def as_text(plan: Plan) -> str:
         f"{plan.rows:,} rows, {len(plan.schema.features)} columns in the matrix; {plan.loss}.",
         *counting_words(plan.schema),
         _mechanisms(plan),
-        "\n".join(fill(line, width=100, subsequent_indent="  ") for line in _notes(plan)),
+        "\n".join(paragraph(line) for line in _notes(plan)),
         _columns(plan),
     ]
     return "\n\n".join(parts)
@@ -44,7 +44,7 @@ def counting_words(schema: Schema) -> list[str]:
             f"{schema.weight_words} Rows are counted here in units of the largest weight: give the sum of the weights, "
             f"such as the size of the population, divided by {schema.largest_weight:g}."
         )
-        told.append(fill(words, width=100))
+        told.append(paragraph(words, hang=""))
     return [*told, _COMPLETE] if schema.empties_rows else told
 
 
@@ -75,7 +75,7 @@ def split_text(split: Split) -> str:
     return (
         table(["budget", "each release", "mechanism", "error", "ratio"], lines, left=3)
         + "\n"
-        + fill(told, width=100)
+        + paragraph(told, hang="")
     )
 
 
@@ -98,7 +98,7 @@ def _mechanisms(plan: Plan) -> str:
 def _notes(plan: Plan) -> list[str]:
     notes = [
         f"* {plan.reason}",
-        f"{plan.choice.mechanism.name} is {plan.outlook()}",
+        f"{plan.choice.mechanism.name} is {plan.outlook()}{_remedy(plan)}",
         "Errors are expected values; under 95 %, the value that the error stays below 95 times in 100. They are for "
         "the matrix before repair, divided by the number of rows, in scaled units. Repair makes large errors smaller.",
     ]
@@ -128,6 +128,18 @@ def _notes(plan: Plan) -> list[str]:
     return notes
 
 
+def _remedy(plan: Plan) -> str:
+    """What would be enough, where a release would be worth nothing."""
+    found = plan.outlook()
+    if found.verdict != "worse than publishing zeros" or plan.choice.law is None:
+        return ""
+    needed = replace(found, low=plan.rows * found.low, high=plan.rows * found.high).rows_for
+    return (
+        f" It would be marginal from about {needed['marginal']:,} rows on, and useful from about {needed['useful']:,}. "
+        "With fewer columns (--columns, --without) or a larger loss, fewer rows are enough."
+    )
+
+
 def _columns(plan: Plan) -> str:
     shown = plan.columns()[:MOST_COLUMNS]
     headings = ["column", *(["mean ±"] if shown and shown[0].mean is not None else []), "variance ±"]
@@ -137,7 +149,7 @@ def _columns(plan: Plan) -> str:
     title = f"Noise of {plan.choice.mechanism.name} in original units, 95 times in 100:"
     hidden = len(plan.columns()) - len(shown)
     more = f"\n… and {hidden} more columns (--json prints all)" if hidden else ""
-    note = f"\n{fill(HIDDEN, width=100)}" if any(c.hidden for c in shown) else ""
+    note = f"\n{paragraph(HIDDEN, hang='')}" if any(c.hidden for c in shown) else ""
     return f"{title}\n{table(headings, lines)}{more}{note}"
 
 

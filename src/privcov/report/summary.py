@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from itertools import islice
-from textwrap import fill
 from typing import Any
 
 import numpy as np
 
+from privcov.linalg.arrays import Floats
 from privcov.releases.release import Release
 from privcov.releases.strata import StratifiedRelease
 from privcov.releases.triangle import Triangle
@@ -21,7 +21,7 @@ from privcov.report.tables import MOST, matrix, number, table
 from privcov.report.view import View, mean_noise
 from privcov.report.words import misread, promise
 from privcov.schema import Feature
-from privcov.text.aligning import cut, line, widths
+from privcov.text.aligning import cut, line, paragraph, widths
 
 _LOOSE = 0.25
 """The share of their bounds that columns fill where a private frame is named."""
@@ -34,7 +34,7 @@ def as_text(
     if what in ("correlation", "covariance", "mean") and not release.schema.intercept:
         what = "moment"
     names = release.columns
-    title = f"{what.capitalize()} of {len(names) - 1} columns"
+    title, largest = f"{what.capitalize()} of {len(names) - 1} columns", ""
     if what == "mean":
         body = _means(release, repair=repair, scaled=scaled)
     elif what in ("moment", "raw"):
@@ -48,7 +48,10 @@ def as_text(
             if what == "correlation"
             else release.covariance(scaled=scaled, repair=repair)
         )
-        unsure, digits = ~View.of(release).clear, 2
+        view = View.of(release)
+        unsure, digits = ~view.clear, 2
+        if what == "correlation":
+            largest = _largest(view, names[1:], values)
         if release.certificate.law is None and what == "covariance":  # two digits of the largest
             digits = 1 - math.floor(math.log10(max(float(np.abs(values).max()), 1e-300)))
             values, digits = np.round(values, digits), max(digits, 0)
@@ -56,10 +59,24 @@ def as_text(
         if unsure[:MOST, :MOST].any():
             body += "\nIn brackets: cannot be told from zero."
     units = "" if what == "correlation" else (" (scaled units)" if scaled else " (original units)")
-    said = [fill(line, width=100, subsequent_indent="  ") for line in sentences(release)]
+    said = [paragraph(line) for line in sentences(release)]
     printed = release.schema.features[: None if what == "mean" else MOST + 1]
+    said += [largest] * bool(largest)
     told = [_legend(release, printed), weighed(release), "\n".join(said), misread(release), promise(release)]
     return "\n\n".join(part for part in [title + units, body, *told] if part)
+
+
+def _largest(view: View, names: Sequence[str], values: Floats) -> str:
+    """The largest correlations that stand clear, where the table shows some of the columns only; else nothing."""
+    first, second = (places[view.clear[view.pairs]] for places in view.pairs)
+    if len(names) <= MOST or not len(first):
+        return ""
+    order = np.argsort(-np.abs(values[first, second]), kind="stable")[:_MOST_LARGEST]
+    told = "; ".join(
+        f"{cut(names[a])} and {cut(names[b])}: {number(values[a, b])}"
+        for a, b in zip(first[order], second[order], strict=True)
+    )
+    return paragraph(f"The largest that stand clear: {told}.")
 
 
 def strata_text(strata: StratifiedRelease, *, repair: str = "auto", scaled: bool = False) -> str:
@@ -69,7 +86,7 @@ def strata_text(strata: StratifiedRelease, *, repair: str = "auto", scaled: bool
         "One stratum in full: --stratum NAME. The sum of all: --stratum total. Two compared: --stratum NAME "
         "--against NAME."
     )
-    legend = fill(strata_legend(strata), width=100, subsequent_indent="  ")
+    legend = paragraph(strata_legend(strata))
     told = [strata_title(strata), table(heads, rows), legend, more, promise(next(iter(strata.values())))]
     return "\n\n".join(told)
 
@@ -119,13 +136,14 @@ def _summed_rows(release: Release, *, repair: str = "auto") -> float:
 
 
 _MOST_MEANS = 4
+_MOST_LARGEST = 8
 
 
 def strata_legend(strata: StratifiedRelease) -> str:
     """What the marks beside the means of strata say, and what they leave out."""
     told = (
-        "±: the noise moves a number by no more than this in 95 of 100 releases. –: a mean that the noise could move as "
-        "far as half the width of its bounds, so that nothing is known of it."
+        "±: the noise moves a number by no more than this in 95 of 100 releases. –: a mean that the noise could move "
+        "as far as half the width of its bounds, so that nothing is known of it."
     )
     if strata.certificate.rounds:
         told += (
@@ -252,7 +270,7 @@ def weighed(release: Release) -> str:
         else f"Evened out by that power, the weights add up to about {about} (noisy), which is not their own sum"
     )
     words = f"{release.schema.weight_words} {sums}; {like}. Sums are in units of the largest weight."
-    return fill(words, width=100, subsequent_indent="  ")
+    return paragraph(words)
 
 
 def _own_weights(release: Release) -> bool:
@@ -316,7 +334,7 @@ def _means(release: Release, *, repair: str, scaled: bool) -> str:
             release.columns[1:], means, noise, spread, on_spread, strict=True
         )
     ]
-    legend = fill(" ".join(filter(None, [told, view.cut])), width=100)
+    legend = paragraph(" ".join(filter(None, [told, view.cut])), hang="")
     return "\n\n".join([table(["column", "mean", "noise", "std. dev.", "noise"], rows), legend])
 
 

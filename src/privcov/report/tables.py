@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from privcov.text.aligning import cut, line, widths
+from privcov.text.aligning import cut, line, room, squeezed, widths
 
 MOST = 12
 """Columns of a matrix that are printed."""
@@ -22,9 +22,9 @@ def table(headings: Sequence[str], rows: Sequence[Sequence[str]], *, left: int =
     a      1
     bb    22
     """
-    room = [width if i < left else max(width, 3) for i, width in enumerate(widths(headings, rows))]
-    placed = [line(cells, room, range(left)) for cells in (headings, *rows)]
-    return "\n".join([placed[0], " ".join("─" * width for width in room), *placed[1:]])
+    taken = [width if i < left else max(width, 3) for i, width in enumerate(widths(headings, rows))]
+    placed = [line(cells, taken, range(left)) for cells in (headings, *rows)]
+    return "\n".join([placed[0], " ".join("─" * width for width in taken), *placed[1:]])
 
 
 def matrix(
@@ -36,14 +36,35 @@ def matrix(
     unsure: NDArray[np.bool_] | None = None,
     all_of_it: str = "--json prints all",
 ) -> str:
-    """A symmetric matrix with its names, what is ``unsure`` in brackets; a wide one shows its first columns."""
+    """A symmetric matrix with its names, what is ``unsure`` in brackets; a wide one shows its first columns.
+
+    Columns that a line has no room for stand in a further table below, beside the names of the rows again.
+
+    >>> print(matrix(["a", "b"], np.eye(2)))
+         a    b
+    ─ ──── ────
+    a 1.00 0.00
+    b 0.00 1.00
+    """
     shown = names[:most]
     doubted = np.zeros(values.shape, dtype=np.bool_) if unsure is None else unsure
     cells = [
         [cut(name), *(_cell(values[i, j], digits, doubted[i, j]) for j in range(len(shown)))]
         for i, name in enumerate(shown)
     ]
-    text = table(["", *(cut(name, 11) for name in shown)], cells)
+    headings = ["", *(squeezed(name, 11) for name in shown)]
+    taken = [max(width, 3) for width in widths(headings, cells)]
+    panels, left = [[0]], room() - taken[0]
+    for place, wide in enumerate(taken[1:], start=1):
+        if 1 + wide > left and len(panels[-1]) > 1:
+            panels.append([0])
+            left = room() - taken[0]
+        panels[-1].append(place)
+        left -= 1 + wide
+    text = "\n\n".join(
+        table([headings[place] for place in panel], [[row[place] for place in panel] for row in cells])
+        for panel in panels
+    )
     hidden = len(names) - len(shown)
     return text + (f"\n… and {hidden} more columns ({all_of_it})" if hidden else "")
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from textwrap import fill
 
 from privcov.privacy import Loss, Neighbours, display
 from privcov.releases.certificate import TOTAL, proof_address
@@ -12,7 +11,7 @@ from privcov.report import rounds
 from privcov.report.doubts import ODDS, doubts
 from privcov.schema import Column, Numeric
 from privcov.schema.names import quoted
-from privcov.text.aligning import cut
+from privcov.text.aligning import cut, paragraph
 
 MISREAD = (
     f"A table that was read correctly gives such a warning in at most {100 * ODDS:.0f} % of releases. "
@@ -28,9 +27,7 @@ def promise(release: Release) -> str:
     lines = [f"The promise: {change(release)} {effect(release)}."]
     if release.certificate.randomness == "rehearsal":
         lines.append(REHEARSAL)
-    return "\n".join(
-        fill(line, width=100, subsequent_indent="  ") for line in [*lines, *particulars(release)]
-    )
+    return "\n".join(paragraph(line) for line in [*lines, *particulars(release)])
 
 
 def misread(release: Release) -> str:
@@ -38,10 +35,10 @@ def misread(release: Release) -> str:
     found = doubts(release)
     if not found:
         return ""
-    lines = [fill(f"WARNING: {doubt}", width=100, subsequent_indent="  ") for doubt in found[:MOST_TOLD]]
+    lines = [paragraph(f"WARNING: {doubt}") for doubt in found[:MOST_TOLD]]
     if len(found) > MOST_TOLD:
         lines.append(f"… and {len(found) - MOST_TOLD} more warnings (privcov show --json prints all).")
-    return "\n".join([*lines, fill(MISREAD, width=100, subsequent_indent="  ")])
+    return "\n".join([*lines, paragraph(MISREAD)])
 
 
 def change(release: Release) -> str:
@@ -144,7 +141,7 @@ def origin(release: Release) -> str:
         f"Signed with the key {release.signer.fingerprint}. Compare it with the key that the steward published "
         "(privcov verify)."
     )
-    return fill(words, width=100, subsequent_indent="  ")
+    return paragraph(words)
 
 
 def effect(release: Release) -> str:

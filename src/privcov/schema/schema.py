@@ -317,7 +317,10 @@ class Schema:
         if alone := [name for name, needed in unseen if needed]:
             words.append(f"Read for them alone: {', '.join(alone)}.")
         if idle := [name for name, needed in unseen if not needed]:
-            words.append(f"In no released column: {', '.join(idle)}; declare one of it under [derived].")
+            words.append(
+                f"Read and not released: {', '.join(idle)}. "
+                "Declare a derived column of each under [derived], or leave it out."
+            )
         return " ".join(words)
 
     def _settled(self, column: Column) -> Column:

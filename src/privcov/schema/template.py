@@ -24,12 +24,13 @@ max_rows_per_person = 1     # how many rows one person can have; multiplies the 
 # exhaustive = true         # optional, beside levels: every row has one of them; less noise. Then also say
 # otherwise = "LEVEL"       # which of the levels any other cell counts as
 # row_norm_bound = 1.5      # optional, in scaled units; default: no row is ever clipped
+# ignore_extra = true       # optional: the table has more columns; delete here what nobody will ask about
 """
 _FILE = """
 [file]                      # how the file is written: PROPOSED FROM ITS HEADER LINE ALONE, confirm it
 """
 _DECIMAL_COMMA = """\
-# decimal = ","             # take the mark away in front if numbers are written 1,5: a wrong mark makes them missing
+# decimal = ","             # remove the # in front if numbers are written 1,5; with a wrong mark they count as missing
 """
 _BLANKS = {
     "numeric": "lower =                     # the least value possible\n"

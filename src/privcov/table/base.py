@@ -178,13 +178,14 @@ def check_names(names: Iterable[object], schema: Schema, where: str) -> list[int
     """Where each declared column stands among ``names``; refuses what the schema does not allow.
 
     Names are compared in their canonical form: white space around them, and how an accent is stored, mean nothing.
-    Only declared names are repeated in a message: where a file has no header, the other "names" are a person's row.
+    Only declared names are repeated in a message, and of others their places: where a file has no header, its first
+    "names" are a person's row.
     """
     found = [canonical(str(name)) for name in names]
     declared = [column.name for column in read_columns(schema)]
     known = set(declared)
     expected = known.union(schema.left_out)
-    extra = [name for name in found if name not in expected]
+    extra = [place for place, name in enumerate(found, start=1) if name not in expected]
     places = {name: place for place, name in enumerate(found)}
     for name in [name for name, times in Counter(found).items() if times > 1]:
         if name in known or not schema.ignore_extra:
@@ -204,8 +205,8 @@ def check_names(names: Iterable[object], schema: Schema, where: str) -> list[int
     if extra and not schema.ignore_extra:
         raise InputError(
             "E104",
-            f"{where} has {len(extra)} column{'s' * (len(extra) > 1)} that the schema does not declare. "
-            f"It declares {listed(declared)}.",
-            "Declare them, or add ignore_extra = true to the schema.",
+            f"{where} has {len(extra)} column{'s' * (len(extra) > 1)} that the schema does not declare: "
+            f"from the left, number {listed([str(place) for place in extra])} of {len(found)}.",
+            f"Declare {'it' if len(extra) == 1 else 'them'}, or add ignore_extra = true to the schema.",
         )
     return [places[name] for name in declared]

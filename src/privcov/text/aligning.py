@@ -7,10 +7,15 @@ people  22
 
 from __future__ import annotations
 
+import os
+import sys
 from collections.abc import Collection, Iterable, Sequence
+from textwrap import fill
 
 from rich.cells import cell_len, set_cell_size
 
+MOST_ROOM, LEAST_ROOM = 100, 40
+"""A line of a terminal is read with ease up to this many cells, and nothing is made narrower than the least."""
 NAME_CELLS = 40
 """What a table on a terminal shows of a name; JSON, HTML and LaTeX have all of it."""
 
@@ -32,6 +37,51 @@ def cut(name: str, cells: int = NAME_CELLS) -> str:
     'Household…'
     """
     return name if width(name) <= cells else set_cell_size(name, cells - 1).rstrip() + "…"
+
+
+def room() -> int:
+    """The cells of a line: 100, or those of the terminal where they are fewer; in a pipe and in a file, 100.
+
+    ``COLUMNS`` is not asked: where a program was started by Python it may be of a terminal that nobody writes to.
+    """
+    try:
+        columns = os.get_terminal_size(sys.__stdout__.fileno() if sys.__stdout__ else -1).columns
+    except (OSError, ValueError):
+        return MOST_ROOM
+    return max(LEAST_ROOM, min(MOST_ROOM, columns or MOST_ROOM))
+
+
+def paragraph(text: str, *, first: str = "", hang: str = "  ") -> str:
+    """The text in lines for which there is ``room``, all but the first indented by ``hang``; words stay whole.
+
+    A word with a hyphen is one word: ``replace-one`` is copied from a terminal.
+
+    >>> print(paragraph("The loss is pure, epsilon = 1, " * 3 + "replace-one, as declared."))
+    The loss is pure, epsilon = 1, The loss is pure, epsilon = 1, The loss is pure, epsilon = 1,
+      replace-one, as declared.
+    """
+    return fill(
+        text,
+        width=room(),
+        initial_indent=first,
+        subsequent_indent=hang,
+        break_on_hyphens=False,
+        break_long_words=False,
+    )
+
+
+def squeezed(name: str, cells: int) -> str:
+    """The name, or its beginning and its end where it is wider than ``cells``: often only the end tells two apart.
+
+    >>> squeezed("question number 18", 11), squeezed("married[yes]", 11), squeezed("都道府県の人口", 9)
+    ('quest…er 18', 'marri…[yes]', '都道…人口')
+    """
+    if width(name) <= cells:
+        return name
+    end = name[-(cells // 2) :]
+    while width(end) > cells // 2 or width(end[:1]) == 0:  # an accent goes with its letter
+        end = end[1:]
+    return set_cell_size(name, cells - 1 - width(end)).rstrip() + "…" + end
 
 
 def line(cells: Sequence[str], widths: Sequence[int], left: Collection[int], *, between: str = " ") -> str:

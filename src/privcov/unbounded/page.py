@@ -6,7 +6,6 @@ In plain words too: the numbers, what each round cost, and the promise.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from textwrap import fill
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,7 +29,7 @@ from privcov.report.page.elements import (
     table,
     warning,
 )
-from privcov.text.aligning import cut
+from privcov.text.aligning import cut, paragraph
 from privcov.unbounded.estimate import GaussianEstimate
 from privcov.unbounded.expected import Margins, margins
 
@@ -161,15 +160,15 @@ def as_text(estimate: GaussianEstimate) -> str:
         [
             f"Estimate of {len(names)} columns (original units)",
             "",
-            *fill(WITHOUT if off is None else WITH, width=100).split("\n"),
+            *paragraph(WITHOUT if off is None else WITH, hang="").split("\n"),
             "",
             tables.table(heads, rows),
             "",
-            *fill(told, width=100).split("\n"),
+            *paragraph(told, hang="").split("\n"),
             "",
             tables.matrix(names, correlation, unsure=unsure),
             "",
-            *(fill(line, width=100, subsequent_indent="  ") for line in promised(estimate)),
+            *(paragraph(line) for line in promised(estimate)),
         ]
     )
 

@@ -280,9 +280,9 @@ def test_models_that_do_not_count_the_cut_say_so(cut):
     release = made(cut=cut)
     about = f"may have moved correlations by about {Norms.of(release).bias:.1g}"
     ridge, components = pc.ridge(release, "income", penalty=1), pc.pca(release)
-    assert about in ridge.summary()
+    assert about in " ".join(ridge.summary().split())
     assert about in ridge.to_dict()["not_counted"] == components.to_dict()["not_counted"]
-    assert about in render(components, components.to_dict())
+    assert about in " ".join(render(components, components.to_dict()).split())
     assert ("R², correlations, ridge regressions and components do not count it" in told(release)[-1]) == (
         cut == "counted"
     )

@@ -17,6 +17,7 @@ from privcov.errors import OutputError
 from privcov.noise.randomness import rehearsal
 from privcov.planning.candidates import candidates
 from privcov.planning.display import curves, draw
+from privcov.planning.framed import Framed
 from privcov.planning.moments import PublicMoments
 from privcov.planning.signal import SignalRange
 from privcov.schema.grid import Grid
@@ -321,3 +322,29 @@ def test_without_an_intercept_nothing_is_known_to_be_hidden():
     (column,) = pc.plan(schema=schema, rows=2, loss=PURE, mechanisms=["laplace"]).columns()
     assert column.hidden == ()
     assert column.size("mean") == ""
+
+
+def test_a_plan_of_a_worthless_release_says_how_many_rows_would_be_enough() -> None:
+    def planned(rows: int) -> str:
+        return " ".join(
+            str(pc.plan(schema=SCHEMA, rows=rows, loss=PURE, mechanisms=["symmetric-wishart"])).split()
+        )
+
+    told = re.search(r"marginal from about ([\d,]+) rows on, and useful from about ([\d,]+)\.", planned(60))
+    assert told is not None
+    marginal, useful = (int(one.replace(",", "")) for one in told.groups())
+    for rows, below, from_there in (
+        (marginal, "worse than publishing zeros", "marginal"),
+        (useful, "marginal", "useful"),
+    ):
+        assert f"symmetric-wishart is {below}:" in planned(int(0.97 * rows))
+        assert f"symmetric-wishart is {from_there}:" in planned(rows)
+    assert "rows on" not in planned(marginal)
+
+
+def test_a_forecast_of_a_frame_that_is_as_bad_as_can_be_is_not_called_worse_in_some_tables() -> None:
+    bad, fair = (
+        str(Framed(private=off, even=0.9, narrow=1.3, mechanism="laplace", share=0.3)) for off in (1.2, 0.8)
+    )
+    assert "a correlation would be off by as much as it can be; as declared by ±0.9 where" in bad
+    assert "by about ±0.8 (more where rows are few and bounds far too wide); as declared" in fair

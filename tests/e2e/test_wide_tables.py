@@ -1,0 +1,93 @@
+"""A table of many columns, on terminals of several widths: no line is wider, and what is not shown is summed up."""
+
+from __future__ import annotations
+
+import os
+import re
+
+import numpy as np
+import pytest
+
+import privcov as pc
+from privcov.cli import main
+from privcov.text.aligning import width
+
+FORMULA = "`question number 01` ~ `question number 18`"
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory):
+    """Twenty columns with long names, of which the last two go together."""
+    home = tmp_path_factory.mktemp("wide")
+    rng = np.random.default_rng(4)
+    rows = rng.uniform(-1, 1, size=(60_000, 20))
+    rows[:, 19] = rows[:, 18]
+    bounds = {f"question number {place:02d}": {"lower": -1, "upper": 1} for place in range(20)}
+    made = pc.release(
+        rows,
+        schema=pc.Schema.from_dict({"columns": bounds}),
+        loss=pc.PureDP(epsilon=2, neighbours="replace-one"),
+    )
+    made.save(home / "wide.json")
+    return home
+
+
+@pytest.fixture
+def said(home, monkeypatch, capsys):
+    """What ``privcov show`` prints in a terminal of so many columns."""
+    monkeypatch.chdir(home)
+
+    def said(columns, *words):
+        monkeypatch.setattr("os.get_terminal_size", lambda _: os.terminal_size((columns, 24)))
+        capsys.readouterr()
+        assert main(["show", "wide.json", *words]) == 0
+        return capsys.readouterr().out
+
+    return said
+
+
+@pytest.mark.parametrize("matrix", ["correlation", "covariance", "mean", "raw"])
+@pytest.mark.parametrize("columns", [70, 80, 100])
+def test_no_line_is_wider_than_the_terminal(said, columns, matrix):
+    assert max(width(line) for line in said(columns, "--matrix", matrix).splitlines()) <= columns
+
+
+@pytest.mark.parametrize(
+    "words", [("ols", "wide.json", FORMULA), ("ridge", "wide.json", "--target", "question number 01")]
+)
+def test_sentences_below_a_model_are_lines_of_the_terminal(home, monkeypatch, capsys, words):
+    monkeypatch.chdir(home)
+    monkeypatch.setattr("os.get_terminal_size", lambda _: os.terminal_size((80, 24)))
+    assert main([*words]) == 0
+    sentences = [
+        line for line in capsys.readouterr().out.splitlines() if re.search(r"[a-z] [a-z]+ [a-z]+ ", line)
+    ]
+    assert len(sentences) > 5
+    assert max(width(line) for line in sentences if "freedom" not in line) <= 80
+
+
+def test_nothing_is_wider_than_a_line_that_is_read_with_ease(said):
+    assert said(250) == said(100)
+
+
+def test_a_matrix_in_parts_has_every_entry_of_the_whole_one(said):
+    def entries(columns):
+        found = {}
+        for part in said(columns).partition("… and")[0].split("\n\n")[1:]:
+            for line in part.splitlines()[2:]:
+                found.setdefault(line[:18], []).extend(line[18:].split())
+        return found
+
+    apart, whole = entries(70), entries(100)
+    assert apart == whole
+    assert list(whole) == [f"question number {place:02d}" for place in range(12)]
+    assert {len(cells) for cells in whole.values()} == {12}
+
+
+def test_the_largest_correlations_are_told_where_the_table_does_not_show_them(said):
+    shown = " ".join(said(100).split())
+    assert "19" not in shown.partition("… and")[0]
+    assert re.search(
+        r"The largest that stand clear: question number 18 and question number 19: (1\.00|0\.99)", shown
+    )
+    assert "The largest that stand clear" not in said(100, "--matrix", "covariance")
