@@ -7,7 +7,6 @@ come from the raw matrix, which is unbiased, and from the law of the noise. Colu
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -18,20 +17,15 @@ import scipy.linalg
 
 from privcov.errors import ParameterError
 from privcov.linalg.arrays import Floats
-from privcov.linalg.devices import eigh, eigvalsh
 from privcov.models import perturbation, selection
-from privcov.models.partial import Apart, siblings
-from privcov.models.spectrum import MOST, Reach, Rehearsals, blocks, to_correlation
+from privcov.models.pca_problem import Problem
+from privcov.models.spectrum import MOST
 from privcov.models.summary import REHEARSAL
-from privcov.noise.laws import NoiseLaw
 from privcov.releases.release import Release
 from privcov.releases.rounds import uncounted
 from privcov.text.display import Shown
 
-EDGE_LEVEL = 0.95  # pure noise passes for a component in at most one release in twenty
-CLEAR = 5.0  # standard deviations of noise that a variance to scale by must stand above
 TAILS = "Heavy tails scatter more, and no release shows tails: with them intervals for the population are too narrow."
-_DRAWS, _ENTRIES = 1_999, 2_050_000  # rehearsals of a narrow matrix; numbers held at once
 
 
 def pca(
@@ -114,7 +108,7 @@ def pca(
         raise ParameterError("E287", f'errors must be "equal" or "conservative", got {errors!r}.')
     words = {"centred": centred, "scaled": scaled, "correlation": correlation}
     fit = PCAFit(release=release, asked=rank, repair=repair, errors=errors, **words)
-    if not fit.columns or not (np.diag(fit.covariance) > selection.NO_VARIANCE * fit._widths**2).any():
+    if not fit._problem.has_variance:
         raise ParameterError(
             "E254", "the release shows no variance in any column.", "Ask for a less noisy release."
         )
@@ -225,12 +219,12 @@ class PCAFit(Shown):
     def columns(self) -> tuple[str, ...]:
         """The names of the columns that were decomposed."""
         names = self.release.columns
-        return tuple(names[place] for place in self._places)
+        return tuple(names[place] for place in self._problem.places)
 
     @property
     def left_out(self) -> tuple[str, ...]:
         """The names of columns whose variance is not known well enough to scale by it."""
-        here, names = set(self._places), self.release.columns
+        here, names = set(self._problem.places), self.release.columns
         places = selection.explaining(self.release.schema)
         return tuple(names[place] for place in places if place not in here)
 
@@ -251,12 +245,12 @@ class PCAFit(Shown):
     @property
     def components(self) -> Floats:
         """Orthonormal directions, one per row, the largest variance first; their largest entry is positive."""
-        return self._spectrum[1][: self.rank]
+        return self._problem.spectrum[1][: self.rank]
 
     @property
     def explained_variance(self) -> Floats:
         """The variance along each component, from the repaired covariance, in squared units of the PCA."""
-        return self._spectrum[0][: self.rank]
+        return self._problem.spectrum[0][: self.rank]
 
     @property
     def explained_share(self) -> Floats:
@@ -266,39 +260,27 @@ class PCAFit(Shown):
     @property
     def total_variance(self) -> float:
         """The sum of the variances of all columns, in squared units of the PCA."""
-        return float(self._spectrum[0].sum())
+        return float(self._problem.spectrum[0].sum())
 
-    @cached_property
+    @property
     def covariance(self) -> Floats:
         """The repaired covariance (or mean second moment) that is decomposed."""
-        moment = self.release.second_moment(scaled=True, repair=self.repair)
-        found = self._reduced(moment) / self._divisor(self.release.count(repair=self.repair))
-        return to_correlation(found) if self.correlation else found
+        return self._problem.covariance
 
-    @cached_property
+    @property
     def mean(self) -> Floats:
         """What is taken from a row before projecting, in the units of the PCA."""
-        if not self.centred:
-            return np.zeros(len(self.columns))
-        found = self.release.mean(scaled=self.scaled, repair=self.repair)
-        return np.asarray(found[[place - 1 for place in self._places]] / self._deviations)
+        return self._problem.mean
 
-    @cached_property
+    @property
     def raw_variance(self) -> Floats:
         """Descending eigenvalues of the raw matrix, whose entries are unbiased; some may be negative."""
-        return np.asarray(eigvalsh(self._raw_matrix)[::-1])
+        return self._problem.raw_variance
 
-    @cached_property
+    @property
     def noise_edge(self) -> float | None:
         """The 95 % quantile of the largest eigenvalue that noise alone would show; None where it is not simulated."""
-        law = self.release.law
-        if law is None or not perturbation.can_be_rehearsed(self.release):
-            return None
-        least, plenty = perturbation.enough(law, EDGE_LEVEL), _draws(law, EDGE_LEVEL)
-        noise = self._noise(law, plenty if len(self.columns) <= MOST else least)[:, 1:, 1:]
-        return perturbation.bound(np.asarray(eigvalsh(noise)[:, -1]), EDGE_LEVEL) / self._divisor(
-            self._raw_count
-        )
+        return self._problem.noise_edge
 
     def intervals(self, level: float = 0.95, *, together: bool = False) -> Floats:
         """Return an interval for the variance of each kept component of the very table that was released.
@@ -329,14 +311,14 @@ class PCAFit(Shown):
         level = perturbation.check_level(level)
         law = perturbation.known_law(self.release, "an interval for explained variance")
         if not together and len(self.columns) <= MOST:
-            return self._rehearsals(level, sampled=False).intervals(level)[: self.rank]
+            return self._problem.rehearsals(level, sampled=False).intervals(level)[: self.rank]
         if self.correlation:
             raise ParameterError(
                 "E298",
                 f"correlations have no intervals that hold together, and none for more than {MOST} columns.",
                 "Leave out correlation.",
             )
-        return self._joint_intervals(law, level)
+        return self._problem.joint_intervals(law, level)[: self.rank]
 
     def population_intervals(self, level: float = 0.95) -> Floats:
         """Return an interval for the variance of each kept component in the population the rows were sampled from.
@@ -362,8 +344,8 @@ class PCAFit(Shown):
             The level is out of range (E258), the law of the noise is not published (E256), or what is asked is not
             known: about zero, or beyond 256 columns (E299).
         """
-        found = self._of_population(level, "an interval for the population").intervals(level)
-        return _around(found, self._rehearsals(level, sampled=False).intervals(level))[: self.rank]
+        found = self._problem.of_population(level, "an interval for the population").intervals(level)
+        return _around(found, self._problem.rehearsals(level, sampled=False).intervals(level))[: self.rank]
 
     def loading_intervals(self, level: float = 0.95) -> Floats:
         """Return an interval for each loading of each kept component, in the population.
@@ -383,7 +365,7 @@ class PCAFit(Shown):
         ParameterError
             As for ``population_intervals``.
         """
-        found = self._of_population(level, "an interval for a loading")
+        found = self._problem.of_population(level, "an interval for a loading")
         ends = found.loadings(self.components, level)
         for group in found.groups:
             if len(group) > 1:
@@ -412,8 +394,8 @@ class PCAFit(Shown):
         ParameterError
             The level is out of range (E258).
         """
-        level, (values, vectors) = perturbation.check_level(level), self._spectrum
-        if not self._is_rehearsed:
+        level, (values, vectors) = perturbation.check_level(level), self._problem.spectrum
+        if not self._problem.is_rehearsed:
             known = perturbation.can_be_rehearsed(self.release) and not self.correlation
             ends = self.intervals(level) if known else None
             shares = self.explained_share
@@ -430,7 +412,7 @@ class PCAFit(Shown):
                 )
                 for k in range(self.rank)
             )
-        both = [self._rehearsals(level, sampled=sampled) for sampled in (False, True)]
+        both = [self._problem.rehearsals(level, sampled=sampled) for sampled in (False, True)]
         groups = both[1].groups
         table, population = (one.sums(groups, level) for one in both)
         population = _around(population, table)
@@ -479,10 +461,8 @@ class PCAFit(Shown):
         ParameterError
             The rows have another shape, or a column is missing (E25x).
         """
-        table = selection.read_rows(self.release, self._places, rows)
-        if self.scaled:
-            table = (table - self._middles) / self._units / self._deviations
-        return np.asarray((table - self.mean) @ self.components.T)
+        table = selection.read_rows(self.release, self._problem.places, rows)
+        return np.asarray(self._problem.from_rows(table) @ self.components.T)
 
     def inverse_transform(self, scores: Any) -> Floats:
         """Return the rows that have these scores, and nothing outside the components.
@@ -505,8 +485,7 @@ class PCAFit(Shown):
         given = np.atleast_2d(np.asarray(scores, dtype=np.float64))
         if given.shape[1] != self.rank:
             raise ParameterError("E257", f"scores need {self.rank} columns, got shape {given.shape}.")
-        table = given @ self.components + self.mean
-        return np.asarray(table * self._deviations * self._units + self._middles if self.scaled else table)
+        return self._problem.to_rows(given @ self.components)
 
     def captured_variance(self, basis: Any) -> float:
         """Return the share of the variance in the span of some directions.
@@ -554,7 +533,9 @@ class PCAFit(Shown):
             The level is out of range (E258).
         """
         directions, known = self.directions(level), perturbation.can_be_rehearsed(self.release)
-        ends = self.intervals(level) if known and (self._is_rehearsed or not self.correlation) else None
+        ends = (
+            self.intervals(level) if known and (self._problem.is_rehearsed or not self.correlation) else None
+        )
         return {
             "columns": list(self.columns),
             "rank": self.rank,
@@ -571,10 +552,14 @@ class PCAFit(Shown):
             "errors": self.errors,
             "level": level,
             "intervals": finite(ends),
-            "population_intervals": finite(self.population_intervals(level) if self._is_rehearsed else None),
+            "population_intervals": finite(
+                self.population_intervals(level) if self._problem.is_rehearsed else None
+            ),
             "noise_edge": self.noise_edge,
             "components": self.components.tolist(),
-            "loading_intervals": finite(self.loading_intervals(level) if self._is_rehearsed else None),
+            "loading_intervals": finite(
+                self.loading_intervals(level) if self._problem.is_rehearsed else None
+            ),
             "directions": [
                 {
                     "name": one.name,
@@ -609,220 +594,10 @@ class PCAFit(Shown):
         """The units of the PCA in a word, one of scaled, original and correlation."""
         return "correlation" if self.correlation else "scaled" if self.scaled else "original"
 
-    @property
-    def _intercept(self) -> bool:
-        return self.release.schema.intercept
-
     @cached_property
-    def _places(self) -> tuple[int, ...]:
-        places = selection.explaining(self.release.schema)
-        if not self.correlation:
-            return places
-        variances = np.diag(perturbation.centred(perturbation.public_raw(self.release, self._everywhere)))
-        law = self.release.law
-        if law is None:
-            least = np.full(len(variances), selection.NO_VARIANCE * self._raw_count)
-        else:  # noise of a variance is that of (−μ, 1) N (−μ, 1)ᵀ
-            apart = Apart.of(self.release, law)
-            ones = np.hstack([-apart.matrix[1:, :1] / max(1.0, apart.rows), np.eye(len(variances))])
-            least = CLEAR * np.sqrt(apart.noise.squares(ones))
-        return tuple(place for place in places if variances[place - 1] > least[place - 1])
-
-    @property
-    def _here(self) -> list[int]:
-        """The places that are decomposed, behind that of the intercept."""
-        return [*([0] if self._intercept else []), *self._places]
-
-    @property
-    def _everywhere(self) -> tuple[int, ...]:
-        """The places whose noise matters: the intercept's too, which carries count and means."""
-        return tuple(range(len(self.release.columns)))
-
-    @property
-    def _carry(self) -> Floats:
-        """What takes a scaled row, its constant included, to the units of the PCA, uncentred."""
-        carry = np.diag(self._widths)
-        if not self._intercept:
-            return carry
-        moved = np.zeros(len(self.columns)) if self.scaled else self._middles
-        return np.hstack([moved[:, None], carry])
-
-    @cached_property
-    def _deviations(self) -> Floats:
-        """What scaled columns are divided by: their repaired standard deviations, or 1."""
-        if not self.correlation:
-            return np.ones(len(self.columns))
-        moment = self.release.second_moment(scaled=True, repair=self.repair)
-        variances = np.diag(self._reduced(moment)) / self._divisor(self.release.count(repair=self.repair))
-        return np.sqrt(np.maximum(variances, selection.NO_VARIANCE))
-
-    @cached_property
-    def _raw_covariance(self) -> Floats:
-        raw = self._reduced(perturbation.public_raw(self.release, self._everywhere))
-        return raw / self._divisor(self._raw_count)
-
-    @property
-    def _raw_matrix(self) -> Floats:
-        """The raw covariance, correlation or mean second moment."""
-        return to_correlation(self._raw_covariance) if self.correlation else self._raw_covariance
-
-    def _noise(self, law: NoiseLaw, count: int) -> Floats:
-        """Draws of the noise on the count and on the sums of products, in the units of the PCA times its divisor."""
-        if count in self._kept_noise:
-            return self._kept_noise[count]
-        here = self._here
-        draws = perturbation.rehearsed_noise(self.release, here, law=law, count=count)
-        carry = self._carry
-        if self.centred:  # noise of a centred matrix is (−μ, I) N (−μ, I)ᵀ, but for a term of order N²/n
-            raw = perturbation.public_raw(self.release, here)
-            carry[:, 0] = -self._widths * raw[0, 1:] / max(1.0, float(raw[0, 0]))
-            if self.correlation:
-                carry /= np.sqrt(np.diag(self._raw_covariance))[:, None]
-        made = np.zeros((count, len(carry) + 1, len(carry) + 1))
-        for some in blocks(made):
-            made[some, 1:, 1:] = carry @ draws[some] @ carry.T
-        if self._intercept:
-            made[:, 0, 0] = draws[:, 0, 0]
-            made[:, 0, 1:] = draws[:, 0] @ carry.T
-        self._kept_noise[count] = made
-        return made
-
-    @property
-    def _is_rehearsed(self) -> bool:
-        """Whether noise and sampling can both be told for every component."""
-        known = perturbation.can_be_rehearsed(self.release)
-        return known and self.centred and len(self.columns) <= MOST
-
-    def _of_population(self, level: float, what: str) -> Rehearsals:
-        level = perturbation.check_level(level)
-        perturbation.known_law(self.release, what)
-        if not self._is_rehearsed:
-            raise ParameterError(
-                "E299",
-                f"{what} is for a covariance or correlations of at most {MOST} columns.",
-                "Leave out centred=False, or ask intervals for the table.",
-            )
-        return self._rehearsals(level, sampled=True)
-
-    def _rehearsals(self, level: float, *, sampled: bool) -> Rehearsals:
-        law = perturbation.known_law(self.release, "an interval for explained variance")
-        count, kept = _draws(law, level), self._kept_rehearsals
-        if (count, sampled) not in kept:
-            kept[count, sampled] = Rehearsals(
-                matrix=self._raw_matrix,
-                count=self._raw_count,
-                persons=self._raw_count / self.release.row_weight / self.rows_per_person,
-                noise=self._noise(law, count),
-                centred=self.centred,
-                correlation=self.correlation,
-                sampled=sampled,
-                levels=self._levels if sampled else (),
-                reach=self._reach if sampled and self.centred else None,
-                conservative=sampled and self.errors == "conservative",
-            )
-        return kept[count, sampled]
-
-    @property
-    def _reach(self) -> Reach:
-        """How far the bounds let a row be from the mean, in the units of the PCA."""
-        schema, raw = self.release.schema, perturbation.public_raw(self.release, self._here)
-        there = [schema.features[place] for place in self._places]
-        # A weighted row counts at most as one of the largest weight, in whose units the count is.
-        most = np.array([one.reach if one.kind == "numeric" else 0.5 for one in there])
-        middle = np.array([0.0 if one.kind == "numeric" else 0.5 for one in there])
-        means = np.clip(raw[0, 1:] / max(1.0, float(raw[0, 0])), middle - most, middle + most)
-        columns = most + np.abs(means - middle)
-        length = math.hypot(*columns)
-        if self.release.calibration is None:
-            length = min(length, schema.longest_row + math.hypot(*means))
-        if self.scaled and not self.correlation:
-            return Reach(columns, length, self._raw_count / self.rows_per_person)
-        deviations = np.sqrt(np.diag(self._raw_covariance)) if self.correlation else 1.0
-        columns = columns * self._widths / deviations
-        return Reach(columns, math.hypot(*columns), self._raw_count / self.rows_per_person)
-
-    @cached_property
-    def _levels(self) -> tuple[tuple[Floats, Floats], ...]:
-        """What a person of each level of a categorical column has in the columns, and the shares of the levels."""
-        raw, at = (
-            perturbation.public_raw(self.release, self._everywhere),
-            {p: i for i, p in enumerate(self._places)},
-        )
-        units = self._widths / np.sqrt(np.diag(self._raw_covariance)) if self.correlation else self._widths
-        made = []
-        for group in sorted({group for group in siblings(self.release.schema) if len(group) > 1}, key=min):
-            shares = np.clip(raw[0, sorted(group)] / max(1.0, float(raw[0, 0])), 0.0, 1.0)
-            has = np.zeros((len(group), len(at)))
-            for row, place in enumerate(sorted(group)):
-                if place in at:
-                    has[row, at[place]] = units[at[place]]
-            if shares.sum() > 0:
-                made.append((has, shares / shares.sum()))
-        return tuple(made)
-
-    @cached_property
-    def _kept_noise(self) -> dict[int, Floats]:
-        return {}
-
-    @cached_property
-    def _kept_rehearsals(self) -> dict[tuple[int, bool], Rehearsals]:
-        return {}
-
-    def _joint_intervals(self, law: NoiseLaw, level: float) -> Floats:
-        """Weyl's intervals, which hold for all components together."""
-        count = perturbation.enough(law, level)
-        draws = perturbation.rehearsed_noise(self.release, self._everywhere, law=law, count=count)
-        size = perturbation.bound(perturbation.spectral_norms(draws), level)
-        raw = perturbation.public_raw(self.release, self._everywhere)
-        ends, noisy_count = [], 0.0 if self._count_is_public else size
-        for sign in (-1, 1):
-            moved = raw + sign * size * np.eye(len(raw))
-            people = self._raw_count - sign * noisy_count
-            if (self.centred and moved[0, 0] <= 0) or people <= 2:  # the noise may be all there is
-                ends.append(np.full(len(self.columns), 0.0 if sign < 0 else np.inf))
-            else:
-                ends.append(eigvalsh(self._reduced(moved))[::-1] / self._divisor(people))
-        return np.asarray(np.maximum(np.stack(ends, axis=1)[: self.rank], 0.0))
-
-    @property
-    def _units(self) -> Floats:
-        return np.array([self.release.schema.features[place].unit for place in self._places])
-
-    @property
-    def _middles(self) -> Floats:
-        return np.array([self.release.schema.features[place].middle for place in self._places])
-
-    @property
-    def _widths(self) -> Floats:
-        return np.ones(len(self.columns)) if self.scaled else self._units
-
-    @cached_property
-    def _spectrum(self) -> tuple[Floats, Floats]:
-        values, vectors = eigh(self.covariance)
-        values, rows = np.maximum(values[::-1], 0.0), vectors.T[::-1]
-        largest = rows[np.arange(len(rows)), np.abs(rows).argmax(axis=1)]
-        return values, np.asarray(rows * np.sign(largest)[:, None])
-
-    def _reduced(self, moment: Floats) -> Floats:
-        """The centred or plain sums of products behind a scaled moment matrix, in the units of the PCA."""
-        moment = moment[np.ix_(self._here, self._here)]
-        if self.centred:
-            return np.asarray(perturbation.centred(moment) * np.outer(self._widths, self._widths))
-        return np.asarray(self._carry @ moment @ self._carry.T)
-
-    def _divisor(self, count: float) -> float:
-        return max(1.0, count - self.release.row_weight) if self.centred else max(1.0, count)
-
-    @property
-    def _count_is_public(self) -> bool:
-        fixed = self.release.structure.fixed
-        return not self.release.schema.intercept or (0, 0) in list(map(tuple, fixed))
-
-    @property
-    def _raw_count(self) -> float:
-        if not self.release.schema.intercept:
-            return float(self.release.rows or 0)
-        return float(perturbation.public_raw(self.release, [0])[0, 0])
+    def _problem(self) -> Problem:
+        words = {"centred": self.centred, "scaled": self.scaled, "correlation": self.correlation}
+        return Problem(release=self.release, repair=self.repair, errors=self.errors, **words)
 
 
 def about_tails(fit: PCAFit, directions: Sequence[Direction]) -> list[str]:
@@ -840,11 +615,6 @@ def about_tails(fit: PCAFit, directions: Sequence[Direction]) -> list[str]:
         TAILS,
         f'Intervals that hold for any tails (errors "conservative") count {times} the sampling error of variances.',
     ]
-
-
-def _draws(law: NoiseLaw, level: float) -> int:
-    """How many releases are rehearsed for intervals of a level."""
-    return max(math.ceil(10 / (1 - level)), min(_DRAWS, _ENTRIES // law.dimension**2))
 
 
 def _around(population: Floats, table: Floats) -> Floats:
