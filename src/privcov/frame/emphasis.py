@@ -13,7 +13,7 @@ from privcov.errors import ParameterError
 from privcov.models.formula import Formula
 from privcov.releases.rounds import weight_in
 from privcov.schema import Numeric, Schema
-from privcov.schema.names import quoted, split_names
+from privcov.schema.names import is_formula, quoted, split_names
 from privcov.schema.weights import declared
 from privcov.text.grammar import brief
 
@@ -30,7 +30,7 @@ def emphasis_of(given: str | Sequence[str] | None, schema: Schema) -> tuple[str,
     """
     if given is None:
         return ()
-    if isinstance(given, str) and "~" in given:
+    if isinstance(given, str) and is_formula(given):
         named = set(Formula.parse(given, schema).columns(schema))
     else:
         named = set(split_names(given)) if isinstance(given, str) else set(given)

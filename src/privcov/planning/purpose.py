@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Literal, cast
 
 from privcov.errors import ParameterError
+from privcov.schema.names import is_formula
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,7 +39,7 @@ class Purpose:
         kind, colon, number = str(given).partition(":")
         if kind in ("covariance", "means", "regression") and not colon:
             return cls(kind=cast(Literal["covariance", "means", "regression"], kind))
-        if kind == "regression" and "~" in number:
+        if kind == "regression" and is_formula(number):
             return cls(kind="regression", formula=number.strip())
         if kind == "pca" and number.isascii() and number.isdecimal() and int(number) >= 1:
             return cls(kind="pca", rank=int(number))

@@ -32,11 +32,20 @@ QUOTED = r"`(?:[^`]|``)*+`"
 RUN = r"[^\s\x00-,/:-@\[-^`{-\x7f]+"
 """A pattern: what needs no backticks, a run of letters, digits, ``_``, ``.`` and ``-`` of any alphabet."""
 
-_RUN = re.compile(RUN)
+_RUN, _QUOTED = re.compile(RUN), re.compile(QUOTED)
 _LISTED = re.compile(rf"\s*+(?P<name>{QUOTED}|[^,`]*+)\s*+(?:(?P<more>,)|\Z)")
 _BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
 _NAMES_SHOWN = 20
 _FAR_TOO_LONG = 8 * LONGEST_NAME
+
+
+def is_formula(text: str) -> bool:
+    """Whether a text is a formula, and not a list of names: it has a ``~`` that belongs to no name.
+
+    >>> is_formula("income ~ age"), is_formula("`a~b`, age")
+    (True, False)
+    """
+    return "~" in _QUOTED.sub("", text)
 
 
 def canonical(text: str) -> str:

@@ -111,6 +111,17 @@ def test_another_emphasis_than_the_stated_one_is_found():
     assert disagreements(replace(made, certificate=replace(made.certificate, options=options)))
 
 
+def test_a_name_with_a_tilde_is_no_formula():
+    """The certificate lists names in backticks, and ``verify`` reads the list again."""
+    schema = pc.Schema.from_dict({"columns": {name: {"lower": -1, "upper": 1} for name in ("x~y", "b", "c")}})
+    assert emphasis_of("`x~y`, b", schema) == ("x~y", "b")
+    assert emphasis_of("b ~ `x~y`", schema) == ("x~y", "b")
+    made = pc.release(
+        ROWS[:, :3], schema=schema, loss=LOSS, frame="scales", emphasis=["x~y"], randomness=rehearsal(1)
+    )
+    assert disagreements(made) == ()
+
+
 @pytest.mark.parametrize("words", [{"purpose": "regression:a ~ b"}, {"emphasis": "a, b"}])
 def test_a_plan_tells_the_noise_on_columns_in_focus_and_on_the_others(words):
     """Both as the release has them: the law of its noise, seen in the units of its columns."""
