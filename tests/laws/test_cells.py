@@ -200,7 +200,7 @@ def test_positions_of_levels_that_are_numbers_are_found_by_equality(levels, cell
 
 
 @given(
-    st.sampled_from([-4_096, -3, 0, 5, 2**52]),
+    st.sampled_from([-(2**53), 1 - 2**53, -4_096, -3, 0, 5, 2**52, 2**53 - 40]),
     st.integers(1, 60),
     st.lists(st.integers(-2, 61), max_size=40),
     st.lists(st.sampled_from([0.5, math.nextafter(1, 2), math.nextafter(2, 0), math.nan, math.inf, -1e300])),
@@ -215,6 +215,18 @@ def test_positions_of_levels_that_go_up_by_one_are_found_by_equality(least, coun
     _assert_positions(column, list(levels), always=always)
     _assert_positions(column, [float(least + step) for step in near], always=always)
     _assert_positions(column, [*levels, *odd], always=always)
+
+
+@pytest.mark.parametrize("least", [-(2**60), -(2**53), 1 - 2**53, 2**53 - 2, 2**53, 2**60])
+@pytest.mark.parametrize("beside", [math.nan, 0.0, -(2.0**60), 2.0**60])
+def test_a_cell_has_one_position_whatever_cells_are_read_beside_it(least, beside):
+    """Else one row would move others from a level to none: where a table of levels begins below -2^53, one did."""
+    levels = tuple(dict.fromkeys(int(float(least + step)) for step in range(2)))
+    column = Categorical(name="a", levels=levels)
+    alone = np.array([float(levels[0])])
+    for always in (True, False):
+        assert codes_of_numbers(column, alone, always=always).tolist() == [0.0]
+        assert codes_of_numbers(column, np.append(alone, beside), always=always)[0] == 0.0
 
 
 def _assert_positions(column, every, *, always):

@@ -125,6 +125,17 @@ def stratified(mechanism: str, **options: Any) -> Callable[..., Any]:
     return spend
 
 
+def weighted(data: Any, **asked: Any) -> Any:
+    """The same rows with a third column, which says what a row counts as, behind a private frame."""
+    schema = pc.Schema.from_dict(
+        {"columns": {c: {"lower": 0, "upper": 100} for c in "ab"}, "weight": "w", "largest_weight": 3}
+    )
+    header, *lines = Path(data).read_text().splitlines()
+    path = Path(f"{data}.weights.csv")
+    path.write_text(f"{header},w\n" + "".join(f"{row},{i % 4}\n" for i, row in enumerate(lines)))
+    return pc.release(str(path), schema=schema, loss=LOSSES["zcdp"], frame="scales", **asked)
+
+
 def estimating(**options: Any) -> Callable[..., Any]:
     def spend(data: Any, **asked: Any) -> Any:
         return pc.estimate_gaussian(
@@ -147,6 +158,8 @@ SPENDERS: dict[str, Callable[..., Any]] = {
     "strata": stratified("gaussian"),
     "strata and total": stratified("gaussian", total_share="0.3"),
     "strata bytes": stratified("laplace", engine=Elsewhere()),
+    "strata frame": stratified("laplace", frame="shape"),
+    "weights frame": weighted,
     "coinpress": estimating(mean_radius=100),
     "truncated": estimating(method="truncated"),
     "preconditioned": estimating(method="preconditioned", smallest_variance="0.1", known_mean=[50, 50]),

@@ -216,7 +216,8 @@ class Fit:
             halves, shares, stds = centred_squares(one, means, count=self.count)
             margin = np.clip(stds * (halves / scale) ** 2, 1.0, 4.0)
             least, most = np.maximum(shares - margin * stds, 0.0), np.maximum(shares, 0.0) + stds
-            scale = np.clip(scale, halves * np.sqrt(least), halves * np.sqrt(most))
+            with np.errstate(over="ignore"):  # beyond the largest number a scale is ``_LARGEST``
+                scale = np.clip(scale, halves * np.sqrt(least), halves * np.sqrt(most))
         return scale
 
     def _edges(self, schema: Schema) -> tuple[int, ...]:
@@ -502,7 +503,7 @@ class _Profile:
         edges = (self.edges / 2 - centre / 2) / (half / 2)
         middles, widths = np.abs((edges[1:] + edges[:-1]) / 2), np.diff(edges)
         ends = np.unique(np.abs(edges))
-        ends = ends[ends * half > _LEAST_WIDTH]
+        ends = ends[(ends * half > _LEAST_WIDTH) | (ends == ends[-1])]
         past = np.maximum(middles**2 - ends[:, None] ** 2, 0.0)
         amount = np.maximum(past @ self.counts, 0.0) / rows
         rough = np.maximum((2 * _WITHIN * middles * widths * (past > 0)) @ self.counts, 0.0) / rows

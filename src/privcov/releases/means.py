@@ -87,8 +87,9 @@ def centred_squares(one: Round, means: Round, *, count: float) -> tuple[Floats, 
     (lower, _, widths), (mean, outside, around) = _interval(means), _stated(means, count)
     values, stds = (1 + share) / 2 + beyond, np.hypot(one.std / (one.unit * count) / 2, doubt)
     # The mean about the same centre, in the same units: what it is away from it is no variance.
-    away = (lower / 2 - centres / 2) / (halves / 2) + widths * (1 + mean + outside) / halves
-    noise = np.hypot(means.std / (means.unit * count), around) * widths / halves
+    times = widths / halves  # no bound is too large for it
+    away = (lower / 2 - centres / 2) / (halves / 2) + times * (1 + mean + outside)
+    noise = np.hypot(means.std / (means.unit * count), around) * times
     return halves, values - away**2, np.hypot(stds, 2 * away * noise)
 
 

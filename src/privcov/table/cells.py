@@ -159,7 +159,7 @@ def codes_of_numbers(column: Categorical, numbers: Floats, *, always: bool = Tru
     """
     assert column.numbers is not None
     levels, made = column.numbers, np.empty(len(numbers))
-    near = max(levels) - min(levels) <= _MOST_SPAN and all(level == int(level) for level in levels)
+    near = max(levels) - min(levels) <= _MOST_SPAN and all(_is_counted(level) for level in levels)
     table, least = _table(levels) if near else (None, 0)
     in_order = near and all(right == left + 1 for left, right in pairwise(levels))
     for start in range(0, len(numbers), _CELLS):
@@ -183,6 +183,11 @@ def codes_of_numbers(column: Categorical, numbers: Floats, *, always: bool = Tru
             np.copyto(codes, UNKNOWN, where=~whole)
             np.copyto(codes, np.nan, where=~np.isfinite(part))
     return apply_missing_codes(column, numbers, made)
+
+
+def _is_counted(level: float) -> bool:
+    """Whether a level is a whole number, and doubles hold the ones before and after it too."""
+    return level == int(level) and abs(level) < 2**53
 
 
 def _are_next(part: Floats, levels: Sequence[float], out: Floats) -> bool:

@@ -91,6 +91,21 @@ def test_intervals_count_what_may_have_been_cut_and_say_so():
     assert "--cut counted" in before[0].summary()
 
 
+@pytest.mark.parametrize("upper", [1e-265, 1e-245, 1e-160, 1e160, 8e307])
+@pytest.mark.parametrize("rho", ["1e-60", "1e-9", "1", "1e30"])
+@pytest.mark.filterwarnings("error")
+def test_no_bounds_and_no_noise_end_in_an_error(upper, rho):
+    """Bounds as close and as far apart as a schema admits: no distance was wide enough, which showed after payment."""
+    columns = {"a": {"lower": 0, "upper": upper}, "b": {"lower": 0, "upper": 1}}
+    rows = np.random.default_rng(6).uniform(0.25, 0.5, (200, 2)) * [upper, 1]
+    loss = pc.ZCDP(rho=rho, neighbours="replace-one")
+    schema = pc.Schema.from_dict({"columns": columns})
+    for frame in ("scales", "shape"):
+        order = {"schema": schema, "loss": loss, "frame": frame, "cut": "counted"}
+        made = pc.release(rows, randomness=rehearsal(2), **order)
+        assert [one.name for one in made.certificate.rounds].count("squares") == 1
+
+
 def test_columns_of_which_little_is_cut_keep_the_covariances_of_the_matrix():
     """Normal columns in fixed streams, bounds forty times too wide: a factor is another than 1 once in twenty times."""
     rng = np.random.default_rng(2)
