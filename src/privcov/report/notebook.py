@@ -17,7 +17,7 @@ from privcov.report.page.elements import facts, figure, number, side_by_side, ta
 from privcov.report.page.matrix import correlation_figure
 from privcov.report.page.models import loadings_figure, model, spectrum_figure, variances
 from privcov.report.page.promise import amounts, misread
-from privcov.report.summary import STRATA_LEGEND, sentences, strata_lines, strata_title
+from privcov.report.summary import sentences, strata_legend, strata_lines, strata_title
 from privcov.report.view import View
 
 _DRAWN = 60
@@ -99,7 +99,7 @@ def _(result: StratifiedRelease) -> str:
     listed = len(rows) - 1  # and the total
     hidden = len(result) - listed
     note = f"The first {listed} of {len(result):,}. " if hidden else ""
-    note += f"A count is noisy; a stratum in full: strata[NAME]. {STRATA_LEGEND}"
+    note += f"A count is noisy; a stratum in full: strata[NAME]. {strata_legend(result)}"
     first = next(iter(result.values()))
     return card(
         f"{strata_title(result)}, {amounts(first.certificate.loss)}",

@@ -66,7 +66,7 @@ def strata_text(strata: StratifiedRelease, *, repair: str = "auto", scaled: bool
         "One stratum in full: --stratum NAME. The sum of all: --stratum total. Two compared: --stratum NAME "
         "--against NAME."
     )
-    legend = fill(STRATA_LEGEND, width=100, subsequent_indent="  ")
+    legend = fill(strata_legend(strata), width=100, subsequent_indent="  ")
     told = [strata_title(strata), table(heads, rows), legend, more, promise(next(iter(strata.values())))]
     return "\n\n".join(told)
 
@@ -82,7 +82,7 @@ def strata_lines(
 ) -> tuple[list[str], list[list[str]]]:
     """Headings, and for each stratum its noisy count, how much can be concluded of it, and means of its columns.
 
-    The last line is the total. What :data:`STRATA_LEGEND` says of "±" and "–" belongs below.
+    The last line is the total. What ``strata_legend`` says of "±" and "–" belongs below.
     """
     first, total = next(iter(strata.values())), strata.total()
     names = list(first.columns[1 : 1 + _MOST_MEANS])
@@ -116,10 +116,17 @@ def _summed_rows(release: Release, *, repair: str = "auto") -> float:
 
 
 _MOST_MEANS = 4
-STRATA_LEGEND = (
-    "±: the noise moves a number by no more than this in 95 of 100 releases. –: a mean that the noise could move as "
-    "far as half the width of its bounds, so that nothing is known of it."
-)
+
+
+def strata_legend(strata: StratifiedRelease) -> str:
+    """What a table of strata means by its signs, and which rows its means are of."""
+    told = (
+        "±: the noise moves a number by no more than this in 95 of 100 releases. –: a mean that the noise could move "
+        "as far as half the width of its bounds, so that nothing is known of it."
+    )
+    if not strata.certificate.rounds:
+        return told
+    return f"{told} Means are those of the rows as the private frame shortened them: ± does not count what was cut."
 
 
 def _short_means(release: Release, *, repair: str, scaled: bool) -> list[str]:

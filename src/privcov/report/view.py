@@ -205,8 +205,9 @@ def _cut(release: Release) -> str:
     if not release.certificate.rounds:
         return ""
     if release.calibration is None:
+        what = "Standard" if framed_means(release) is not None else "Means, standard"
         return (
-            "Standard deviations and covariances are those of the rows as the private frame shortened them: ± does not "
+            f"{what} deviations and covariances are those of the rows as the private frame shortened them: ± does not "
             "count what was cut."
         )
     return "± of standard deviations and covariances counts the doubt about what the private frame cut off."
