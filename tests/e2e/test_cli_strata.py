@@ -244,11 +244,13 @@ def test_a_stratum_of_nobody_keeps_no_other_from_its_report(tmp_path, capsys):
     assert said(capsys, *asked, "pay ~ age")[0] == 0
     empty, south, west = (path.read_text() for path in sorted(tmp_path.glob("p*.html")))
     assert "E236 about" in empty
-    assert "are too few for 2 coefficients" in empty
+    assert "of the stratum nobody are too few for 2 coefficients" in empty
     for name, page in {"south": south, "west": west}.items():
         assert "E236" not in page
         assert f"<title>Pay: {name}" in page
     assert said(capsys, *asked, "pay ~ age", "--stratum", "nobody")[0] == 2
+    against = ["--stratum", "south", "--against", "nobody"]
+    assert "of the stratum nobody" in said(capsys, "ols", tmp_path / "r.json", "pay ~ age", *against)[2]
 
 
 @pytest.mark.parametrize(

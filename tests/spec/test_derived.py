@@ -186,6 +186,7 @@ def test_what_expressions_mean(text, row, expected):
         ({"d": "age == 'F'"}, "E173", "cannot have a number"),
         ({"d": "admitted > 'soon'"}, "E173", "no date"),
         ({"d": "'F'"}, "E173", "text"),
+        ({"d": "log('age' + 1)"}, "E173", "is written age."),
         ({"d": "age and educ"}, "E173", "beside 'and'"),
         ({"d": "cut(age, 40, 18)"}, "E173", "rising"),
         ({"d": "cut(age, educ)"}, "E173", "plain numbers"),

@@ -19,8 +19,10 @@ from privcov.linalg.arrays import Floats
 from privcov.models.formula import Formula
 from privcov.models.levels import Regressor
 from privcov.noise.laws import NoiseLaw
+from privcov.releases.certificate import TOTAL
 from privcov.releases.release import Release
 from privcov.schema.names import INTERCEPT
+from privcov.text.grammar import brief
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -360,6 +362,8 @@ def _count(release: Release, k: int, *, known: bool) -> tuple[float, bool]:
     public = known or not release.schema.intercept
     if not rows > k:
         about = f"{rows:.6g} rows" if public else f"about {max(rows, 0):,.0f} rows (a noisy count)"
+        stratum = release.certificate.options.get("stratum")
+        about += "" if stratum in (None, TOTAL) else f" of the stratum {brief(stratum)}"
         raise ParameterError(
             "E236",
             f"{about} are too few for {k} coefficients.",

@@ -474,7 +474,9 @@ def mean_noise(release: Release, *, scaled: bool = False) -> Floats | None:
     """How far noise moves each mean in 95 of 100 releases, at most; None where its law is not known.
 
     A mean is a sum over a count. Where the count is noisy too, its noise moves the mean in proportion to the mean, in
-    scaled units. In a private frame it is the error of the combined means, which allows for what shortening takes.
+    scaled units: the means that Fieller's set holds, whose sums less so many counts are within their noise, are within
+    this distance. It ends at the width of the bounds, which is all that is known where the count may be noise alone.
+    In a private frame it is the error of the combined means, which allows for what shortening takes.
     """
     law = release.law
     if law is None or not release.schema.intercept:
@@ -489,4 +491,11 @@ def mean_noise(release: Release, *, scaled: bool = False) -> Floats | None:
     # A level that is told from the others and the count has a share of the count's noise in its sum already.
     owed = mixing[:, 0] if there[0] == 0 else np.zeros(len(means))
     variance = variance + corner * ((0.0 if public else (owed - means) ** 2) - owed**2)
-    return np.asarray(law.reach(0.025) * np.sqrt(variance) / count * (1.0 if scaled else units))
+    near = (law.reach(0.025) / count) ** 2
+    known = 1.0 if public else 1.0 - near * corner
+    widths = np.array([feature.upper - feature.lower for feature in release.schema.features[1:]])
+    if not known > 0:
+        return widths / (units if scaled else 1.0)
+    lean = 0.0 if public else near * corner * np.abs(means - owed)
+    off = (lean + np.sqrt(lean**2 + known * near * variance)) / known
+    return np.asarray(np.minimum(off * units, widths) / (units if scaled else 1.0))

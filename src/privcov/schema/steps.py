@@ -105,7 +105,9 @@ class Maker:
         if node.op == "text":
             raise self._refused(
                 f"has the text {node}",
-                "A text is compared with a column of levels or with a date: sex == 'F'.",
+                f"The column of this name is written {name_text(str(node.value))}."
+                if node.value in self._sources
+                else "A text is compared with a column of levels or with a date: sex == 'F'.",
             )
         if node.op == "column":
             return self._column(str(node.value))

@@ -182,6 +182,26 @@ def test_everything_downstream_reads_a_stratum_in_a_frame(frame):
     assert set(pc.shrunk(made)) == set(made)
 
 
+@pytest.mark.parametrize("weighted", [False, True])
+def test_means_without_a_round_of_their_own_are_said_to_be_of_shortened_rows(weighted):
+    """Of columns with long tails all ± of such means were too small, and the words spoke of deviations alone."""
+    told = "eans are those of the rows as the private frame shortened them: ± does not count what was cut."
+    fuller = told.replace("eans", "Means, standard deviations and covariances")
+    if weighted:
+        columns = {name: rules for name, rules in COLUMNS.items() if name not in ("area", "y")}
+        schema = pc.Schema.from_dict({"columns": columns, "weight": "w", "largest_weight": 9})
+        table = TABLE.select(["x", "kind", "z"]).append_column("w", pa.array([3.0] * len(TABLE)))
+        made = pc.release(table, schema=schema, loss=LOSSES["zcdp"], frame="scales", randomness=rehearsal(1))
+        assert fuller in " ".join(as_text(made, what="mean").split())
+        return
+    made = released()
+    assert told in " ".join(strata_text(made).split())
+    assert fuller in " ".join(as_text(made["a"], what="mean").split())
+    assert "shortened them" not in strata_text(released(frame="declared"))
+    means = pc.release(TABLE, schema=SCHEMA, loss=LOSSES["zcdp"], frame="scales", randomness=rehearsal(1))
+    assert "Means, standard" not in as_text(means, what="mean")
+
+
 def test_one_row_moves_no_answer_of_a_round_by_more_than_it_pays_for():
     """The same noise, and a person who moves to another area with other cells: counts of rounds, over all strata."""
     left = TABLE.slice(0, 900).to_pandas()

@@ -41,6 +41,34 @@ def test_the_noise_of_a_mean_is_printed_and_true(neighbours):
     assert mean_noise(release) == pytest.approx(scaled * [5, 1, 1, 1])
 
 
+def test_the_noise_of_a_mean_over_a_count_that_may_be_noise_is_what_fieller_allows():
+    """Counts of 1.5 deviations of their noise, and values near a bound: 14 % of printed ± were too small.
+
+    150 releases; a coverage of 95 % fails once in 10,000, and 86 % passes 3 times in 100.
+    """
+    schema = pc.Schema.from_dict({"missing": "none", "columns": {"x": {"lower": 0, "upper": 100}}})
+    loss, missed, hidden = pc.ZCDP(rho="0.005", neighbours="add-remove"), 0, 0
+    rows = np.full((30, 1), 4.0)
+    for seed in range(150):
+        made = pc.release(rows, schema=schema, loss=loss, mechanism="gaussian", randomness=rehearsal(seed))
+        off, count = mean_noise(made)[0], made.count(repair="none")
+        missed += abs(made.mean()[0] - 4) > off
+        spread = np.sqrt(made.law.entry_variances)
+        if count <= made.law.reach(0.025) * spread[0, 0]:
+            hidden += 1
+            assert off == 100  # nothing is known of it
+            continue
+        # All scaled means of a grid that the sum and the count allow, one after the other.
+        tried = np.linspace(-40, 40, 400_001)
+        sums = made.second_moment(raw=True, scaled=True)[0, 1]
+        size = made.law.reach(0.025) * np.hypot(spread[0, 1], tried * spread[0, 0])
+        held = tried[np.abs(sums - tried * count) <= size]
+        furthest = np.abs(held - made.mean(scaled=True, repair="none")[0]).max()
+        assert off == pytest.approx(min(50 * furthest, 100), rel=2e-3, abs=0.02)
+    assert 0 < hidden < 150
+    assert missed <= stats.binom.ppf(0.9999, 150, 0.05)
+
+
 def test_without_a_law_no_noise_is_printed():
     loss = pc.ApproxDP(epsilon=1, delta="1e-6", neighbours="replace-one")
     release = pc.release(
