@@ -336,7 +336,7 @@ class Contrasts:
 
     @property
     def standardized_params(self) -> dict[str, float]:
-        """The slopes for columns and target of variance one; NaN where noise hides the model, or one of the variances."""
+        """The slopes for columns and target of variance one; NaN where noise hides the model or a variance."""
         spreads, known = self._spreads, self.uncertainty
         total = total_squares(self.moments)
         with np.errstate(invalid="ignore"):

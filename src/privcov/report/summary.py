@@ -121,8 +121,8 @@ _MOST_MEANS = 4
 def strata_legend(strata: StratifiedRelease) -> str:
     """What the marks beside the means of strata say, and what they leave out."""
     told = (
-        "±: the noise moves a number by no more than this in 95 of 100 releases. –: a mean that the noise could move as "
-        "far as half the width of its bounds, so that nothing is known of it."
+        "±: the noise moves a number by no more than this in 95 of 100 releases. –: a mean that the noise could move "
+        "as far as half the width of its bounds, so that nothing is known of it."
     )
     if strata.certificate.rounds:
         told += (
