@@ -150,7 +150,7 @@ class _Draw(SketchDraw):
             return tuple(tuple(int(entry) for entry in row) for row in rows)
         values, vectors = np.linalg.eigh(covariance.astype(np.float64))
         ideal = self.variates @ (vectors * np.sqrt(np.maximum(values, self.ridge))).T
-        return tuple(tuple(round(entry) for entry in row) for row in ideal.tolist())
+        return tuple(tuple(map(round, row)) for row in ideal.tolist())
 
     def _estimate(self, sketch: Sketch) -> Upper:
         """The matrix that follows from the rows: post-processing."""

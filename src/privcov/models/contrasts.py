@@ -32,6 +32,7 @@ Contrast = str | Mapping[str, float] | Sequence[float] | Floats
 """A combination of coefficients: a hypothesis or a name, weights by name, or one weight for each in order."""
 _ONE_SIDED = 1.645  # standard deviations that a normal variable exceeds one time in twenty
 _FAR = 20.0  # standard errors
+_TWICE = 4.0  # standard deviations of noise: what is so large is halved by two of them
 Correction = Literal["holm", "bonferroni", "bh"]
 
 
@@ -335,19 +336,24 @@ class Contrasts:
 
     @property
     def standardized_params(self) -> dict[str, float]:
-        """The slopes for columns and target of variance one; NaN where the release leaves one of them no variance."""
-        spreads = self._spreads
+        """The slopes for columns and target of variance one; NaN where noise hides the model or a variance."""
+        spreads, known = self._spreads, self.uncertainty
         total = total_squares(self.moments)
         with np.errstate(invalid="ignore"):
-            found = self.uncertainty.swept.coefficients * np.sqrt(spreads / (total if total > 0 else np.nan))
-        return self._slopes(found)
+            found = known.swept.coefficients * np.sqrt(spreads / (total if total > 0 else np.nan))
+        return self._slopes(found if not known.hides else np.full(len(found), np.nan))
 
     @property
     def vif(self) -> dict[str, float]:
-        """By how much the other columns raise the sampling variance of each slope; NaN where the noise drowns it."""
-        drowned = set(self.uncertainty.drowned)
-        found = np.maximum(self._spreads * np.diag(self.uncertainty.swept.inverse), 1.0)
-        return {name: float("nan") if name in drowned else x for name, x in self._slopes(found).items()}
+        """By how much the other columns raise the sampling variance of each slope; NaN where noise could double it."""
+        inverse, noise = self.uncertainty.swept.inverse, self.moments.noise
+        own = np.diag(inverse)
+        found = np.maximum(self._spreads * own, 1.0)
+        if noise is not None:
+            # What a column leaves, 1 / own, is the quadratic form of the column less its regression on the others.
+            left = np.pad(inverse / own[:, None], ((0, 0), (0, 1)))
+            found[~(1 / own > _TWICE * np.sqrt(noise.entries.squares(left)))] = np.nan
+        return self._slopes(found)
 
     def simultaneous_conf_int(self, level: float = 0.95) -> dict[str, tuple[float, float]]:
         """Return intervals for all coefficients that hold together (Bonferroni).

@@ -352,4 +352,4 @@ def _rehearsed(
 
 def _draws(dimension: int) -> int:
     """Enough for 2 % on a quantile: norms of large matrices hardly vary, those of small ones are cheap."""
-    return int(np.clip(3 * 10**7 // dimension**3, 64, 10_000))
+    return int(np.clip(10**7 // dimension**3, 64, 10_000))
