@@ -45,6 +45,7 @@ def render(result: dict[str, Any]) -> str:
         "wide": _wide,
         "means": _means,
         "coverage": _coverage,
+        "unasked": _unasked,
         "cost": _cost,
     }
     lines = [
@@ -204,6 +205,41 @@ def _coverage(points: list[Point]) -> Iterable[str]:
     declined = [_where(point) for point in points if not point["framed"]]
     if declined:
         yield f"as declared, and not counted: {'; '.join(declined)}"
+
+
+def _unasked(points: list[Point]) -> Iterable[str]:
+    yield "Error of correlations, and 95 % intervals of slopes, each column on the two that follow it:"
+    ways = list(points[0]["ways"])
+    yield table(
+        ["table", "bounds", "ε", "δ", "way", "error", "held", "furthest", "half width", "without an end"],
+        [
+            [
+                *(
+                    (point["table"], f"×{point['factor']}", *_place(point)[1:])
+                    if way == ways[0]
+                    else [""] * 4
+                ),
+                way,
+                _short(one["error"]),
+                f"{100 * one['covered']['table']:.0f} %",
+                f"{one['far']:.1f}",
+                _short(one["width"]) if math.isfinite(one["width"]) else "∞",
+                f"{100 * one['endless']:.0f} %",
+            ]
+            for point in points
+            for way, one in point["ways"].items()
+        ],
+    )
+    for factor in FACTORS[:2]:
+        some = [point["ways"] for point in points if point["factor"] == factor]
+        for way in ways[1:]:
+            gains = [point["declared"]["error"] / point[way]["error"] for point in some]
+            held = [point[way]["covered"]["table"] for point in some]
+            yield (
+                f"no target: bounds ×{factor}, {way}: declared / {way} {math.exp(np.mean(np.log(gains))):.1f} in the "
+                f"geometric mean, at least {min(gains):.2f}; held {100 * np.mean(held):.0f} % on average, at least "
+                f"{100 * min(held):.0f} %; furthest {max(point[way]['far'] for point in some):.1f} half widths"
+            )
 
 
 def _cost(found: dict[str, Any]) -> Iterable[str]:
