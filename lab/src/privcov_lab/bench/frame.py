@@ -25,6 +25,7 @@ import numpy as np
 
 from privcov.accounting import gaussian_mu
 from privcov.linalg.arrays import Floats
+from privcov.models.association import correlation
 from privcov.models.ols import ols
 from privcov.noise.randomness import rehearsal
 from privcov.privacy import ApproxDP, Loss, PureDP
@@ -338,7 +339,8 @@ def coverage(
     from the middle of its interval, in half widths, and ``endless`` the share of intervals for slopes of the table
     that have no end, which hold anything. A table in a file is one draw of nothing that is known, so it has
     no population. ``error`` is that of correlations, and ``width`` the half width of intervals in standard deviations
-    of the two columns, in the median, where none counts as infinite.
+    of the two columns, in the median, where none counts as infinite. ``correlations`` is how often intervals of these
+    hold those of the table, and ``furthest`` the largest distance of one from the middle of its interval.
 
     Parameters
     ----------
@@ -357,6 +359,8 @@ def coverage(
     far, framed, truth = 0.0, False, None
     endless: list[bool] = []
     errors: list[float] = []
+    between: list[bool] = []
+    furthest = 0.0
     widths: list[float] = []
     if isinstance(where, Design):
         truth = _slopes(where.case(7, 400_000))
@@ -373,7 +377,13 @@ def coverage(
         framed |= bool(made.certificate.rounds)
         own, place = _slopes(case), _Place(case)
         errors.append(place.errors(made)["correlations"])
-        sizes = dict(zip((column.name for column in case.schema.columns), place.std, strict=False))
+        found, names = correlation(made), [column.name for column in case.schema.columns]
+        for first, second in zip(*np.triu_indices(case.numeric, 1), strict=True):
+            low, high = found.interval(names[first], names[second]) or (-1.0, 1.0)
+            true = float(place.correlation[first, second])
+            between.append(low <= true <= high)
+            furthest = max(furthest, _away((low, high), true))
+        sizes = dict(zip(names, place.std, strict=False))
         for formula in own:
             fit = ols(made, formula)
             for about, slopes, told in (("table", own, fit.table), ("population", truth, fit)):
@@ -389,10 +399,11 @@ def coverage(
             endless += [not math.isfinite(half) for half in halves.values()]
             target = _target_of(formula, sizes)
             widths += [half * sizes[name] / sizes[target] for name, half in halves.items()]
-    found = {about: float(np.mean(hits)) if hits else None for about, hits in inside.items()}
+    covered = {about: float(np.mean(hits)) if hits else None for about, hits in inside.items()}
     extremes = {"far": far, "endless": float(np.mean(endless))}
     extremes |= {"error": _rms(np.array(errors)), "width": float(np.median(widths))}
-    return {"table": where.name, "framed": framed, "covered": found, **extremes}
+    extremes |= {"correlations": float(np.mean(between)), "furthest": furthest}
+    return {"table": where.name, "framed": framed, "covered": covered, **extremes}
 
 
 def _target_of(formula: str, names: Mapping[str, float]) -> str:

@@ -208,10 +208,11 @@ def _coverage(points: list[Point]) -> Iterable[str]:
 
 
 def _unasked(points: list[Point]) -> Iterable[str]:
-    yield "Error of correlations, and 95 % intervals of slopes, each column on the two that follow it:"
+    yield "Correlations: their error, how often their 95 % intervals hold those of the table, and the furthest, in half"
+    yield "widths. The same of slopes, each column on the two that follow it, and the half width of their intervals:"
     ways = list(points[0]["ways"])
     yield table(
-        ["table", "bounds", "ε", "δ", "way", "error", "held", "furthest", "half width", "without an end"],
+        ["table", "bounds", "ε", "δ", "way", "error", "held", "furthest", "slopes", "furthest", "half width"],
         [
             [
                 *(
@@ -221,10 +222,11 @@ def _unasked(points: list[Point]) -> Iterable[str]:
                 ),
                 way,
                 _short(one["error"]),
+                f"{100 * one['correlations']:.0f} %",
+                f"{one['furthest']:.1f}",
                 f"{100 * one['covered']['table']:.0f} %",
                 f"{one['far']:.1f}",
                 _short(one["width"]) if math.isfinite(one["width"]) else "∞",
-                f"{100 * one['endless']:.0f} %",
             ]
             for point in points
             for way, one in point["ways"].items()
@@ -232,13 +234,19 @@ def _unasked(points: list[Point]) -> Iterable[str]:
     )
     for factor in FACTORS[:2]:
         some = [point["ways"] for point in points if point["factor"] == factor]
-        for way in ways[1:]:
+        for way in ways:
             gains = [point["declared"]["error"] / point[way]["error"] for point in some]
-            held = [point[way]["covered"]["table"] for point in some]
             yield (
                 f"no target: bounds ×{factor}, {way}: declared / {way} {math.exp(np.mean(np.log(gains))):.1f} in the "
-                f"geometric mean, at least {min(gains):.2f}; held {100 * np.mean(held):.0f} % on average, at least "
-                f"{100 * min(held):.0f} %; furthest {max(point[way]['far'] for point in some):.1f} half widths"
+                f"geometric mean, at least {min(gains):.2f}; "
+                + "; ".join(
+                    f"{what} held {100 * np.mean(held):.0f} % on average, at least {100 * min(held):.0f} %, furthest "
+                    f"{max(point[way][far] for point in some):.1f}"
+                    for what, held, far in (
+                        ("correlations", [point[way]["correlations"] for point in some], "furthest"),
+                        ("slopes", [point[way]["covered"]["table"] for point in some], "far"),
+                    )
+                )
             )
 
 
