@@ -236,9 +236,12 @@ def _unasked(points: list[Point]) -> Iterable[str]:
         some = [point["ways"] for point in points if point["factor"] == factor]
         for way in ways:
             gains = [point["declared"]["error"] / point[way]["error"] for point in some]
+            gained = (
+                f"declared / {way} {math.exp(np.mean(np.log(gains))):.1f} in the geometric mean, at least "
+                f"{min(gains):.2f}; "
+            )
             yield (
-                f"no target: bounds ×{factor}, {way}: declared / {way} {math.exp(np.mean(np.log(gains))):.1f} in the "
-                f"geometric mean, at least {min(gains):.2f}; "
+                f"no target: bounds ×{factor}, {way}: {gained if way != 'declared' else ''}"
                 + "; ".join(
                     f"{what} held {100 * np.mean(held):.0f} % on average, at least {100 * min(held):.0f} %, furthest "
                     f"{max(point[way][far] for point in some):.1f}"
