@@ -22,6 +22,7 @@ from privcov.audit import audit, replay, schema_of
 from privcov.audit import strata as audited_strata
 from privcov.audit.distinguish import tell_apart
 from privcov.audit.settings import first_vector
+from privcov.frame import counting
 from privcov.mechanisms import MECHANISMS
 from privcov.mechanisms.eigenvectors import Eigenvectors
 from privcov.mechanisms.gaussian import Gaussian
@@ -140,6 +141,49 @@ def test_weights_that_are_measured_by_the_table_fail():
     facts = {"loss": RHO, "runs": 200, "levels": (0,), "weights": True}
     assert levels_that_failed(audit("gaussian", pipeline=pipelines.weights_by_the_table, **facts)) == {"L0"}
     assert audit("gaussian", **facts).passed
+
+
+def rounds_without_noise(monkeypatch):
+    monkeypatch.setattr(counting.Look, "draw", lambda look, loss, randomness: [0] * look.cells)
+
+
+def rounds_with_half_of_the_noise(monkeypatch):
+    honest = counting.Look.draw
+    halved = lambda look, loss, randomness: [value // 2 for value in honest(look, loss, randomness)]  # noqa: E731
+    monkeypatch.setattr(counting.Look, "draw", halved)
+
+
+def rows_that_are_not_shortened(monkeypatch):
+    monkeypatch.setattr("privcov.summing.bounding.Clip.of", classmethod(lambda *_: None))
+    monkeypatch.setattr("privcov.summing.bounding._none_above", lambda *_: True)
+
+
+@pytest.mark.parametrize(
+    ("plant", "loss", "runs"),
+    [
+        pytest.param(rounds_without_noise, RHO, 400, id="no noise"),
+        pytest.param(rows_that_are_not_shortened, RHO, 400, id="no clip"),
+        pytest.param(rounds_without_noise, PURE, 400, id="no noise, pure", marks=pytest.mark.long),
+        pytest.param(rows_that_are_not_shortened, PURE, 400, id="no clip, pure", marks=pytest.mark.long),
+        pytest.param(rounds_with_half_of_the_noise, 16 * RHO, 5000, id="half", marks=pytest.mark.slow),
+    ],
+)
+def test_a_frame_whose_rounds_or_rows_are_not_what_was_paid_for_fails(plant, loss, runs, monkeypatch):
+    """Whole releases are told apart, by the rounds and the matrix together."""
+    name = "gaussian" if isinstance(loss, pc.ZCDP) else "laplace"
+    facts = {"loss": loss, "dimension": 2, "runs": runs, "processes": 1, "frame": True, **FLOATS}
+    assert audit(name, source=stream(), **facts).passed
+    plant(monkeypatch)
+    assert levels_that_failed(audit(name, source=stream(), **facts)) == {"L2"}
+
+
+@pytest.mark.parametrize(
+    "words", [{"strata": True}, {"weights": True}, {"dimension": 1}, {"mechanism": "eigenvectors"}]
+)
+def test_a_frame_is_audited_alone_and_where_there_can_be_one(words):
+    facts = {"mechanism": "laplace", "loss": PURE, "runs": 200, "processes": 1, "frame": True}
+    with pytest.raises(pc.PrivcovError, match=r"E285 strata|E209 an audit behind|E218 a private frame needs"):
+        audit(**facts | words)
 
 
 @pytest.mark.parametrize("words", [{"strata": True}, {"dimension": 2}])

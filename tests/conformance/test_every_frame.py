@@ -8,6 +8,7 @@ statistics, so no false alarms; a sensitivity that is too small by a tenth is fo
 
 from __future__ import annotations
 
+import itertools
 import math
 from dataclasses import replace
 from fractions import Fraction
@@ -16,6 +17,7 @@ import numpy as np
 import pytest
 
 import privcov as pc
+from privcov.audit import audit
 from privcov.errors import InternalError
 from privcov.frame import counting, terms
 from privcov.frame.fitting import Fit
@@ -225,6 +227,20 @@ def test_the_same_where_means_come_before_anything_else():
     ).certificate.rounds
     assert [one.name for one in first] == ["means", "radius"]
     assert check("laplace", loss, rows=400) > 0.6
+
+
+@pytest.mark.parametrize(
+    ("name", "kind", "neighbours"),
+    [CASES[0], *(pytest.param(*one.values, marks=pytest.mark.long, id=one.id) for one in CASES[1:])],
+)
+def test_whole_releases_are_not_told_apart_beyond_the_promise(name, kind, neighbours):
+    """By the likelihood of all rounds and of the matrix together, over runs: what is exact above, as it is drawn."""
+    loss = replace(LOSSES[kind], neighbours=neighbours)
+    seeds = itertools.count()
+    facts = {"dimension": 3, "runs": 200, "processes": 1, "frame": True}
+    report = audit(name, loss=loss, source=lambda: rehearsal(next(seeds)), **facts)
+    assert report.passed
+    assert {finding.level for finding in report.findings} == {"L2 tell apart"}
 
 
 STRATA = [

@@ -85,6 +85,8 @@ def test_the_two_parts_of_the_loss_add_up_to_the_whole(name, loss):
     for share in (Fraction(0), Fraction(1), Fraction(-1, 3), Fraction(1, 10**9)):
         with pytest.raises(ParameterError, match="E225"):
             shared_with_total(loss, mechanism, share)
+    with pytest.raises(ParameterError, match=r"got 1\.5\."):  # as people write it
+        shared_with_total(loss, mechanism, Fraction(3, 2))
 
 
 def test_one_payment_is_the_whole_loss_and_the_ledger_says_the_share(tmp_path):

@@ -18,7 +18,7 @@ entries, and the low bits that arithmetic may leave behind.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -100,12 +100,21 @@ class Curve:
 
 
 def tell_apart(
-    pair: Pair, outputs: tuple[Outputs, Outputs], claims: Sequence[Claim], *, error: float
+    pair: Pair,
+    outputs: tuple[Outputs, Outputs],
+    claims: Sequence[Claim],
+    *,
+    error: float,
+    scored: Scored | None = None,
 ) -> Told:
-    """Lower bounds on the parameter of every claim from one pair, and a test of unequal supports."""
+    """Lower bounds on the parameter of every claim from one pair, and a test of unequal supports.
+
+    ``scored`` makes statistics of outputs; by default they are upper triangles of matrices on a grid.
+    """
+    scored = scored or scores
     halves = [np.array_split(side, 2) for side in outputs]
-    chosen_on = tuple(scores(side[0], pair) for side in halves)
-    judged_on = tuple(scores(side[1], pair) for side in halves)
+    chosen_on = tuple(scored(side[0], pair) for side in halves)
+    judged_on = tuple(scored(side[1], pair) for side in halves)
     trials = min(len(side[1]) for side in halves)
     # Two bounds for every claim, and two for the support.
     each = error / (2 * (len(claims) + 1))
@@ -225,6 +234,7 @@ _MOST_ENTRIES = 6
 _MOST_BITS = 16
 
 Scores = dict[str, Floats]
+Scored = Callable[[NDArray[Any], Pair], Scores]
 
 
 def scores(outputs: NDArray[Any], pair: Pair) -> Scores:

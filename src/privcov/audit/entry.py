@@ -22,6 +22,7 @@ from privcov.audit import fit
 from privcov.audit.claims import Delta
 from privcov.audit.distinguish import Bound, Curve, tell_apart
 from privcov.audit.fit import Fit, fit_vectors, overspent, parts, taken
+from privcov.audit.frames import framed_settings
 from privcov.audit.neighbours import schema_of, weighted_schema
 from privcov.audit.repeats import Repeats, repeats
 from privcov.audit.replay import Pipeline, Replay, replay
@@ -55,6 +56,7 @@ def audit(
     source: Source = kernel,
     strata: bool = False,
     weights: bool = False,
+    frame: bool = False,
     **options: Any,
 ) -> AuditReport:
     """Try to refute the promise of a mechanism at a loss, on made-up neighbouring tables.
@@ -94,6 +96,9 @@ def audit(
     weights : bool, default False
         Whether to attack a release of weighted rows, with neighbours of the largest weight, of a small one and of none.
         Then there are levels 0 and 2.
+    frame : bool, default False
+        Whether to attack whole releases in a private frame, by all of its rounds and the matrix together. Then there is
+        level 2 alone. A run is a whole release, of about a hundredth of a second.
     **options : Any
         Options of the mechanism itself, by name.
 
@@ -105,8 +110,8 @@ def audit(
     Raises
     ------
     ParameterError
-        The runs, the error or a level is out of range, or strata and weights are asked for together (E285); or the
-        mechanism cannot promise this loss (E2xx).
+        The runs, the error or a level is out of range, or two of strata, weights and frame are asked for together
+        (E285); or the mechanism cannot promise this loss (E2xx).
 
     Examples
     --------
@@ -122,15 +127,26 @@ def audit(
         raise ParameterError("E285", f"error must be between 0 and 1, got {error}.")
     if strange := sorted(set(levels) - set(LEVELS)):
         raise ParameterError("E285", f"the levels are 0, 1, 2 and 3, got {strange[0]}.")
-    if strata and weights:
+    if strata + weights + frame > 1:
         raise ParameterError(
-            "E285", "strata and weights are audited in separate runs.", "Ask for one of them."
+            "E285", "strata, weights and a frame are audited in separate runs.", "Ask for one of them."
         )
     chosen = mechanisms.find(mechanism, loss=loss, as_published=as_published, **options)
     start = _cpu()
-    looked = strata_settings if strata else weighted_settings if weights else settings
+    looked = next(
+        (
+            one
+            for one, asked in (
+                (strata_settings, strata),
+                (weighted_settings, weights),
+                (framed_settings, frame),
+            )
+            if asked
+        ),
+        settings,
+    )
     work = _Work(chosen, loss, dimension, runs, error, processes, source, looked, progress)
-    levels = set(levels) & ({2} if strata else {0, 2} if weights else set(LEVELS))
+    levels = set(levels) & ({2} if strata or frame else {0, 2} if weights else set(LEVELS))
     whole = pipeline or release
     schema = weighted_schema(dimension) if weights else schema_of(dimension, intercept=chosen.needs_intercept)
     if 0 in levels:
@@ -236,7 +252,13 @@ class _Work:
     def _tell(self, setting: Setting, outputs: list[tuple[Any, Any]], *, first: bool) -> None:
         share = self.error / (len(self.settings) * len(setting.pairs))
         told = [
-            tell_apart(pair, (setting.seen(ours), setting.seen(theirs)), setting.claims, error=share)
+            tell_apart(
+                pair,
+                (setting.seen(ours), setting.seen(theirs)),
+                setting.claims,
+                error=share,
+                scored=setting.scored,
+            )
             for pair, (ours, theirs) in zip(setting.pairs, outputs, strict=True)
         ]
         for place in range(len(setting.claims)):

@@ -23,6 +23,7 @@ import numpy as np
 
 from privcov.accounting import gaussian_mu
 from privcov.audit.claims import Claim, Delta, Epsilon, Gaussian, Rho
+from privcov.audit.distinguish import Scored
 from privcov.audit.neighbours import Pair, pairs, schema_of, weighted_pairs, weighted_schema
 from privcov.audit.sampling import Outputs, Sampler, Source
 from privcov.linalg.arrays import Floats
@@ -52,6 +53,8 @@ class Setting:
     claims: tuple[Claim, ...]
     view: View | None = None
     """Post-processing of the output before statistics are taken; the claims are about what is left."""
+    scored: Scored | None = None
+    """What makes statistics of the outputs, where they are no matrices."""
 
     def seen(self, outputs: Outputs) -> Outputs:
         return outputs if self.view is None else self.view(outputs)

@@ -57,6 +57,12 @@ QUICK_RUNS, FULL_RUNS = 500, 20_000
     "--weights", is_flag=True, help="Audit a release of weighted rows, with weights from none to the largest."
 )
 @click.option(
+    "--frame",
+    is_flag=True,
+    help="Audit whole releases in a private frame, by all of its rounds and the matrix together. With the default "
+    "number of runs it takes minutes.",
+)
+@click.option(
     "--processes",
     type=click.IntRange(1, 256),
     help="How many processes run at once.  [default: one per core]",
@@ -83,6 +89,7 @@ def command(
     as_published: bool,
     strata: bool,
     weights: bool,
+    frame: bool,
     processes: int | None,
     reader_path: str | None,
     schema_path: str | None,
@@ -111,9 +118,9 @@ def command(
 
     if every == (name is not None):
         raise click.UsageError("give the NAME of a mechanism, or --all, or --reader FILE.")
-    if every and (options or as_published or strata or weights or plot_path):
+    if every and (options or as_published or strata or weights or frame or plot_path):
         raise click.UsageError(
-            "--option, --as-published, --strata, --weights and --plot belong to one mechanism."
+            "--option, --as-published, --strata, --weights, --frame and --plot belong to one mechanism."
         )
     if plot_path is not None:
         from privcov.audit.report import check_can_draw
@@ -137,6 +144,7 @@ def command(
                     as_published=as_published,
                     strata=strata,
                     weights=weights,
+                    frame=frame,
                     fresh=not quick,
                     arithmetic=arithmetic,
                     **named_options(options),

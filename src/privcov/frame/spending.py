@@ -13,7 +13,7 @@ from fractions import Fraction
 from privcov.accounting import approx_to_zcdp, gaussian_mu, pure_to_zcdp
 from privcov.errors import ParameterError
 from privcov.mechanisms.base import Mechanism
-from privcov.privacy import ZCDP, ApproxDP, Loss, PureDP
+from privcov.privacy import ZCDP, ApproxDP, Loss, PureDP, decimal_text
 from privcov.text.grammar import brief
 
 _DIGITS = 6
@@ -86,7 +86,7 @@ def shared_with_total(loss: Loss, mechanism: Mechanism, share: Fraction) -> tupl
     if not _LEAST <= share <= 1 - _LEAST:
         raise ParameterError(
             "E225",
-            f"total_share must be 0, or a number from 0.001 to 0.999, or best, got {brief(str(share))}.",
+            f"total_share must be 0, or a number from 0.001 to 0.999, or best, got {brief(decimal_text(share))}.",
             "It is the share of the loss for the total of strata; privcov plan names the best.",
         )
     purse = Purse.of(loss, mechanism)

@@ -161,7 +161,8 @@ def correlation(release: Release, *, repair: str = "auto", level: float = 0.95) 
     NamedMatrix
         Correlations in [-1, 1]. NaN where the release leaves a column no variance. Where the law of the noise is
         known, ``interval`` gives one for the population, from the raw moments as for partial correlations and
-        around the entry; from -1 to 1 where the release cannot say.
+        around the entry; from -1 to 1 where the release cannot say. Of what a private frame cut off rows they count the
+        likely bias where the release was made with ``cut="counted"``, and else nothing.
 
     Raises
     ------

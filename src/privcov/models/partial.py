@@ -10,6 +10,7 @@ correlation is ρ = C_ab / √(C_aa C_bb). To first order the noise N of the rel
 column a less its regression on S; what the regression absorbs of the noise is put back. An interval is every ρ that
 C_ab − ρ√(C_aa C_bb) does not reject, its variance taken at that ρ: that of the noise, from its law, and (1 − ρ²)² / n
 for sampling, as with normal errors; n counts persons where rows of one may depend on each other, which can do no more.
+Where a private frame counts what it cut off rows, the bias of a correlation counts as a smaller n.
 """
 
 from __future__ import annotations
@@ -59,7 +60,7 @@ class Apart:
     noise: EntryNoise
     rows: float
     persons: float
-    """The rows over how many of them one person may have: what sampling goes by."""
+    """The rows over how many of them one person may have: what sampling goes by. Fewer where a cut is counted."""
     groups: list[frozenset[int]]
     explaining: tuple[int, ...]
     """The columns that may be adjusted for: what a row counts as is none of them."""
@@ -72,11 +73,15 @@ class Apart:
         mixing = np.eye(d) / np.sqrt(release.row_weight)
         noise = EntryNoise.of(law, places=list(range(d)), known=known, mixing=mixing)
         rows = float(raw[0, 0])
+        share = release.schema.max_rows_per_person / rows if rows > 0 else np.inf
+        if (found := release.calibration) is not None:
+            # Rows that were shortened are as a smaller sample, as in regressions: docs/explain/frame.md.
+            share += found.bias**2
         return cls(
             matrix=raw,
             noise=noise,
             rows=rows,
-            persons=rows / release.schema.max_rows_per_person,
+            persons=1 / share,
             groups=siblings(release.schema),
             explaining=explaining(release.schema),
         )

@@ -581,7 +581,7 @@ class Release(Written, Shown):
 
     @property
     def _usual(self) -> Usual | None:
-        """What numeric columns are like: as their bounds guess, or as the rounds of a private frame tell.
+        """What numeric columns are like: as their bounds or a chosen row norm guess, or as the rounds of a frame tell.
 
         None where nothing guesses it: about a declared centre, in rows shortened as declared, or with a shape.
         """
@@ -597,7 +597,11 @@ class Release(Written, Shown):
             columns = {column.name: column for column in schema.columns if isinstance(column, Numeric)}
             return usual_variances(self, {at: columns[one.column] for at, one in numbers.items()})
         places = tuple(at for at, one in numbers.items() if one.unit == one.half_width)
-        return Usual.within_bounds(places) if places and schema.row_norm_bound is None else None
+        if not places or schema.row_norm_bound is None:
+            return Usual.within_bounds(places) if places else None
+        chosen = self.certificate.options.get("row_norm") == "private" and schema.keeps_indicators
+        room = float(schema.squared_norm_bound - schema.fixed_squared_norm)
+        return Usual.within_bounds(places, room=room) if chosen else None
 
     @property
     def _is_bare(self) -> bool:

@@ -132,8 +132,8 @@ def framed_means(release: Release) -> Means | None:
 def uncounted(release: Release) -> str | None:
     """That what is told here does not count what a private frame cut off rows, and about how much that is; or None.
 
-    For ridge regressions, components and correlations, of any private frame: intervals of regressions alone count it,
-    where the release was made with ``cut="counted"``. None in the declared frame.
+    For ridge regressions and components, of any private frame: intervals of regressions and of correlations alone count
+    it, where the release was made with ``cut="counted"``. None in the declared frame.
     """
     if not release.certificate.rounds:
         return None

@@ -45,9 +45,14 @@ class Usual:
     apart: float = 0.0
 
     @classmethod
-    def within_bounds(cls, places: tuple[int, ...]) -> Usual:
-        """Columns that are spread evenly over their bounds."""
-        return cls(places=places, variances=(EVEN,) * len(places))
+    def within_bounds(cls, places: tuple[int, ...], *, room: float = math.inf) -> Usual:
+        """Columns that are spread evenly over their bounds, in rows shortened to ``room``, the squares of all together.
+
+        >>> Usual.within_bounds((1, 2), room=0.5).variances
+        (0.25, 0.25)
+        """
+        each = min(EVEN, room / len(places))
+        return cls(places=places, variances=(each,) * len(places), most=min(1.0, room))
 
     def of_all(self, dimension: int) -> Floats:
         """The variances of all columns but the intercept; nothing is expected of the others but that they vary."""

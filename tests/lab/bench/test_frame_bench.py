@@ -15,7 +15,7 @@ from privcov.privacy import ApproxDP, PureDP
 from privcov.releases.rounds import Norms
 from privcov.schema import Categorical, Numeric, Schema
 from privcov_lab.bench import frame
-from privcov_lab.bench.bounds import RECIPES, Case, cases
+from privcov_lab.bench.bounds import DESIGNS, RECIPES, Case, cases
 from privcov_lab.bench.frame import _Place
 from privcov_lab.bench.frame_words import KINDS, render
 
@@ -228,3 +228,31 @@ def test_wide_bounds_count_from_ten_thousand_rows_and_epsilon_1(ten, words):
     assert words in out
     assert "≤ 2.5 × that of ×1: reached, 1.00" in out
     assert "target" not in render({"bench": "frame", "runs": 1, "wide": others, "skipped": []})
+
+
+def test_intervals_hold_what_the_table_has_where_nothing_is_cut_and_noise_is_small():
+    wages = DESIGNS[0].case(0, 2000)
+    found = frame.coverage(wages, EXACT, 2)
+    assert (found["framed"], found["endless"]) == (False, 0)
+    assert (found["correlations"], found["furthest"] < 1) == (1, True)
+    assert found["error"] < 1e-3
+    assert 0 < found["width"] < 1e-2  # half of an interval for the table, in standard deviations
+    wide = frame.coverage(wages, EXACT, 2, factor=10)
+    assert wide["width"] > 10 * found["width"]
+
+
+def test_the_ways_that_a_steward_might_get_unasked_are_set_side_by_side():
+    def told(error, held, far, width):
+        covered = {"table": held, "population": None}
+        other = {"correlations": held / 2, "furthest": far, "endless": 0.5, "framed": True}
+        return {"error": error, "covered": covered, "far": far, "width": width, **other}
+
+    point = {"table": "people", "epsilon": 1.0, "promise": "pure"}
+    ways = {"declared": told(0.4, 1.0, 0.9, math.inf), "told": told(0.1, 0.5, 7.0, 0.01)}
+    points = [point | {"factor": factor, "ways": ways} for factor in (1, 10)]
+    text = render({"runs": 2, "skipped": [], "unasked": points})
+    assert (
+        "declared / told 4.0 in the geometric mean, at least 4.00; correlations held 25 % on average" in text
+    )
+    assert "slopes held 50 % on average, at least 50 %, furthest 7.0" in text
+    assert "∞" in text

@@ -230,3 +230,17 @@ def test_a_delta_is_not_spent_where_pure_noise_is_far_smaller(neighbours, column
     assert pc.release(rows, **order).certificate.loss.kind == kind
     book = pc.Ledger.init(tmp_path / "l", pc.ZCDP(rho=1, neighbours=neighbours))
     assert pc.release(rows, **order, ledger=book).certificate.loss.kind != "pure"
+
+
+def test_correlations_that_noise_drowns_lean_to_zero_under_a_chosen_bound_too():
+    """Else a tenth of the loss, spent on the bound, would make them three times as bad: noise over noise."""
+    rows = (np.random.default_rng(3).normal(size=(600, 4)) * 0.25 + 0.2).clip(-1, 1)
+    loss = pc.PureDP(epsilon="0.2", neighbours="replace-one")
+    asked = {"schema": schema_of(4), "loss": loss, "arithmetic": "idealized"}
+    truth, pairs = np.corrcoef(rows.T), np.triu_indices(4, 1)
+
+    def error(**words):
+        made = (pc.release(rows, randomness=rehearsal(seed), **asked, **words) for seed in range(8))
+        return np.sqrt(np.mean([(np.nan_to_num(one.correlation()) - truth)[pairs] ** 2 for one in made]))
+
+    assert error(row_norm="private") < 1.1 * error()

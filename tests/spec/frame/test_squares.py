@@ -13,6 +13,7 @@ from privcov.cli.pca import render
 from privcov.errors import ParameterError
 from privcov.frame.counting import Squares
 from privcov.mechanisms import find
+from privcov.models.association import correlation, partial_correlation
 from privcov.models.moments import EntryNoise
 from privcov.noise.laws import GaussianEnsemble
 from privcov.noise.randomness import rehearsal
@@ -298,14 +299,23 @@ def test_models_that_do_not_count_the_cut_say_so(cut):
     assert about in " ".join(ridge.summary().split())
     assert about in ridge.to_dict()["not_counted"] == components.to_dict()["not_counted"]
     assert about in " ".join(render(components, components.to_dict()).split())
-    assert ("R², correlations, ridge regressions and components do not count it" in told(release)[-1]) == (
-        cut == "counted"
-    )
+    assert ("R², ridge regressions and components do not count it" in told(release)[-1]) == (cut == "counted")
     assert about in str(components_of(release).body)
     declared = made(cut="told", frame="declared")
     assert "not counted" not in str(components_of(declared).body)
     assert pc.pca(declared).to_dict()["not_counted"] is None
     assert "not counted" not in pc.ridge(declared, "income", penalty=1).summary()
+
+
+@pytest.mark.parametrize("of", [correlation, partial_correlation])
+def test_intervals_of_correlations_count_the_likely_bias_of_the_cut_as_a_smaller_sample(of):
+    """Of a sample of n rows a correlation r is off by (1 − r²)/√n; with the bias, by (1 − r²)·√(1/n + b²)."""
+    release = made()
+    bias = release.calibration.bias
+    assert bias > 1 / np.sqrt(len(ROWS))
+    halves = [np.diff(of(one).interval("income", "age"))[0] / 2 for one in (release, release.as_added)]
+    added = np.sqrt(halves[0] ** 2 - halves[1] ** 2)
+    assert added == pytest.approx(1.96 * bias * (1 - of(release)["income", "age"] ** 2), rel=0.1)
 
 
 def test_a_plan_tells_the_price_of_counting_the_cut():

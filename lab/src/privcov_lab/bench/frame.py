@@ -25,6 +25,7 @@ import numpy as np
 
 from privcov.accounting import gaussian_mu
 from privcov.linalg.arrays import Floats
+from privcov.models.association import correlation
 from privcov.models.ols import ols
 from privcov.noise.randomness import rehearsal
 from privcov.privacy import ApproxDP, Loss, PureDP
@@ -39,7 +40,7 @@ from privcov.summing.engines import Local
 from privcov_lab.bench.bounds import DESIGNS, Case, Design, cases
 from privcov_lab.bench.gram import in_child, least, schema_of, write_parquet
 
-PARTS = ("points", "wide", "means", "coverage", "cost")
+PARTS = ("points", "wide", "means", "coverage", "unasked", "cost")
 EPSILONS = ("0.2", "1", "4")
 DELTA = "0.000001"
 WAYS: dict[str, dict[str, Any]] = {
@@ -51,6 +52,9 @@ WAYS: dict[str, dict[str, Any]] = {
 }
 FOR_MEANS = {"for means": {"frame": "auto", "purpose": "means"}}
 """A way beside these, of which the means alone are of interest."""
+COUNTED: dict[str, Any] = {"frame": "auto", "cut": "counted"}
+UNASKED: dict[str, dict[str, Any]] = {"declared": {}, "told": {"frame": "auto"}, "counted": COUNTED}
+"""What a steward might get who chooses nothing; at ε = 1, with bounds as they are and ten times as wide."""
 FACTORS = (1, 10, 100)
 HINDSIGHT = (0.25, 0.35, *RADII[::2])
 """The radii that the best in hindsight and the floor choose from, in root mean square columns."""
@@ -92,13 +96,25 @@ def run(
                 told = {"epsilon": float(loss.epsilon), "promise": loss.kind}
                 result[part].append(place.told | told | measured[part](place, loss, runs))
                 step()
+    everywhere: list[Case | Design] = [*found, *DESIGNS]
     if "coverage" in parts:
         result["coverage"] = []
-        everywhere: list[Case | Design] = [*found, *DESIGNS]
         for where in everywhere:
             for loss in _losses(epsilons):
                 told = {"epsilon": float(loss.epsilon), "promise": loss.kind}
-                result["coverage"].append(told | coverage(where, loss, runs))
+                result["coverage"].append(told | coverage(where, loss, runs, **COUNTED))
+                step()
+    if "unasked" in parts:
+        result["unasked"] = []
+        for where in everywhere:
+            for loss in _losses(["1"]):
+                for factor in FACTORS[:2]:
+                    told = {"epsilon": float(loss.epsilon), "promise": loss.kind, "factor": factor}
+                    ways = {
+                        way: coverage(where, loss, runs, factor=factor, **options)
+                        for way, options in UNASKED.items()
+                    }
+                    result["unasked"].append(told | {"table": where.name, "ways": ways})
                 step()
     if "cost" in parts:
         result["cost"] = _cost(rows)
@@ -314,32 +330,60 @@ class _Place:
         return float(np.exp(logs.mean()))
 
 
-def coverage(where: Case | Design, loss: Loss, runs: int) -> dict[str, Any]:
-    """How often 95 % intervals from framed releases hold the slopes of whole tables, and of what these were drawn from.
+def coverage(
+    where: Case | Design, loss: Loss, runs: int, *, factor: float = 1, **options: Any
+) -> dict[str, Any]:
+    """How often 95 % intervals hold the slopes of whole tables, and of what these were drawn from.
 
     Each numeric column is regressed on the two that follow it. ``far`` is the largest distance of a slope of the table
     from the middle of its interval, in half widths, and ``endless`` the share of intervals for slopes of the table
     that have no end, which hold anything. A table in a file is one draw of nothing that is known, so it has
-    no population.
+    no population. ``error`` is that of correlations, and ``width`` the half width of intervals in standard deviations
+    of the two columns, in the median, where none counts as infinite. ``correlations`` is how often intervals of these
+    hold those of the table, and ``furthest`` the largest distance of one from the middle of its interval.
+
+    Parameters
+    ----------
+    where : Case or Design
+        The table; a design is drawn anew in every run.
+    loss : Loss
+        What each release may cost.
+    runs : int
+        How many releases are made.
+    factor : float, default 1
+        How many times as wide as they are written the bounds are.
+    **options : Any
+        What else is asked of the release.
     """
     inside: dict[str, list[bool]] = {"table": [], "population": []}
     far, framed, truth = 0.0, False, None
     endless: list[bool] = []
+    errors: list[float] = []
+    between: list[bool] = []
+    furthest = 0.0
+    widths: list[float] = []
     if isinstance(where, Design):
         truth = _slopes(where.case(7, 400_000))
     for seed in range(runs):
         case = where.case(_SEED + seed) if isinstance(where, Design) else where
         made = release(
             case.rows,
-            schema=case.schema,
+            schema=case.widened(factor),
             loss=loss,
-            frame="auto",
-            cut="counted",
             arithmetic="idealized",
             randomness=rehearsal(_SEED + seed),
+            **options,
         )
         framed |= bool(made.certificate.rounds)
-        own = _slopes(case)
+        own, place = _slopes(case), _Place(case)
+        errors.append(place.errors(made)["correlations"])
+        found, names = correlation(made), [column.name for column in case.schema.columns]
+        for first, second in zip(*np.triu_indices(case.numeric, 1), strict=True):
+            low, high = found.interval(names[first], names[second]) or (-1.0, 1.0)
+            true = float(place.correlation[first, second])
+            between.append(low <= true <= high)
+            furthest = max(furthest, _away((low, high), true))
+        sizes = dict(zip(names, place.std, strict=False))
         for formula in own:
             fit = ols(made, formula)
             for about, slopes, told in (("table", own, fit.table), ("population", truth, fit)):
@@ -351,10 +395,20 @@ def coverage(where: Case | Design, loss: Loss, runs: int) -> dict[str, Any]:
                 ]
             ends = fit.table.conf_int()
             far = max(far, *(_away(ends[name], true) for name, true in own[formula].items()))
-            endless += [not math.isfinite(ends[name][1] - ends[name][0]) for name in own[formula]]
-    found = {about: float(np.mean(hits)) if hits else None for about, hits in inside.items()}
+            halves = {name: (ends[name][1] - ends[name][0]) / 2 for name in own[formula]}
+            endless += [not math.isfinite(half) for half in halves.values()]
+            target = _target_of(formula, sizes)
+            widths += [half * sizes[name] / sizes[target] for name, half in halves.items()]
+    covered = {about: float(np.mean(hits)) if hits else None for about, hits in inside.items()}
     extremes = {"far": far, "endless": float(np.mean(endless))}
-    return {"table": where.name, "framed": framed, "covered": found, **extremes}
+    extremes |= {"error": _rms(np.array(errors)), "width": float(np.median(widths))}
+    extremes |= {"correlations": float(np.mean(between)), "furthest": furthest}
+    return {"table": where.name, "framed": framed, "covered": covered, **extremes}
+
+
+def _target_of(formula: str, names: Mapping[str, float]) -> str:
+    """The name of the column that a formula explains."""
+    return next(name for name in names if formula.startswith(f"{quoted(name)} ~"))
 
 
 def _away(ends: tuple[float, float], true: float) -> float:

@@ -45,6 +45,7 @@ def render(result: dict[str, Any]) -> str:
         "wide": _wide,
         "means": _means,
         "coverage": _coverage,
+        "unasked": _unasked,
         "cost": _cost,
     }
     lines = [
@@ -204,6 +205,52 @@ def _coverage(points: list[Point]) -> Iterable[str]:
     declined = [_where(point) for point in points if not point["framed"]]
     if declined:
         yield f"as declared, and not counted: {'; '.join(declined)}"
+
+
+def _unasked(points: list[Point]) -> Iterable[str]:
+    yield "Correlations: their error, how often their 95 % intervals hold those of the table, and the furthest, in half"
+    yield "widths. The same of slopes, each column on the two that follow it, and the half width of their intervals:"
+    ways = list(points[0]["ways"])
+    yield table(
+        ["table", "bounds", "ε", "δ", "way", "error", "held", "furthest", "slopes", "furthest", "half width"],
+        [
+            [
+                *(
+                    (point["table"], f"×{point['factor']}", *_place(point)[1:])
+                    if way == ways[0]
+                    else [""] * 4
+                ),
+                way,
+                _short(one["error"]),
+                f"{100 * one['correlations']:.0f} %",
+                f"{one['furthest']:.1f}",
+                f"{100 * one['covered']['table']:.0f} %",
+                f"{one['far']:.1f}",
+                _short(one["width"]) if math.isfinite(one["width"]) else "∞",
+            ]
+            for point in points
+            for way, one in point["ways"].items()
+        ],
+    )
+    for factor in FACTORS[:2]:
+        some = [point["ways"] for point in points if point["factor"] == factor]
+        for way in ways:
+            gains = [point["declared"]["error"] / point[way]["error"] for point in some]
+            gained = (
+                f"declared / {way} {math.exp(np.mean(np.log(gains))):.1f} in the geometric mean, at least "
+                f"{min(gains):.2f}; "
+            )
+            yield (
+                f"no target: bounds ×{factor}, {way}: {gained if way != 'declared' else ''}"
+                + "; ".join(
+                    f"{what} held {100 * np.mean(held):.0f} % on average, at least {100 * min(held):.0f} %, furthest "
+                    f"{max(point[way][far] for point in some):.1f}"
+                    for what, held, far in (
+                        ("correlations", [point[way]["correlations"] for point in some], "furthest"),
+                        ("slopes", [point[way]["covered"]["table"] for point in some], "far"),
+                    )
+                )
+            )
 
 
 def _cost(found: dict[str, Any]) -> Iterable[str]:

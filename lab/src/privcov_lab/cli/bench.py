@@ -264,7 +264,7 @@ def choice(directory: str, quick: bool, as_json: bool) -> None:
 )
 @click.option(
     "--part", "parts", multiple=True, default=("points",), show_default=True,
-    type=click.Choice(["points", "wide", "means", "coverage", "cost", "all"]),
+    type=click.Choice(["points", "wide", "means", "coverage", "unasked", "cost", "all"]),
     help="What to measure; may be repeated.",
 )  # fmt: skip
 @click.option("--table", "tables", multiple=True, help="Only this table; may be repeated.  [default: all]")
@@ -291,7 +291,8 @@ def frame(
 
     With --part wide the bounds are ten and a hundred times as wide; means sets means beside noise on sums alone;
     coverage is how often intervals of slopes hold those of the whole table, also on three designs that no constant was
-    set on; cost is the CPU time of a framed release over a declared one.
+    set on; unasked sets the declared frame beside auto, and auto with a cut that is counted, at epsilon 1; cost is the
+    CPU time of a framed release over a declared one.
 
     Example: privcov bench frame --data ../shared/data --quick --part points --part means
     """
@@ -304,8 +305,8 @@ def frame(
     chosen = bench.PARTS if "all" in parts else parts
     taken = tables or (("wine", "airfoil") if quick else tuple(RECIPES))
     runs, rows = (min(runs, 3), min(rows, 200_000)) if quick else (runs, rows)
-    designs = 6 * 3 * ("coverage" in chosen)
-    steps = 6 * len(taken) * len({*chosen} - {"cost"}) + designs + ("cost" in chosen)
+    designs = 6 * 3 * ("coverage" in chosen) + 2 * (3 + len(taken)) * ("unasked" in chosen)
+    steps = 6 * len(taken) * len({*chosen} - {"cost", "unasked"}) + designs + ("cost" in chosen)
     with counting(steps, "releasing") as step:
         result = bench.run(directory, parts=chosen, tables=taken, runs=runs, rows=rows, step=step)
     print_json(result) if as_json else say(render(result))
