@@ -1,4 +1,4 @@
-"""Whether a file is what it says, as far as anyone can tell without the data.
+"""``privcov verify``: every check of a file that needs no data, as a list of verdicts.
 
 Every check is a sentence that holds or does not. Nothing here opens a table: what is recomputed follows from
 the file alone. What no check can tell is in docs/explain/signing.md.
