@@ -106,7 +106,7 @@ def _drawn(result: object) -> str:
 
 def _written(result: object) -> str:
     """A result as text for people."""
-    text: str = import_module("privcov.report.summary").shown(result)
+    text: str = import_module("privcov.report.notebook").printed(result)
     return text
 
 

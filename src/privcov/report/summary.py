@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 
 from privcov.linalg.arrays import Floats
-from privcov.linalg.triangle import is_wide
 from privcov.releases.release import Release
 from privcov.releases.strata import StratifiedRelease
 from privcov.releases.triangle import Triangle
@@ -23,19 +22,6 @@ from privcov.report.view import View, mean_noise
 from privcov.report.words import misread, promise
 from privcov.schema import Feature
 from privcov.text.aligning import cut, line, paragraph, widths
-
-
-def shown(result: object) -> str:
-    """What ``print`` says of a result: the text of ``privcov show``, or its own summary; else its ``repr``.
-
-    A wide release takes a while to repair, so it is printed where that is asked for: ``privcov show``.
-    """
-    if isinstance(result, StratifiedRelease):
-        return strata_text(result)
-    if isinstance(result, Release):
-        return repr(result) if is_wide(len(result.columns)) else as_text(result)
-    summary = getattr(result, "summary", None)
-    return repr(result) if summary is None else str(summary())
 
 
 def as_text(
