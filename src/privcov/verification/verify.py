@@ -134,7 +134,7 @@ def verify(path: str | Path, *, key: PublicKey | None = None) -> Verdict:
     (True, ['form', 'bytes', 'origin', 'randomness', 'certificate'])
     """
     with documents.opened(path, what="release") as (text, body):
-        document = documents.parse(text, what="release")
+        document = documents.parse(text, what="release", where=str(path))
         family = document["format"].rpartition("/")[0]
         forms = {one.family: one for one in (estimates.FORM, strata.FORM)}
         form = forms.get(family, codec.FORM)
