@@ -106,7 +106,13 @@ def _drawn(result: object) -> str:
     return html
 
 
-_display.drawn_by(_drawn)
+def _written(result: object) -> str:
+    """A result as text for people."""
+    text: str = import_module("privcov.report.notebook").printed(result)
+    return text
+
+
+_display.shown_by(write=_written, draw=_drawn)
 
 
 def __getattr__(name: str) -> Any:

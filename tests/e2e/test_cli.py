@@ -397,6 +397,32 @@ def test_a_command_that_needs_another_lists_them_in_lines_when_it_stands_alone(c
     assert "\nCommands:\n" in err
 
 
+@pytest.mark.parametrize(
+    "command", [("show",), ("pca",), ("report",), ("ols", "income ~ age")], ids=lambda words: words[0]
+)
+def test_a_file_that_is_no_release_is_named(home, capsys, command):
+    code, _, err = run(capsys, command[0], "people.csv", *command[1:])
+    assert code == 2
+    assert err.startswith("privcov: E601 people.csv is not a valid release file: ")
+    assert err.endswith("Give a file that privcov wrote, or ask for the original.\n")
+
+
+@pytest.mark.parametrize(
+    ("word", "said"),
+    [
+        ("relase", "No such command 'relase'. Did you mean 'release'?"),
+        ("benhc", "No such command 'benhc'. Did you mean 'bench'?"),
+        ("census", "No such command 'census'."),
+        (
+            "release://steward:secret@db",
+            "No such command (…). It may hold a password, so it is not repeated.",
+        ),
+    ],
+)
+def test_a_command_with_a_slip_in_it_is_proposed(capsys, word, said):
+    assert run(capsys, word) == (2, "", f"privcov: E200 {said} See privcov --help.\n")
+
+
 def test_an_internal_fault_says_nothing_about_its_cause(home, capsys, monkeypatch):
     def fail(*_, **__):
         raise RuntimeError("a secret value: 123-45-6789")

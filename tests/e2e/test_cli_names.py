@@ -120,3 +120,9 @@ def test_a_name_that_is_typed_wrongly_gets_one_line(capsys, words, code):
     out, err = capsys.readouterr()
     assert (out, err.count("\n")) == ("", 1)
     assert code in err
+
+
+@pytest.mark.parametrize("formula", ["größe größe ~ income", "größe ~ Household Income"])
+def test_a_formula_with_a_bare_name_of_two_words_is_told_of_backticks(capsys, formula):
+    assert main(["ols", "t.json", formula]) == 2
+    assert "names with spaces stand between backticks: `Age (years)`." in capsys.readouterr().err

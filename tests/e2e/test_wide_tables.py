@@ -88,6 +88,6 @@ def test_the_largest_correlations_are_told_where_the_table_does_not_show_them(sa
     shown = " ".join(said(100).split())
     assert "19" not in shown.partition("… and")[0]
     assert re.search(
-        r"The largest that stand clear: question number 18 and question number 19: (1\.00|0\.99)", shown
+        r"The largest that stand clear: question number 18 × question number 19 (1\.00|0\.99)", shown
     )
     assert "The largest that stand clear" not in said(100, "--matrix", "covariance")

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 import sys
+from difflib import get_close_matches
 from importlib import import_module
 from typing import Any
 
@@ -67,6 +68,19 @@ class _Commands(click.Group):
             command: click.Command = getattr(import_module(module), name or "command")
             return _with_whole_examples(command)
         return _added(cmd_name)
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        try:
+            return super().resolve_command(ctx, args)
+        except (
+            click.UsageError
+        ):  # click proposes names that it knows, and knows none that are imported when called
+            near = get_close_matches(args[0], self.list_commands(ctx), n=1)
+            if not near:
+                raise
+            raise click.UsageError(f"No such command {args[0]!r}. Did you mean {near[0]!r}?", ctx) from None
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):

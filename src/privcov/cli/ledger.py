@@ -1,4 +1,4 @@
-"""``privcov ledger``: a budget, what was spent of it, and whether its book is whole."""
+"""``privcov ledger``: open, show, list and verify the account of a privacy budget."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The options that say what may be spent, shared by every command that spends or plans."""
+"""The options for a privacy loss (``--epsilon``, ``--delta``, ``--rho``, ``--neighbours``), shared by many commands."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""What a release is asked to be: the options shared by ``release`` and ``check``, and the arguments they mean.
+"""The options of a release, shared by ``release`` and ``check``, and the arguments of the library that they mean.
 
-Among them where the table is read and summed: the options, and the engine they mean.
+Among them the options for the place where the table is read and summed, and the engine they mean.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What rows are measured from and in, bought with a share of the loss: a frame, or a bound on the norm of a row.
+"""Private frames: centres, scales and a radius for the rows, bought with a share of the loss; and a bound on row norms.
 
 ``terms`` has the price of a frame from public facts; ``framing`` carries it out: questions (``counting``, ``shaping``)
 and what follows from their answers (``fitting``). ``choice`` takes one of a public list of bounds privately, ``walk``

@@ -1,4 +1,4 @@
-"""The rounds of a frame: sums over rows of what each row counts, with exact integer noise.
+"""The rounds of a frame as sums: each row adds its counts to histograms or sums, with exact integer noise.
 
 Four questions are asked in this way: a histogram of every numeric column (``Scales``), one of the norms of rows
 (``Radius``), and the sums of the numeric columns (``Means``) and of their squared distances from a centre

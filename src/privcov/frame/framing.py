@@ -1,4 +1,6 @@
-"""The private frame in front of a release: its rounds are asked of the rows, and a schema comes of them.
+"""How a private frame is fitted: round after round of noisy questions to the rows, and at the end a schema.
+
+The place to start reading about frames, with docs/explain/frame.md beside it.
 
 Rounds are chosen by public facts (``terms.py``) and by answers that were paid for. Proof: docs/proofs/frame.md.
 """

@@ -1,4 +1,4 @@
-"""The words for arrays that every module shares."""
+"""Names for the types of arrays that every module shares, such as ``Floats``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a regression takes for granted, in sentences: its target, missing cells, rows of one person, errors.
+"""The assumptions of a regression as sentences: its target, missing cells, rows of one person, errors.
 
 A sentence is there where what it says may matter, with what the release knows of it. Everything is public.
 """

@@ -1,4 +1,4 @@
-"""What can be asked of a fit beside its table: any combination of coefficients, predictions, comparisons of models.
+"""Tests and intervals beside the table of a fit: combinations of coefficients, predictions, comparisons of models.
 
 A combination c·β of coefficients is treated as a single coefficient is: the same test, inverted for the same
 interval, by the method that the fit has chosen. Nothing here looks at anything but the fit.

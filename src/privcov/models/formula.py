@@ -55,7 +55,9 @@ _NO_NAME = re.compile(r"\W+")
 _MARKS: dict[str, Literal["sign", "tilde", "colon", "star", "power", "open", "close"]] = {
     "+": "sign", "~": "tilde", ":": "colon", "*": "star", "^": "power", "(": "open", ")": "close"
 }  # fmt: skip
-_EXAMPLE = 'Write a formula such as "income ~ age + educ".'
+_EXAMPLE = (
+    'Write a formula such as "income ~ age + educ"; names with spaces stand between backticks: `Age (years)`.'
+)
 
 
 class _Token(NamedTuple):

@@ -1,4 +1,4 @@
-"""How sure a coefficient is when both sampling and privacy noise move it.
+"""Standard errors, intervals and p-values of coefficients that both sampling and privacy noise move.
 
 The estimating equation of least squares is r(b) = m − M b = 0. At the true b its covariance is
 S(b) = s²M + Cov(N ζ) with ζ = (−b, 1): sampling, plus the released noise N through its own law.

@@ -1,4 +1,4 @@
-"""What noise and sampling do to eigenvalues and eigenvectors: releases rehearsed around one like the release at hand.
+"""Intervals for eigenvalues and eigenvectors: noise and sampling, rehearsed around a covariance like the released.
 
 A world is a covariance that might be the true one. The law of the noise is public, so that releases of a world can be
 drawn as often as anyone likes, whole: noise on the sums, on the means that centre them and on the count; for a

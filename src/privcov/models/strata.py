@@ -1,4 +1,4 @@
-"""What strata say beside each other: differences with intervals, and small strata drawn towards the pool.
+"""Comparisons of strata: differences with intervals, and small strata drawn towards the pool.
 
 Noise is independent between strata as drawn (that of a total combined with them cancels in a difference), and so is
 sampling where a person has rows in one stratum only. So an interval for a difference follows from the intervals of the

@@ -1,4 +1,4 @@
-"""Being asked to end: at once while nothing is at stake, and after the work once it is paid for.
+"""Signals to end, such as Ctrl-C: obeyed at once before the payment, and after the work once it is paid for.
 
 Ctrl-C, ``kill`` and a terminal that closes (SIGINT, SIGTERM, SIGHUP) would otherwise end a process between the payment
 and its release, and a payment is never given back. SIGKILL cannot be heard, and SIGQUIT is left alone: both still

@@ -1,4 +1,4 @@
-"""What the bridges ask of a ledger: refuse early, pay before the first random bit, record what was delivered.
+"""Payments to the ledger: refuse early, pay before the first random bit, record the delivery.
 
 The order is the guarantee. Everything that public facts can refuse is refused before paying; the payment is
 durable before anything is drawn or read; the release is recorded after it was delivered. A crash at any point

@@ -1,7 +1,9 @@
 """A release: check, then the guarded sequence of pay, draw, read, sum, certify, deliver (``sequence.py``).
 
 Everything that can be refused is refused from public facts before the first value is read; after that there are no
-data-dependent errors.
+data-dependent errors. For a first reading: ``release`` below its docstring; then ``check.py`` for the refusals,
+``sequence.py`` for the order of payment and noise, ``summing/sum.py`` for the way of a row, and one mechanism, such as
+``mechanisms/gaussian.py``.
 """
 
 from __future__ import annotations
@@ -251,9 +253,8 @@ def release(
     def draw() -> tuple[Any, ...]:
         if ready.choice is None:
             return drawn(runner)
-        if (
-            ledger is None
-        ):  # before a ledger pays, this is asked anyway: what public facts refuse is told with its reason
+        if ledger is None:
+            # Asked for its refusals alone, which may still give their reasons here. A ledger asks before it pays.
             ready.order()
         return ()
 

@@ -1,4 +1,4 @@
-"""What a release promises: everything needed to defend it or to doubt it, and nothing about the data."""
+"""The certificate of a release: everything needed to defend its promise or to doubt it, and nothing about the data."""
 
 from __future__ import annotations
 

@@ -49,7 +49,7 @@ class Form:
         Who signed is known before any field is read.
         """
         with opened(path, what=self.what) as (text, body):
-            document = self.parse(text)
+            document = self.parse(text, where=str(path))
             signer = self.signer(document)
             if signer is not None and to_text(document) != text:
                 raise VerificationError(
@@ -65,9 +65,9 @@ class Form:
                 )
             return self.decoded(document, decode, body), signer
 
-    def parse(self, text: str) -> dict[str, Any]:
+    def parse(self, text: str, *, where: str = "this") -> dict[str, Any]:
         """JSON values from text, without duplicate keys, floats or unreasonable nesting, of this version."""
-        return self.of_this_version(parse(text, what=self.what))
+        return self.of_this_version(parse(text, what=self.what, where=where))
 
     def of_this_version(self, document: dict[str, Any]) -> dict[str, Any]:
         """The document, if it is of this form and version."""
@@ -293,6 +293,9 @@ class Written(ABC):
         files.write(path, self.file_bytes(key=key), force=force)
 
 
+_GIVE = "Give a file that privcov wrote, or ask for the original."
+
+
 def to_text(document: Mapping[str, Any]) -> str:
     """Canonical text: equal documents give equal bytes."""
     return (
@@ -315,15 +318,18 @@ def opened(path: str | Path, *, what: str) -> Iterator[tuple[str, BinaryIO | Non
                 text = content.decode("ascii")
             except UnicodeDecodeError:
                 raise ReleaseError(
-                    "E601", f"this is not a valid {what} file: it is not plain ASCII text."
+                    "E601", f"{path} is not a valid {what} file: it is not plain ASCII text.", _GIVE
                 ) from None
             yield text, file if is_head else None
     except OSError as reason:
         raise ReleaseError("E604", f"cannot read {path}: {reason.strerror}.") from None
 
 
-def parse(text: str, *, what: str) -> dict[str, Any]:
-    """A JSON object that names its format, without duplicate keys, floats or unreasonable nesting."""
+def parse(text: str, *, what: str, where: str = "this") -> dict[str, Any]:
+    """A JSON object that names its format, without duplicate keys, floats or unreasonable nesting.
+
+    ``where`` it was read is named in a refusal.
+    """
     try:
         document = json.loads(
             text,
@@ -334,10 +340,12 @@ def parse(text: str, *, what: str) -> dict[str, Any]:
         )
     except (ValueError, RecursionError):
         raise ReleaseError(
-            "E601", f"this is not a valid {what} file: it is truncated or not JSON.", "Ask for the original."
+            "E601", f"{where} is not a valid {what} file: it is truncated or not JSON.", _GIVE
         ) from None
     if not isinstance(document, dict) or not isinstance(document.get("format"), str):
-        raise ReleaseError("E601", f"this is not a valid {what} file: it has no known format field.")
+        raise ReleaseError(
+            "E601", f"{where} is not a valid {what} file: it has no known format field.", _GIVE
+        )
     return document
 
 

@@ -1,4 +1,4 @@
-"""Means and standard deviations in a private frame: those of its shortened rows, and those that rounds were asked for.
+"""Means and standard deviations in a private frame: of its shortened rows, and from rounds of their own.
 
 The matrix knows the means and variances of rows that were shortened, with little noise. The rounds "means" and
 "squares" have more noise, and clip each column to an interval of its own; what lies beyond is known from histograms. So

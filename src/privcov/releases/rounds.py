@@ -1,4 +1,4 @@
-"""What the rounds of a release in a private frame tell its readers: where the budget went, and how much was cut.
+"""The rounds of a private frame as readers see them: the shares of the budget, and how much of the rows was cut.
 
 Post-processing of the noisy counts on the certificate. The radius is found again from them, by the formula that chose
 it: ``privcov.frame.fitting`` asks here.

@@ -1,4 +1,4 @@
-"""What repair may know: the noise law, the count if it is public, and the row-norm bound. Never the data."""
+"""The facts that repair may use: the noise law, the count if it is public, and the row-norm bound. Never the data."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a noisy histogram says, given what columns usually look like: public arithmetic on its counts.
+"""A noisy histogram, read through a public list of shapes that columns usually have: public arithmetic on its counts.
 
 Noise is as large on an empty cell as on a full one, so one cell says little where noise is large. All of them together
 say more. A list of public shapes (bells, boxes and tails, of many places and widths) is compared with the counts, and

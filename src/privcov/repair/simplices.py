@@ -1,4 +1,4 @@
-"""What is certain about levels that add up to the intercept, in the coordinates that were summed for them.
+"""Certain facts about levels that add up to the intercept, in the coordinates that were summed for them.
 
 A row is at one corner of the simplex of a column (``privcov.schema.recovery``). So the sums of the coordinates, and of
 their products, follow from how many rows are at each corner, numbers that are not negative and add up to the count. Two

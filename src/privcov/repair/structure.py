@@ -1,4 +1,4 @@
-"""What the schema makes certain about the matrix, and the nearest matrices that respect it.
+"""Certain facts about the matrix that follow from the schema, and the nearest matrices that respect them.
 
 Some entries of a second-moment matrix are known before any data is read: the intercept with itself is the
 count, two levels of one categorical column never occur together, an indicator times the intercept is the

@@ -1,9 +1,10 @@
-"""What a notebook shows of a result: small, in the colours of whatever page it is on, made when it is asked for."""
+"""What a notebook shows of a result, small and in the colours of its page; and what ``print`` shows of it."""
 
 from __future__ import annotations
 
 from functools import singledispatch
 
+from privcov.linalg.triangle import is_wide
 from privcov.models.association import NamedMatrix
 from privcov.models.ols import Fit
 from privcov.models.pca import PCAFit
@@ -11,13 +12,13 @@ from privcov.models.ridge import RidgeFit, RidgePath
 from privcov.releases.certificate import Certificate, proof_address
 from privcov.releases.release import Release
 from privcov.releases.strata import StratifiedRelease
-from privcov.report import rounds, words
+from privcov.report import components, rounds, words
 from privcov.report.drawing import Estimate, Line, Markup, coefficients, curves, heat_map, tag
 from privcov.report.page.elements import facts, figure, number, side_by_side, table, warning
 from privcov.report.page.matrix import correlation_figure
 from privcov.report.page.models import loadings_figure, model, spectrum_figure, variances
 from privcov.report.page.promise import amounts, misread
-from privcov.report.summary import sentences, strata_legend, strata_lines, strata_title
+from privcov.report.summary import as_text, sentences, strata_legend, strata_lines, strata_text, strata_title
 from privcov.report.view import View
 
 _DRAWN = 60
@@ -41,6 +42,24 @@ _STYLE = Markup("""
 def card(heading: str, *parts: Markup | None) -> Markup:
     """What one result shows: a heading and what is under it, with a style that stays inside."""
     return tag("div", tag("style", _STYLE), tag("h4", heading), *parts, class_="privcov")
+
+
+@singledispatch
+def printed(result: object) -> str:
+    """The text that ``print`` shows: that of the command that reads such a result; of others, their ``repr``."""
+    return repr(result)
+
+
+@printed.register
+def _(result: Release) -> str:
+    # A wide one takes minutes to repair: ``privcov show`` prints it where that is asked for.
+    return repr(result) if is_wide(len(result.columns)) else as_text(result)
+
+
+printed.register(StratifiedRelease, strata_text)
+printed.register(Fit, Fit.summary)
+printed.register(RidgeFit, RidgeFit.summary)
+printed.register(PCAFit, components.as_text)
 
 
 @singledispatch

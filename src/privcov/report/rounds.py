@@ -1,4 +1,4 @@
-"""What was asked and paid for before the matrix of a framed release, in plain words."""
+"""The rounds that were paid for before the matrix of a framed release, in plain words."""
 
 from __future__ import annotations
 

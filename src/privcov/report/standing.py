@@ -1,4 +1,4 @@
-"""What can be concluded from a release: which correlations stand clear of its noise, and how far the others may be off.
+"""The verdict on a release: the correlations that stand clear of its noise, and how large the others may be.
 
 One verdict for every reader: ``show``, reports, notebooks and the workbench say these sentences, and a plan grades what
 it expects by the same rule. It is about pairs of columns, centred: a matrix whose norm is mostly means looks precise

@@ -73,7 +73,7 @@ def _largest(view: View, names: Sequence[str], values: Floats) -> str:
         return ""
     order = np.argsort(-np.abs(values[first, second]), kind="stable")[:_MOST_LARGEST]
     told = "; ".join(
-        f"{cut(names[a])} and {cut(names[b])}: {number(values[a, b])}"
+        f"{cut(names[a])} × {cut(names[b])} {number(values[a, b])}"
         for a, b in zip(first[order], second[order], strict=True)
     )
     return paragraph(f"The largest that stand clear: {told}.")

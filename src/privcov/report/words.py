@@ -1,4 +1,4 @@
-"""What a release promises and how noisy it is, in plain words."""
+"""The promise of a release and the size of its noise, in plain words."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What cannot be said of a table together: the refusals of a schema, one concept after the other.
+"""Contradictions in a schema and their refusals, one concept after the other.
 
 Each looks at a schema whose words are in place and raises, or returns nothing. What a word turns into is settled where
 the schema is made (``schema.py``).

@@ -1,4 +1,4 @@
-"""What the functions of derived columns do with numbers: the same bits on every processor, wherever a row stands.
+"""The elementary functions of derived columns (``log``, dates, …): the same bits on every processor and in every row.
 
 A cell must depend on its own row alone. The logarithm of a library may not: it may round the last bit of a number in
 one way in the middle of an array and in another at its end, and differently on the next processor. Here everything is

@@ -119,7 +119,7 @@ class Maker:
             raise InputError(
                 "E170",
                 f"{derived_column(self._name)} has an unknown function {node.op[:40]!r}.",
-                f"Known: {', '.join(ARGUMENTS)}.",
+                f"Known: {', '.join(ARGUMENTS)}. A name of a column with other marks goes between backticks.",
             )
         inputs = tuple(self._made(part) for part in node.parts)
         found = self._combined(node, [self.ranges[place] for place in inputs])

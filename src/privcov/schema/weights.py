@@ -1,4 +1,4 @@
-"""What a row counts as where a column of the table says so: survey weights, with a public largest one.
+"""Survey weights: how much each row counts, by a column of the table, with a public largest weight.
 
 A row z counts as u = (w / W)^p, where w is its weight, W the largest and p the power; so it enters the sum as √u · z.
 Row-local and total: a weight that is missing, no finite number, zero or below counts as 0, one above W as W. Beside

@@ -8,6 +8,7 @@ people  22
 from __future__ import annotations
 
 import os
+import re
 import sys
 from collections.abc import Collection, Iterable, Sequence
 from textwrap import fill
@@ -16,6 +17,8 @@ from rich.cells import cell_len, set_cell_size
 
 MOST_ROOM, LEAST_ROOM = 100, 40
 """A line of a terminal is read with ease up to this many cells, and nothing is made narrower than the least."""
+_HELD = "\x00"
+"""In place of a blank at which no line ends; no printed text has one of its own (``text/grammar.py``)."""
 NAME_CELLS = 40
 """What a table on a terminal shows of a name; JSON, HTML and LaTeX have all of it."""
 
@@ -54,20 +57,24 @@ def room() -> int:
 def paragraph(text: str, *, first: str = "", hang: str = "  ") -> str:
     """The text in lines for which there is ``room``, all but the first indented by ``hang``; words stay whole.
 
-    A word with a hyphen is one word: ``replace-one`` is copied from a terminal.
+    A number stays with its per cent sign and its ±. A word with a hyphen is one word: ``replace-one`` can be copied.
 
     >>> print(paragraph("The loss is pure, epsilon = 1, " * 3 + "replace-one, as declared."))
     The loss is pure, epsilon = 1, The loss is pure, epsilon = 1, The loss is pure, epsilon = 1,
       replace-one, as declared.
+    >>> paragraph("word " * 19 + "and 1 %").splitlines()[-1]
+    '  1 %'
     """
-    return fill(
-        text,
+    held = re.sub(r"(?<=\d) (?=%)|(?<=±) (?=\d)|(?<=[\d%]) (?=±)", _HELD, text)
+    lines = fill(
+        held,
         width=room(),
         initial_indent=first,
         subsequent_indent=hang,
         break_on_hyphens=False,
         break_long_words=False,
     )
+    return lines.replace(_HELD, " ")
 
 
 def squeezed(name: str, cells: int) -> str:

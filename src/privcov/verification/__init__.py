@@ -1,1 +1,1 @@
-"""Whether a file holds: its form, its signature, and that its promise follows from what it states."""
+"""Verification of files: their form, their signature, and that the stated noise gives the promised loss."""

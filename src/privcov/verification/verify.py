@@ -1,4 +1,4 @@
-"""Whether a file is what it says, as far as anyone can tell without the data.
+"""``privcov verify``: every check of a file that needs no data, as a list of verdicts.
 
 Every check is a sentence that holds or does not. Nothing here opens a table: what is recomputed follows from
 the file alone. What no check can tell is in docs/explain/signing.md.
@@ -134,7 +134,7 @@ def verify(path: str | Path, *, key: PublicKey | None = None) -> Verdict:
     (True, ['form', 'bytes', 'origin', 'randomness', 'certificate'])
     """
     with documents.opened(path, what="release") as (text, body):
-        document = documents.parse(text, what="release")
+        document = documents.parse(text, what="release", where=str(path))
         family = document["format"].rpartition("/")[0]
         forms = {one.family: one for one in (estimates.FORM, strata.FORM)}
         form = forms.get(family, codec.FORM)

@@ -1,4 +1,4 @@
-"""What the page sends, taken apart: every value is checked to be what it must be, every refusal knows its field.
+"""Requests of the page, parsed: every value is checked, and every refusal knows its field.
 
 The loss that three fields mean: the kind, its amounts as exact decimal text, and who counts as neighbours.
 

@@ -1,4 +1,4 @@
-"""Everything the page can ask, by name: each answer is a call of the library with what the fields say.
+"""Every question of the page, by name: each answer is a call of the library with the values of the fields.
 
 Questions come through ``guard.py``. The table is opened for its header here, and by ``privcov.release``; nothing else
 reads it.

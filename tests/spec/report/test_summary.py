@@ -11,7 +11,7 @@ from scipy import stats
 import privcov as pc
 from privcov.noise.randomness import rehearsal
 from privcov.report.page import html
-from privcov.report.summary import as_json_values, as_text
+from privcov.report.summary import as_json_values, as_text, strata_text
 from privcov.report.view import View, mean_noise
 
 SCHEMA = pc.Schema.from_dict(
@@ -148,3 +148,35 @@ def test_a_covariance_without_a_law_has_two_digits_of_the_largest(unit):
     for word in re.findall(r"-?[\d.]+(?:e[+-]\d+)?", table):
         significant = re.sub(r"e.*|[-.]", "", word).lstrip("0").rstrip("0")
         assert len(significant) <= 2, word
+
+
+def test_print_shows_a_result_as_the_command_line_does_and_repr_stays_one_line(capsys):
+    loss = pc.PureDP(epsilon=1, neighbours="replace-one")
+    rows = table(np.random.default_rng(1))
+    release = pc.release(rows, schema=SCHEMA, loss=loss, randomness=rehearsal(1))
+    strata = pc.release(rows, schema=SCHEMA, loss=loss, randomness=rehearsal(1), by="g")
+    fit = pc.ols(release, "a ~ b")
+    print(release, strata, fit, pc.ridge(release, "a", penalty=1), sep="\f")
+    said = capsys.readouterr().out.removesuffix("\n").split("\f")
+    assert said == [
+        as_text(release),
+        strata_text(strata),
+        fit.summary(),
+        pc.ridge(release, "a", penalty=1).summary(),
+    ]
+    assert all("REHEARSAL" in one for one in said)
+    assert "\n" not in repr(release)
+    assert str(pc.pca(release)).startswith("REHEARSAL")
+    assert "Private PCA of 4 columns" in str(pc.pca(release))
+    assert str(release.certificate) == repr(release.certificate)
+
+
+def test_a_wide_release_is_not_repaired_in_order_to_be_printed(monkeypatch):
+    release = pc.release(
+        table(np.random.default_rng(1)),
+        schema=SCHEMA,
+        loss=pc.PureDP(epsilon=1, neighbours="replace-one"),
+        randomness=rehearsal(1),
+    )
+    monkeypatch.setattr("privcov.report.notebook.is_wide", lambda columns: columns == 5)
+    assert str(release) == repr(release)

@@ -1,4 +1,4 @@
-"""What a release makes certain about its table: linear functions of the matrix, and how far noise can have moved them.
+"""Evidence for doubts: linear functions of the released matrix, and how far noise can have moved them.
 
 A doubt asks whether some sum over the rows is positive: "three quarters of the rows, less the rows that have a level of
 sex". Such a sum is a ``Form``, a combination of entries of the matrix with public weights. Its noise has a known

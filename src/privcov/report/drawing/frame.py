@@ -1,4 +1,4 @@
-"""What every chart stands in: the root element that says what it shows, axes, labels that fit.
+"""The parts that every chart has: a root element with its description, axes, labels that fit.
 
 From numbers to places: linear and logarithmic axes with ticks at round numbers.
 """

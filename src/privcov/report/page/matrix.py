@@ -1,4 +1,4 @@
-"""What the matrix says: each column by itself, and what goes with what.
+"""The matrix on a page: each column by itself, and the correlations between columns.
 
 A column has its declared bounds, its mean and spread in original units, and the noise on both. The matrix is a heat
 map, with the noise beside it on the same scale, and pairs in original units.
