@@ -246,6 +246,15 @@ def test_a_stratum_whose_frame_does_not_follow_from_its_rounds_is_found():
     assert disagreements(with_options(private, all_rows="12000"))
 
 
+def test_a_private_number_of_all_rows_is_found_even_where_the_rounds_agree_with_it():
+    """Noisy counts that add up to a whole number of rows, so that the same frame follows from that number."""
+    made = (released(TABLE.slice(0, 900), kind="approximate", seed=seed) for seed in range(40))
+    counts = ((one["a"], sum(one.certificate.rounds[0].answers)) for one in made)
+    stratum, total = next((one, total) for one, total in counts if total % 3 == 0)
+    found = disagreements(with_options(stratum, all_rows=str(total // 3)))
+    assert found == ("the number of all rows is stated, but a person can change it",)
+
+
 @pytest.mark.parametrize(
     ("word", "said"),
     [*itertools.product(["strata", "all_rows"], ["0", "-4", "04", "4.0", "many", "", "9" * 30])],

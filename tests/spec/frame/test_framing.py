@@ -141,6 +141,19 @@ def test_what_finds_no_room_is_read_again(parquet):
     assert list(shelf.blocks) == fragments[:1]
 
 
+def test_cells_that_are_kept_are_those_of_the_same_pieces_of_the_same_files(tmp_path):
+    """A file that takes the place of another between two readings, or has grown, is read and not remembered."""
+    shelf, schema = Shelf(), pc.Schema.from_dict({"columns": {"x": {"lower": 0, "upper": 9}}})
+    for place, cells in enumerate(([1.0, 2.0], [3.0, 4.0], [5.0, 6.0, 7.0])):
+        path = tmp_path / f"{place % 2}.parquet"
+        pq.write_table(pa.table({"x": cells}), path)
+        (piece,) = open_table(path, schema).pieces()
+        shelved = Shelved(fragment=Fragment(place=0, pieces=(piece,)), shelf=shelf)
+        for _ in range(2):
+            (block,) = shelved.open(schema).blocks()
+            assert np.array(block).tolist() == [cells]
+
+
 # --- what it costs ------------------------------------------------------------------------------------
 
 
