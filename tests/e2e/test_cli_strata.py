@@ -229,6 +229,13 @@ def test_a_report_of_all_strata_is_a_page_for_each(home, capsys):
     ]
 
 
+def test_by_with_a_typing_error_is_told_which_columns_have_levels(home, capsys):
+    asked = ["check", home / "t.csv", "--schema", home / "t.toml", "--epsilon", "1", "--by", "aera"]
+    code, _, err = said(capsys, *asked)
+    assert code == 2
+    assert "by names aera, which the schema does not declare. Columns with levels: area." in err
+
+
 def test_a_stratum_of_nobody_keeps_no_other_from_its_report(tmp_path, capsys):
     """The page of the empty one says why it has no model; a formula with a fault is refused for all of them."""
     area = np.resize(["south", "west"], 400)

@@ -17,7 +17,7 @@ from math import prod
 from privcov.errors import InputError, ParameterError
 from privcov.linalg.triangle import entries, is_wide
 from privcov.schema.columns import Categorical, Column
-from privcov.schema.names import split_names
+from privcov.schema.names import listed, split_names
 from privcov.schema.parts import read_for
 from privcov.schema.schema import Schema
 from privcov.text.grammar import brief, printable
@@ -183,10 +183,11 @@ class Strata:
 def _checked(name: object, declared: dict[str, Column]) -> Categorical:
     column = declared.get(name) if isinstance(name, str) else None
     if column is None:
+        levels = [one.name for one in declared.values() if isinstance(one, Categorical)]
         raise InputError(
             "E185",
             f"by names {brief(name)}, which the schema does not declare.",
-            "Name a column with levels.",
+            f"Columns with levels: {listed(levels)}." if levels else "No column of the schema has levels.",
         )
     if not isinstance(column, Categorical):
         raise InputError(
