@@ -269,7 +269,10 @@ class Contrasts:
         rows = weights @ moments.slope
         known = self._uncertainty_of(rows)
         wanted = np.array([value for _, value in found]) - weights @ moments.shift
-        if self.method == "score":
+        if self.method == "score" and count == 1:
+            one = self.t_test(weights[0], found[0][1])
+            size, p_value = one.statistic**2, one.p_value
+        elif self.method == "score":
             alone = known.entries
             size, direction, free = _lowest_at(alone, rows, wanted)
             size = known.doubted(size, rows, rows @ known.swept.coefficients - wanted)

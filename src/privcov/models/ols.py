@@ -483,6 +483,8 @@ class Fit(Contrasts, Shown):
         slopes = np.eye(self.moments.size)[int(self.moments.intercept) :]
         if not len(slopes):
             return None
+        if len(slopes) == 1 and self.method == "score":
+            return self.wald_test(self.moments.names[-1:])
         known = self._uncertainty_of(slopes)
         return goodness.f_test(known, method=self.method, bootstrap=self._bootstrap)
 

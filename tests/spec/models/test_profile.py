@@ -279,3 +279,14 @@ def test_two_slopes_at_once_are_tested_in_the_deepest_valley(curved):
     starts = [far * source.normals(2) for far in (1, 10, 50) for _ in range(8)]
     slow = min(optimize.minimize(height, start, method="Nelder-Mead").fun for start in starts)
     assert 2 * fit.wald_test("age = 0, age2 = 0").statistic == pytest.approx(slow, rel=1e-4)
+
+
+@pytest.mark.parametrize("seed", [17, 190, 237])
+def test_one_hypothesis_has_one_p_value_whoever_asks(curved, seed):
+    """Two searches ended in two valleys: t_test said 0.36 and wald_test 0.46. So F of one slope could."""
+    fit = curved(seed)
+    for name, p_value in fit.pvalues.items():
+        assert fit.t_test(name).p_value == fit.wald_test([name]).p_value == p_value
+        assert fit.t_test(name, 0.3).p_value == fit.wald_test([name], 0.3).p_value
+    single = pc.ols(fit.release, "y ~ size", method="score")
+    assert single.f_test.p_value == single.pvalues["size"]
