@@ -4,15 +4,21 @@ from __future__ import annotations
 
 import os
 import re
+import sys
 
 import numpy as np
 import pytest
 
 import privcov as pc
 from privcov.cli import main
-from privcov.text.aligning import width
+from privcov.text.aligning import terminal, width
 
 FORMULA = "`question number 01` ~ `question number 18`"
+
+
+def be_a_terminal(monkeypatch, columns):
+    monkeypatch.setattr("sys.__stdout__", sys.stdout)
+    monkeypatch.setattr("os.get_terminal_size", lambda _: os.terminal_size((columns, 24)))
 
 
 @pytest.fixture(scope="module")
@@ -39,7 +45,7 @@ def said(home, monkeypatch, capsys):
     monkeypatch.chdir(home)
 
     def said(columns, *words):
-        monkeypatch.setattr("os.get_terminal_size", lambda _: os.terminal_size((columns, 24)))
+        be_a_terminal(monkeypatch, columns)
         capsys.readouterr()
         assert main(["show", "wide.json", *words]) == 0
         return capsys.readouterr().out
@@ -67,7 +73,7 @@ def test_tables_and_sentences_of_other_commands_fit_the_terminal(home, monkeypat
     monkeypatch.chdir(home)
     assert main([*words]) == 0
     whole = capsys.readouterr().out
-    monkeypatch.setattr("os.get_terminal_size", lambda _: os.terminal_size((80, 24)))
+    be_a_terminal(monkeypatch, 80)
     assert main([*words]) == 0
     fitting = capsys.readouterr().out
     assert max(map(width, fitting.splitlines())) <= 80
@@ -100,3 +106,10 @@ def test_the_largest_correlations_are_told_where_the_table_does_not_show_them(sa
         r"The largest that stand clear: question number 18 × question number 19 (1\.00|0\.99)", shown
     )
     assert "The largest that stand clear" not in said(100, "--matrix", "covariance")
+
+
+def test_what_is_not_a_terminal_has_room_for_every_table(home, monkeypatch):
+    monkeypatch.setattr("os.get_terminal_size", lambda _: os.terminal_size((60, 24)))
+    assert terminal() == sys.maxsize  # what is printed is caught here, as a notebook catches it
+    be_a_terminal(monkeypatch, 60)
+    assert terminal() == 60

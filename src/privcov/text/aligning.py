@@ -43,13 +43,15 @@ def cut(name: str, cells: int = NAME_CELLS) -> str:
 
 
 def terminal() -> int:
-    """The cells of a line of the terminal that is written to; in a pipe and in a file, without end.
+    """The cells of a line of the terminal that is written to; in a pipe, a file or a notebook, without end.
 
     ``COLUMNS`` is not asked: where a program was started by Python it may be of a terminal that nobody writes to.
     """
+    if sys.stdout is not sys.__stdout__:  # a notebook shows what is printed in a place of its own
+        return sys.maxsize
     try:
-        columns = os.get_terminal_size(sys.__stdout__.fileno() if sys.__stdout__ else -1).columns
-    except (OSError, ValueError):
+        columns = os.get_terminal_size(1).columns
+    except OSError:
         return sys.maxsize
     return max(LEAST_ROOM, columns or sys.maxsize)
 
