@@ -4,15 +4,21 @@ from __future__ import annotations
 
 import os
 import re
+import sys
 
 import numpy as np
 import pytest
 
 import privcov as pc
 from privcov.cli import main
-from privcov.text.aligning import width
+from privcov.text.aligning import terminal, width
 
 FORMULA = "`question number 01` ~ `question number 18`"
+
+
+def be_a_terminal(monkeypatch, columns):
+    monkeypatch.setattr("sys.__stdout__", sys.stdout)
+    monkeypatch.setattr("os.get_terminal_size", lambda _: os.terminal_size((columns, 24)))
 
 
 @pytest.fixture(scope="module")
@@ -29,6 +35,7 @@ def home(tmp_path_factory):
         loss=pc.PureDP(epsilon=2, neighbours="replace-one"),
     )
     made.save(home / "wide.json")
+    (home / "wide.toml").write_text(made.schema.to_toml(), encoding="utf-8")
     return home
 
 
@@ -38,7 +45,7 @@ def said(home, monkeypatch, capsys):
     monkeypatch.chdir(home)
 
     def said(columns, *words):
-        monkeypatch.setattr("os.get_terminal_size", lambda _: os.terminal_size((columns, 24)))
+        be_a_terminal(monkeypatch, columns)
         capsys.readouterr()
         assert main(["show", "wide.json", *words]) == 0
         return capsys.readouterr().out
@@ -53,17 +60,25 @@ def test_no_line_is_wider_than_the_terminal(said, columns, matrix):
 
 
 @pytest.mark.parametrize(
-    "words", [("ols", "wide.json", FORMULA), ("ridge", "wide.json", "--target", "question number 01")]
+    "words",
+    [
+        ("ols", "wide.json", FORMULA),
+        ("ridge", "wide.json", "--target", "question number 01"),
+        ("pca", "wide.json", "--rank", "6"),
+        ("plan", "--schema", "wide.toml", "--rows", "5000", "--epsilon", "1", "--mechanism", "laplace"),
+    ],
+    ids=lambda words: words[0],
 )
-def test_sentences_below_a_model_are_lines_of_the_terminal(home, monkeypatch, capsys, words):
+def test_tables_and_sentences_of_other_commands_fit_the_terminal(home, monkeypatch, capsys, words):
     monkeypatch.chdir(home)
-    monkeypatch.setattr("os.get_terminal_size", lambda _: os.terminal_size((80, 24)))
     assert main([*words]) == 0
-    sentences = [
-        line for line in capsys.readouterr().out.splitlines() if re.search(r"[a-z] [a-z]+ [a-z]+ ", line)
-    ]
-    assert len(sentences) > 5
-    assert max(width(line) for line in sentences if "freedom" not in line) <= 80
+    whole = capsys.readouterr().out
+    be_a_terminal(monkeypatch, 80)
+    assert main([*words]) == 0
+    fitting = capsys.readouterr().out
+    assert max(map(width, fitting.splitlines())) <= 80
+    assert set(re.findall(r"\d+\.\d+", fitting)) == set(re.findall(r"\d+\.\d+", whole))  # nothing is left out
+    assert any(width(line) > 80 for line in whole.splitlines())
 
 
 def test_nothing_is_wider_than_a_line_that_is_read_with_ease(said):
@@ -91,3 +106,10 @@ def test_the_largest_correlations_are_told_where_the_table_does_not_show_them(sa
         r"The largest that stand clear: question number 18 × question number 19 (1\.00|0\.99)", shown
     )
     assert "The largest that stand clear" not in said(100, "--matrix", "covariance")
+
+
+def test_what_is_not_a_terminal_has_room_for_every_table(home, monkeypatch):
+    monkeypatch.setattr("os.get_terminal_size", lambda _: os.terminal_size((60, 24)))
+    assert terminal() == sys.maxsize  # what is printed is caught here, as a notebook catches it
+    be_a_terminal(monkeypatch, 60)
+    assert terminal() == 60

@@ -13,7 +13,7 @@ from privcov.errors import ParameterError
 from privcov.models.assumptions import assumptions, of_rows, target
 from privcov.models.inference import Pieces
 from privcov.models.levels import Term
-from privcov.text.aligning import cut, line, paragraph, widths
+from privcov.text.aligning import cut, line, paragraph, parts, terminal, widths
 
 if TYPE_CHECKING:
     import pandas
@@ -95,7 +95,7 @@ def as_text(fit: Fit, level: float = 0.95) -> str:
             _CODES,
             *map(paragraph, _split(fit)),
             "",
-            *_overall(fit, level),
+            *(paragraph(figures, within=terminal()) for figures in _overall(fit, level)),
         ]
     return "\n".join([*lines, "", *map(paragraph, _closing(fit))])
 
@@ -467,8 +467,13 @@ def _refusal(fit: Fit) -> str:
 
 
 def _aligned(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    room = widths(heads, rows)
-    return "\n".join(line(cells, room, {0, 5}, between="  ") for cells in (heads, *rows))
+    taken, tables = widths(heads, rows), []
+    for part in parts(taken, terminal(), between=2):
+        words = [k for k, place in enumerate(part) if place in (0, 5)]
+        widest = [taken[place] for place in part]
+        placed = (line([cells[p] for p in part], widest, words, between="  ") for cells in (heads, *rows))
+        tables.append("\n".join(placed))
+    return "\n\n".join(tables)
 
 
 def _spans(pieces: Pieces) -> str:

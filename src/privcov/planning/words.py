@@ -26,7 +26,7 @@ _BASIS = {"law": "", "surrogate": "~", "worst case": "≤"}
 def as_text(plan: Plan) -> str:
     """The whole plan."""
     parts = [
-        f"{plan.rows:,} rows, {len(plan.schema.features)} columns in the matrix; {plan.loss}.",
+        paragraph(f"{plan.rows:,} rows, {len(plan.schema.features)} columns in the matrix; {plan.loss}."),
         *counting_words(plan.schema),
         _mechanisms(plan),
         "\n".join(paragraph(line) for line in _notes(plan)),

@@ -7,14 +7,18 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from privcov.text.aligning import cut, line, room, squeezed, widths
+from privcov.text.aligning import cut, line, parts, room, squeezed, terminal, widths
 
 MOST = 12
 """Columns of a matrix that are printed."""
 
 
-def table(headings: Sequence[str], rows: Sequence[Sequence[str]], *, left: int = 1) -> str:
+def table(
+    headings: Sequence[str], rows: Sequence[Sequence[str]], *, left: int = 1, within: int | None = None
+) -> str:
     """Columns that line up; the first ``left`` columns are words, the others numbers.
+
+    Columns for which a line of ``within`` cells, or of the terminal, has no room stand in a further table below.
 
     >>> print(table(["name", "n"], [["a", "1"], ["bb", "22"]]))
     name   n
@@ -23,8 +27,13 @@ def table(headings: Sequence[str], rows: Sequence[Sequence[str]], *, left: int =
     bb    22
     """
     taken = [width if i < left else max(width, 3) for i, width in enumerate(widths(headings, rows))]
-    placed = [line(cells, taken, range(left)) for cells in (headings, *rows)]
-    return "\n".join([placed[0], " ".join("─" * width for width in taken), *placed[1:]])
+    tables = []
+    for part in parts(taken, terminal() if within is None else within):
+        words = [k for k, place in enumerate(part) if place < left]
+        widest = [taken[place] for place in part]
+        placed = [line([cells[place] for place in part], widest, words) for cells in (headings, *rows)]
+        tables.append("\n".join([placed[0], " ".join("─" * width for width in widest), *placed[1:]]))
+    return "\n\n".join(tables)
 
 
 def matrix(
@@ -38,8 +47,6 @@ def matrix(
 ) -> str:
     """A symmetric matrix with its names, what is ``unsure`` in brackets; a wide one shows its first columns.
 
-    Columns that a line has no room for stand in a further table below, beside the names of the rows again.
-
     >>> print(matrix(["a", "b"], np.eye(2)))
          a    b
     ─ ──── ────
@@ -52,19 +59,7 @@ def matrix(
         [cut(name), *(_cell(values[i, j], digits, doubted[i, j]) for j in range(len(shown)))]
         for i, name in enumerate(shown)
     ]
-    headings = ["", *(squeezed(name, 11) for name in shown)]
-    taken = [max(width, 3) for width in widths(headings, cells)]
-    panels, left = [[0]], room() - taken[0]
-    for place, wide in enumerate(taken[1:], start=1):
-        if 1 + wide > left and len(panels[-1]) > 1:
-            panels.append([0])
-            left = room() - taken[0]
-        panels[-1].append(place)
-        left -= 1 + wide
-    text = "\n\n".join(
-        table([headings[place] for place in panel], [[row[place] for place in panel] for row in cells])
-        for panel in panels
-    )
+    text = table(["", *(squeezed(name, 11) for name in shown)], cells, within=room())
     hidden = len(names) - len(shown)
     return text + (f"\n… and {hidden} more columns ({all_of_it})" if hidden else "")
 

@@ -42,22 +42,46 @@ def cut(name: str, cells: int = NAME_CELLS) -> str:
     return name if width(name) <= cells else set_cell_size(name, cells - 1).rstrip() + "…"
 
 
-def room() -> int:
-    """The cells of a line: 100, or those of the terminal where they are fewer; in a pipe and in a file, 100.
+def terminal() -> int:
+    """The cells of a line of the terminal that is written to; in a pipe, a file or a notebook, without end.
 
     ``COLUMNS`` is not asked: where a program was started by Python it may be of a terminal that nobody writes to.
     """
+    if sys.stdout is not sys.__stdout__:  # a notebook shows what is printed in a place of its own
+        return sys.maxsize
     try:
-        columns = os.get_terminal_size(sys.__stdout__.fileno() if sys.__stdout__ else -1).columns
-    except (OSError, ValueError):
-        return MOST_ROOM
-    return max(LEAST_ROOM, min(MOST_ROOM, columns or MOST_ROOM))
+        columns = os.get_terminal_size(1).columns
+    except OSError:
+        return sys.maxsize
+    return max(LEAST_ROOM, columns or sys.maxsize)
 
 
-def paragraph(text: str, *, first: str = "", hang: str = "  ") -> str:
-    """The text in lines for which there is ``room``, all but the first indented by ``hang``; words stay whole.
+def room() -> int:
+    """The cells of a line of prose: 100, or those of the terminal where they are fewer."""
+    return min(MOST_ROOM, terminal())
 
-    A number stays with its per cent sign and its ±. A word with a hyphen is one word: ``replace-one`` can be copied.
+
+def parts(widths: Sequence[int], within: int, *, between: int = 1) -> list[list[int]]:
+    """The columns of a table in as many tables as lines of ``within`` cells need; each has the first column.
+
+    >>> parts([5, 8, 8, 8], 24), parts([5, 8, 8, 8], 99)
+    ([[0, 1, 2], [0, 3]], [[0, 1, 2, 3]])
+    """
+    found, left = [[0]], within - widths[0]
+    for place, wide in enumerate(widths[1:], start=1):
+        if between + wide > left and len(found[-1]) > 1:
+            found.append([0])
+            left = within - widths[0]
+        found[-1].append(place)
+        left -= between + wide
+    return found
+
+
+def paragraph(text: str, *, first: str = "", hang: str = "  ", within: int | None = None) -> str:
+    """The text in lines of ``within`` cells, or for which there is ``room``; words stay whole.
+
+    All lines but the first are indented by ``hang``. A number stays with its per cent sign and its ±. A word with a
+    hyphen is one word: ``replace-one`` can be copied.
 
     >>> print(paragraph("The loss is pure, epsilon = 1, " * 3 + "replace-one, as declared."))
     The loss is pure, epsilon = 1, The loss is pure, epsilon = 1, The loss is pure, epsilon = 1,
@@ -68,7 +92,7 @@ def paragraph(text: str, *, first: str = "", hang: str = "  ") -> str:
     held = re.sub(r"(?<=\d) (?=%)|(?<=±) (?=\d)|(?<=[\d%]) (?=±)", _HELD, text)
     lines = fill(
         held,
-        width=room(),
+        width=room() if within is None else within,
         initial_indent=first,
         subsequent_indent=hang,
         break_on_hyphens=False,
