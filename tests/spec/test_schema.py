@@ -250,3 +250,17 @@ def test_every_word_of_a_dialect_is_said_in_the_summary_of_a_schema(word, value,
     path.write_text(f'[columns.age]\nlower = 0\nupper = 100\n[file]\n{word} = "{value}"\n')
     assert main(["schema", "check", str(path)]) == 0
     assert "File format: " in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("lower", "upper", "wrong"),
+    [
+        (5, 5, "lower must be below upper"),
+        (5, 1, "lower must be below upper"),
+        (0, 1e-300, "too close together"),
+        (-1e308, 1e308, "too far apart"),
+    ],
+)
+def test_bounds_that_no_column_can_have_are_told_why(lower, upper, wrong):
+    with pytest.raises(PrivcovError, match=f"E206 .*{wrong}, got"):
+        schema_of({"age": {"lower": lower, "upper": upper}})

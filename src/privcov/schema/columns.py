@@ -115,10 +115,12 @@ class Numeric(_Declared):
         for word in ("lower", "upper"):
             object.__setattr__(self, word, _finite(getattr(self, word), f"{word} bound of {self.name}"))
         # The lower limit keeps half_width an ordinary number, also after division by a power of the grid.
-        if not 2.0**-900 < self.upper - self.lower < math.inf:
+        width = self.upper - self.lower
+        if not 2.0**-900 < width < math.inf:
+            apart = "bounds are too close together" if width < 1 else "bounds are too far apart"
+            wrong = apart if width > 0 else "lower must be below upper"
             raise ParameterError(
-                "E206",
-                f"column {self.name}: lower must be below upper, got {self.lower:g} and {self.upper:g}.",
+                "E206", f"column {self.name}: {wrong}, got {self.lower:g} and {self.upper:g}."
             )
         if self.centre is not None or self.scale is not None:
             self._check_scaling()
