@@ -14,8 +14,9 @@ from hypothesis import strategies as st
 
 import privcov as pc
 from privcov.frame.counting import Scales
-from privcov.frame.fitting import Fit, _Profile
+from privcov.frame.fitting import Fit
 from privcov.frame.framing import framed
+from privcov.frame.profiles import Profile
 from privcov.frame.terms import numbers_of
 from privcov.mechanisms import MECHANISMS
 from privcov.noise.laws import GaussianEnsemble
@@ -247,7 +248,7 @@ def slow_intervals(edges, counts, noise_of_counts, noise, rows):
 )
 def test_the_bounds_of_a_sum_are_those_of_the_slow_way(counts, noise, spread):
     edges = [2.0 * place - 5 for place in range(len(counts) + 1)]
-    found = _Profile(
+    found = Profile(
         edges=np.array(edges),
         counts=np.array(counts, dtype=float),
         noise=np.full(len(counts), spread),
@@ -273,7 +274,7 @@ def test_a_column_with_a_long_tail_is_summed_over_its_tail():
 
 def test_a_closer_look_replaces_the_cells_that_it_looks_into_and_the_same_look_is_averaged():
     column = numbers_of(schema_of((0, 16)))[0]
-    profile = _Profile.of(column).with_histogram(column, np.arange(4.0), 2.0)
+    profile = Profile.of(column).with_histogram(column, np.arange(4.0), 2.0)
     assert profile.edges.tolist() == [0, 4, 8, 12, 16]
     twice = profile.with_histogram(column, np.arange(4.0) + 2, 2.0)
     assert twice.counts.tolist() == [1, 2, 3, 4]
@@ -302,7 +303,7 @@ def test_a_column_that_noise_kept_from_a_closer_look_gets_one_after_the_next():
 
 def test_counts_of_the_last_look_are_means_where_the_same_cells_were_asked_before():
     column = numbers_of(schema_of((0, 16)))[0]
-    once = _Profile.of(column).with_histogram(column, np.arange(4.0), 2.0)
+    once = Profile.of(column).with_histogram(column, np.arange(4.0), 2.0)
     twice = once.with_histogram(column, np.arange(4.0) + 2, 2.0)
     counts, noise = twice.last(np.arange(4.0) + 2, 2.0)
     assert counts.tolist() == [1, 2, 3, 4]
