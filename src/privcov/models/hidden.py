@@ -10,6 +10,8 @@ is so, or nearly, and leaving out such levels makes an end of it, they are left 
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import numpy as np
 
 from privcov.models.formula import Formula
@@ -23,6 +25,27 @@ PLAIN = 3 * CLEAR
 """The same where noise hides a combination of columns, or nearly: a level so rare may well be all of it."""
 
 
+def counted_levels(
+    release: Release, law: NoiseLaw, places: Iterable[int], *, clear: float = CLEAR
+) -> dict[int, tuple[float, float]]:
+    """How many rows each of these levels has, by both places where the release counts them, and what stands clear."""
+    raw, variances = release.informed_moment(), np.maximum(law.entry_variances, 1e-300)
+    found = {}
+    for p in places:
+        sums, squares = float(variances[0, p]), float(variances[p, p])
+        count = float((squares * raw[0, p] + sums * raw[p, p]) / (sums + squares))
+        found[p] = count, clear * float(np.sqrt(squares))
+    return found
+
+
+def drowned_levels(release: Release, law: NoiseLaw) -> tuple[int, ...]:
+    """Places of all levels whose count is within the noise."""
+    places = [at for places in levels_of(release.schema).values() for at in places.values()]
+    if not places or not release.schema.intercept:
+        return ()
+    return tuple(p for p, (count, limit) in counted_levels(release, law, places).items() if count <= limit)
+
+
 def hidden_levels(
     release: Release, formula: Formula, law: NoiseLaw, *, clear: float = CLEAR
 ) -> tuple[int, ...]:
@@ -34,18 +57,14 @@ def hidden_levels(
     if not formula.intercept:
         return ()
     raw, levelled = release.informed_moment(), levels_of(release.schema)
-    variances = np.maximum(law.entry_variances, 1e-300)
     together = {column.name for column in release.schema.exhaustive}
     hidden: list[int] = []
     for part in formula.parts:
         if part.chosen or part.column not in levelled:
             continue
         places = [one.places[0] for one in part.regressors(levelled[part.column], whole=False)]
-        counts, limits = {}, {}
-        for p in levelled[part.column].values():
-            sums, squares = float(variances[0, p]), float(variances[p, p])
-            counts[p] = float((squares * raw[0, p] + sums * raw[p, p]) / (sums + squares))
-            limits[p] = clear * float(np.sqrt(squares))
+        told = counted_levels(release, law, levelled[part.column].values(), clear=clear)
+        counts, limits = ({p: one[place] for p, one in told.items()} for place in (0, 1))
         # A regression divides by the sum of squares, so that one has to stand by itself too.
         shown = [p for p in places if counts[p] > limits[p] and raw[p, p] > limits[p] / 2]
         hidden += [p for p in places if p not in shown]

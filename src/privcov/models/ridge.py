@@ -406,6 +406,7 @@ class RidgeFit(Shown):
             "coefficients": self.coefficients,
             "scaled_coefficients": dict(zip(self.columns, self.scaled_slopes.tolist(), strict=True)),
             "constant": list(self.problem.constant),
+            "hidden": list(self.problem.hidden),
             "level": level,
             "error_bound": limit if math.isfinite(limit) else None,
             "scaled_norm": float(np.linalg.norm(self.scaled_slopes)),

@@ -26,6 +26,7 @@ from numpy.typing import NDArray
 from privcov.errors import ParameterError
 from privcov.linalg.arrays import Floats
 from privcov.models import perturbation, selection
+from privcov.models.hidden import drowned_levels
 from privcov.models.perturbation import centred, public_raw, rehearsed_noise, spectral_norms
 from privcov.noise.laws import NoiseLaw
 from privcov.releases.release import Release
@@ -95,6 +96,14 @@ class Problem:
     def constant(self) -> tuple[str, ...]:
         """Features that the release leaves no variance."""
         return tuple(name for name, flat in zip(self.names, self.constant_mask[:-1], strict=True) if flat)
+
+    @cached_property
+    def hidden(self) -> tuple[str, ...]:
+        """Levels that so few rows have that the noise hides how many: their coefficients are noise."""
+        law = self.release.law
+        drowned = () if law is None else drowned_levels(self.release, law)
+        names = zip(self.features, self.names, strict=True)
+        return tuple(name for place, name in names if place in drowned and name not in self.constant)
 
     @property
     def flat(self) -> bool:

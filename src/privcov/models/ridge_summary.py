@@ -17,18 +17,26 @@ def as_text(fit: RidgeFit, level: float = 0.95) -> str:
     """The fit as a table for people, labels first."""
     values = fit.to_dict(level)
     lines = [*values["labels"], f"Private ridge regression of {fit.target}", ""]
+    hidden, constant = fit.problem.hidden, fit.problem.constant
+    notes = dict.fromkeys(hidden, "hidden by the noise") | dict.fromkeys(constant, "no variance")
     rows = [[INTERCEPT, _short(fit.intercept), "", ""]]
     for name, value in fit.coefficients.items():
         scaled = values["scaled_coefficients"][name]
-        why = "no variance" if name in fit.problem.constant else ""
-        rows.append([cut(name), _short(value), f"{round(scaled, 4) + 0.0:.4f}", why])  # no zero has a sign
-    shown = [row if fit.problem.constant else row[:3] for row in rows]
+        rows.append(
+            [cut(name), _short(value), f"{round(scaled, 4) + 0.0:.4f}", notes.get(name, "")]
+        )  # no zero has a sign
+    shown = [row if notes else row[:3] for row in rows]
     heads = ["", "Coefficient", "Scaled", ""][: len(shown[0])]
     room = widths(heads, shown)
     lines += [*(line(cells, room, {0}, between="  ") for cells in (heads, *shown)), ""]
     said = []
     if fit.problem.flat:
         said.append(f"The release leaves {fit.target} nothing to explain: predictions are its mean.")
+    if hidden:
+        said.append(
+            "Hidden by the noise: levels of so few rows that the release cannot tell how many. Their coefficients are "
+            "noise, which the penalty keeps small."
+        )
     how = "chosen from the release" if fit.choice else "without effect" if fit.problem.flat else "given"
     said.append(f"Penalty {fit.penalty:.4g}, {how}; it weighs coefficients of {values['penalty_units']}.")
     if (ends := fit.expected_error_interval(level)) is not None:

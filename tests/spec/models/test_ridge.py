@@ -302,6 +302,25 @@ def test_a_constant_column_is_harmless_named_or_not(make, numeric, people_column
         assert fit.to_dict()["constant"] == ["educ"]
 
 
+def test_a_level_that_the_noise_hides_is_named_and_no_other():
+    """Of 5,000 rows 20 and none have the levels; the noise on a count of them has a deviation of 23. Fixed streams."""
+    rng = np.random.default_rng(2)
+    age, area = rng.uniform(0, 100, 5_000), np.repeat([0.0, 1.0, 2.0], [3_000, 1_980, 20])
+    table = np.column_stack([age, area, 0.5 * age + 10 * (area == 1) + rng.normal(0, 5, 5_000)])
+    bounds = {"age": {"lower": 0, "upper": 100}, "area": {"levels": [0, 1, 2, 3]}}
+    schema = pc.Schema.from_dict({"columns": {**bounds, "income": {"lower": -50, "upper": 120}}})
+    loss, named = pc.PureDP(epsilon=1, neighbours="replace-one"), 0
+    for seed in range(8):
+        release = pc.release(table, schema=schema, loss=loss, randomness=rehearsal(seed))
+        fit = pc.ridge(release, "income")
+        hidden = fit.to_dict()["hidden"]
+        assert set(hidden) <= {"area[2]", "area[3]"}
+        assert set(hidden) | set(fit.problem.constant) >= {"area[3]"}
+        assert ("Hidden by the noise" in fit.summary()) == bool(hidden)
+        named += len(hidden)
+    assert named  # repair leaves some of them a variance
+
+
 @pytest.mark.parametrize("penalty", ["auto", 0.0, 1.0])
 def test_where_nothing_can_be_explained_predictions_are_the_mean(make, numeric, people_columns, penalty):
     columns = {**people_columns, "educ": np.full(len(people_columns["age"]), 7.0)}
