@@ -199,7 +199,9 @@ class Plan:
         if one.law is not None:
             return Outlook.by_law(self.schema, one.law, rows=one.rows, counted=counted, moments=self.moments)
         count = 0.0 if counted else one.diagonal.high
-        return Outlook.of(self.schema, entry=one.entry.high, count=count, moments=self.moments)
+        # A matrix of one number has none off the diagonal.
+        entry = one.entry.high or one.diagonal.high
+        return Outlook.of(self.schema, entry=entry, count=count, moments=self.moments)
 
     def columns(self, made: Forecast | None = None) -> tuple[ColumnError, ...]:
         """Return the error on every column in original units.

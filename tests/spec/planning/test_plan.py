@@ -348,3 +348,12 @@ def test_a_forecast_of_a_frame_that_is_as_bad_as_can_be_is_not_called_worse_in_s
     )
     assert "a correlation would be off by as much as it can be; as declared by ±0.9 where" in bad
     assert "by about ±0.8 (more where rows are few and bounds far too wide); as declared" in fair
+
+
+def test_a_plan_of_one_column_without_an_intercept_has_a_verdict_for_every_mechanism():
+    """The matrix is one number, and has no entry off the diagonal that a verdict could be about."""
+    schema = pc.Schema.from_dict({"intercept": False, "columns": {"age": {"lower": -10, "upper": 100}}})
+    loss = pc.ApproxDP(epsilon="0.01", delta="1e-6", neighbours="add-remove")
+    made = pc.plan(schema=schema, rows=200, loss=loss).to_dict()
+    assert {one["verdict"] for one in made["mechanisms"]} == {"worse than publishing zeros"}
+    assert str(pc.plan(schema=schema, rows=200, loss=loss))
