@@ -39,6 +39,7 @@ import configparser
 import io
 import json
 import re
+import signal
 import tokenize
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
@@ -520,4 +521,6 @@ def main() -> None:
 
 
 if __name__ == "__main__":
+    if hasattr(signal, "SIGPIPE"):  # a reader of the first lines alone, as head: end without a traceback
+        signal.signal(signal.SIGPIPE, signal.SIG_DFL)
     main()

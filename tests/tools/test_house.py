@@ -95,6 +95,16 @@ def test_the_figures_of_another_tree_are_printed_as_json(house: House) -> None:
     assert told["names"]["imports inside functions"] == ["home.attic → home.cellar.wine"]
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="a closed pipe has no signal there")
+def test_a_reader_who_stops_early_sees_no_traceback(house: House) -> None:
+    command = [sys.executable, str(ROOT / "tools/house.py"), "--source", str(house.source)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as started:
+        assert started.stdout is not None
+        assert started.stderr is not None
+        started.stdout.close()
+        assert started.stderr.read() == ""
+
+
 def test_no_modules_of_ours_need_each_other_to_be_imported() -> None:
     house = House(ROOT / "src/privcov", ROOT / ".importlinter")
     loading: dict[str, set[str]] = {name: set() for name in house.modules}

@@ -27,11 +27,12 @@ def command(
     spool: str | None,
     **words: Any,
 ) -> None:
-    """Check whether a release with the same options would be accepted, and show its price.
+    """Check whether a release with the same options would be accepted and useful, and show its price.
 
     The checks and the messages are those that privcov release makes before it pays: does the schema fit the column
     names and types of DATA, can the mechanism keep the promise, does the engine answer, is there enough budget left?
-    No row is read, no noise is drawn and nothing is paid.
+    For correlations, the fewest rows of a useful release are named where a forecast is possible. No row is read, no
+    noise is drawn and nothing is paid; what --spool has copied is deleted.
 
     Example: privcov check people.csv --schema people.toml --epsilon 1 --ledger people.ledger
     """
