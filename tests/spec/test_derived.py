@@ -507,11 +507,8 @@ def test_verify_finds_the_bounds_of_derived_columns_again(tmp_path, capsys, way,
     verdict = pc.verify(tmp_path / "forged.json")
     assert [check.name for check in verdict.checks if not check.holds] == ["certificate"]
     said = verdict.checks[-1].words
-    told = {
-        "declared": "the bounds of age2 should be [0, 10000], which follow from age^2",
-        "scales": "the intervals of a round are not those that follow",
-    }
-    assert told[way] in said
+    assert "the bounds of age2 should be [0, 10000], which follow from age^2" in said
+    assert ("the intervals of a round are not those that follow" in said) is (way == "scales")
     assert main(["verify", str(tmp_path / "forged.json")]) == 4
     assert "E609" in capsys.readouterr().err
 

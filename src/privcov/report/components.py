@@ -11,6 +11,7 @@ from privcov.report.tables import number, table
 from privcov.text.aligning import cut, paragraph
 
 _MOST = 6  # components side by side on a terminal
+_BARELY = 2.0  # noise edges, seldom exceeded by noise alone: what is kept below may be noise
 
 
 def as_text(fit: PCAFit, level: float = 0.95) -> str:
@@ -104,20 +105,27 @@ def _closing(fit: PCAFit, values: dict[str, Any]) -> list[str]:
             "Ask for a release by symmetric-wishart or gaussian.",
             promise,
         ]
-    above = int((fit.raw_variance > values["noise_edge"]).sum())
-    seen = (
-        "no raw eigenvalue is above it, so all may be noise."
-        if not above
-        else "1 raw eigenvalue is above it, so it is more than noise."
-        if above == 1
-        else f"{above} raw eigenvalues are above it, so they are more than noise."
-    )
     return [
-        f"Noise edge {values['noise_edge']:.4g}: {seen}",
+        _above(fit, values["noise_edge"]),
         *_about(fit, values),
         *filter(None, [values["not_counted"]]),
         promise,
     ]
+
+
+def _above(fit: PCAFit, edge: float) -> str:
+    """How many raw eigenvalues are above the edge, and whether being kept is what noise may have done for the last."""
+    above = fit.raw_variance[fit.raw_variance > edge]
+    said = f"Noise edge {edge:.4g}, which noise alone exceeds in 1 of 20 releases:"
+    if not len(above):
+        return f"{said} no raw eigenvalue is above it, so all may be noise."
+    many = "1 raw eigenvalue is" if len(above) == 1 else f"{len(above)} raw eigenvalues are"
+    said += f" {many} above it."
+    if fit.asked is not None or above[-1] >= _BARELY * edge:
+        return said
+    last = "It" if len(above) == 1 else "The last"
+    doubt = "noise may have lifted it there, and then its intervals hold less often"
+    return f"{said} {last} is below twice the edge: {doubt}."
 
 
 def _about(fit: PCAFit, values: dict[str, Any]) -> list[str]:

@@ -47,16 +47,21 @@ def disagreements(release: Release) -> tuple[str, ...]:
     >>> disagreements(pc.release(np.array([[35.0], [61.0]]), schema=schema, loss=loss))
     ()
     """
-    try:
-        found = tuple(_disagreements(release))
-    except ParameterError as reason:
-        return (f"the mechanism refuses to make this promise: {reason.sentence.rstrip('.')}",)
-    except (ArithmeticError, ValueError):
-        return ("the noise that this promise needs cannot be computed",)
     made_by = release.certificate.version
+    found = tuple(_with_refusal(_disagreements(release)))
     if found and made_by != __version__:
         return (*found, f"it was made by version {made_by}, and this is version {__version__}")
     return found
+
+
+def _with_refusal(found: Iterator[str]) -> Iterator[str]:
+    """What was found until the mechanism or a round refused, and then that it did."""
+    try:
+        yield from found
+    except ParameterError as reason:
+        yield f"the mechanism refuses to make this promise: {reason.sentence.rstrip('.')}"
+    except (ArithmeticError, ValueError):
+        yield "the noise that this promise needs cannot be computed"
 
 
 def is_stratum(release: Release) -> bool:

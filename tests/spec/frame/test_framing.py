@@ -27,6 +27,7 @@ from privcov.table.fragments import Fragment
 from privcov.table.kept import Shelf, Shelved
 from privcov.table.parquet import ParquetTable
 from privcov.verification.consistency import disagreements
+from privcov.version import __version__
 
 PURE = pc.PureDP(epsilon=1, neighbours="replace-one")
 APPROXIMATE = pc.ApproxDP(epsilon=1, delta="1e-6", neighbours="replace-one")
@@ -321,6 +322,21 @@ def test_a_forged_frame_is_found(kind):
     }
     silent = [what for what, one in found.items() if not disagreements(one)]
     assert silent == []
+
+
+def test_what_contradicts_a_frame_is_told_beside_the_round_that_refuses():
+    """Replaying the rounds ends with the first that refuses: what was found before was left out."""
+    release = framed()
+    rounds = release.certificate.rounds[1:]
+    assert disagreements(
+        forged(release, proof="elsewhere.md", created="today", version="0", rounds=rounds)
+    ) == (
+        f"the proof page of gaussian should be {release.certificate.proof}",
+        "the date is not one that privcov writes",
+        "the mechanism refuses to make this promise: the intervals of a round are not those that follow from the "
+        "rounds before it",
+        f"it was made by version 0, and this is version {__version__}",
+    )
 
 
 # --- refusals -----------------------------------------------------------------------------------------

@@ -376,6 +376,28 @@ def test_loadings_without_an_interval_have_two_digits_and_a_warning(release):
     assert all(len(one.split(".")[1]) == 2 for one in re.findall(r"-?[01]\.\d+", table))
 
 
+def test_a_component_that_noise_may_have_lifted_is_not_said_to_be_more_than_noise():
+    """Constant columns: what is above the edge is noise, and was printed as "more than noise"."""
+    schema = pc.Schema.from_dict(
+        {"missing": "none", "columns": {name: {"lower": -1, "upper": 1} for name in "abc"}}
+    )
+    order = {"schema": schema, "mechanism": "gaussian", "frame": "declared"}
+    order["loss"] = pc.ZCDP(rho="0.1", neighbours="replace-one")
+    fits = (
+        pc.pca(pc.release(np.zeros((300, 3)), **order, randomness=rehearsal(seed))) for seed in range(200)
+    )
+    fit = next(fit for fit in fits if fit.rank)
+    text, doubt = " ".join(str(fit).split()), "is below twice the edge: noise may have lifted it there"
+    assert "which noise alone exceeds in 1 of 20 releases" in text
+    assert doubt in text
+    assert "more than noise" not in text
+    assert doubt not in " ".join(str(pc.pca(fit.release, rank=1)).split())
+    rows = np.random.default_rng(1).uniform(-1, 1, (20_000, 3))
+    clear = " ".join(str(pc.pca(pc.release(rows, **order, randomness=rehearsal(1)))).split())
+    assert "3 raw eigenvalues are above it." in clear
+    assert doubt not in clear
+
+
 def test_moments_about_zero_have_intervals_for_the_table_alone(release):
     fit = pc.pca(release, rank=2, centred=False)
     assert fit.intervals().shape == (2, 2)
