@@ -17,11 +17,13 @@ import numpy as np
 from privcov.errors import ParameterError
 from privcov.linalg.arrays import Floats
 from privcov.models import selection
+from privcov.models.bootstrap import Bootstrap
 from privcov.models.goodness import FTest, total_squares
 from privcov.models.hypotheses import hypotheses, hypothesis
-from privcov.models.inference import Bootstrap, Uncertainty, score_set
+from privcov.models.inference import Uncertainty
 from privcov.models.moments import Moments
 from privcov.models.profile import Height, lowest
+from privcov.models.score_sets import score_set
 from privcov.models.summary import as_frame, shrunk_beside
 from privcov.releases.release import Release
 

@@ -14,26 +14,19 @@ import numpy as np
 from privcov.errors import ParameterError
 from privcov.linalg.arrays import Floats
 from privcov.models import goodness
+from privcov.models.bootstrap import Bootstrap
 from privcov.models.contrasts import Contrasts
 from privcov.models.formula import Formula
 from privcov.models.goodness import FTest
 from privcov.models.hidden import PLAIN, hidden_levels
-from privcov.models.inference import (
-    Bootstrap,
-    Pieces,
-    Swept,
-    Tails,
-    Uncertainty,
-    critical_value,
-    is_all,
-    is_lost,
-    score_set,
-    sweep,
-)
+from privcov.models.inference import Uncertainty
 from privcov.models.moments import Moments
 from privcov.models.perturbation import can_be_rehearsed
 from privcov.models.ridge import RidgeFit, ridge
+from privcov.models.score_sets import Pieces, is_all, is_lost, score_set
 from privcov.models.summary import as_frame, as_latex, as_text, as_values
+from privcov.models.sweep import Swept, sweep
+from privcov.models.tails import Tails, critical_value
 from privcov.releases.release import Release
 from privcov.text.display import Shown
 

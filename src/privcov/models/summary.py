@@ -11,8 +11,8 @@ import numpy as np
 
 from privcov.errors import ParameterError
 from privcov.models.assumptions import assumptions, of_rows, target
-from privcov.models.inference import Pieces
 from privcov.models.levels import Term
+from privcov.models.score_sets import Pieces
 from privcov.text.aligning import cut, line, paragraph, parts, terminal, widths
 
 if TYPE_CHECKING:

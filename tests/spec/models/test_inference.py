@@ -10,8 +10,8 @@ import pytest
 from scipy import optimize, stats
 
 import privcov as pc
-from privcov.models.inference import score_set
 from privcov.models.moments import EntryNoise
+from privcov.models.score_sets import score_set
 from privcov.noise.laws import (
     FrobeniusBall,
     GaussianEnsemble,
