@@ -97,8 +97,8 @@ def as_data(given: str | list[str], spool: str | None) -> Any:
     names = [given] if isinstance(given, str) else given
     if spool is None:
         if "-" in names:
-            what = "standard input can be read once, and it is read more often."
-            raise InputError("E119", what, "Let it be copied: --spool 2GB.")
+            what = "standard input can be read only once, and a release reads its table several times."
+            raise InputError("E119", what, "Let privcov copy it to a temporary file: --spool 2GB.")
         return given
     most, context = copies.bytes_of(spool), click.get_current_context()
     if names.count("-") > 1 or ("-" in names and sys.stdin.isatty()):

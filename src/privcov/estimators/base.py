@@ -201,8 +201,8 @@ class PrivateEstimator(_Fitted):
         if given or self.max_rows_per_person != 1:
             raise ParameterError(
                 "E227",
-                f"{[*given, 'max_rows_per_person'][0]} is given beside a schema, which says it itself.",
-                "Say it in the schema, or leave the schema out.",
+                f"{[*given, 'max_rows_per_person'][0]} was given, but with a schema it belongs there.",
+                "Write it in the schema, or leave the schema out.",
             )
         return self.schema
 

@@ -109,8 +109,8 @@ class _PrivateRegressor(RegressorMixin, PrivateEstimator):  # type: ignore[misc]
         if self.target is not None:
             raise ParameterError(
                 "E227",
-                "target names a column of a schema, and there is no schema.",
-                "Give y, or a schema too.",
+                "target names a column of a schema, but no schema was given.",
+                "Give the schema too, or y in place of target.",
             )
         if target is None:
             raise ParameterError(

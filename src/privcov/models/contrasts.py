@@ -523,7 +523,9 @@ class Contrasts:
         weights, said = hypothesis(contrast, self.moments.names)
         if value is not None and "=" in contrast and contrast not in self.moments.names:
             raise ParameterError(
-                "E239", "the hypothesis says a value, and another is given.", "Leave value out."
+                "E239",
+                "the hypothesis has a value of its own, and another one was given.",
+                "Leave value out.",
             )
         return self._weights(weights), said if value is None else float(value)
 
