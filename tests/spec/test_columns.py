@@ -318,7 +318,10 @@ AGE: dict[str, object] = {"lower": 0, "upper": 100}
         ),
         ({"columns": {"a": AGE}, "max_rows_per_person": Fraction(5, 2)}, "E205 .* got 2.5"),
         ({"columns": {"a": AGE}, "weight": "w", "largest_weight": "9"}, "E196 .* got the text '9'. Write"),
-        ({"columns": {"a": {"levels": ["x", ""]}}}, "E121 .* '' is neither. Leave it out: an empty cell is a"),
+        (
+            {"columns": {"a": {"levels": ["x", ""]}}},
+            "E121 .* '' is neither. Leave it out: an empty cell is a",
+        ),
         ({"columns": {"a": {"levels": ["x", "y "]}}}, "E121 .* 'y ' is neither. Leave out the white space"),
         ({"columns": {"a": {"levels": ["x", "\u202e"]}}}, r"E121 .* '\\u202e' is neither. Shorten or rename"),
         ({"columns": {"a": {**AGE, "feature": False}}}, "E122 .* has feature = false. Derive a column"),
