@@ -220,7 +220,7 @@ def order_options(command: Callable[..., Any]) -> Callable[..., Any]:
             default="told",
             show_default=True,
             help="A private frame cuts off a part of long rows. told: the report estimates that part. counted: "
-            "intervals of regressions count it too, for another twentieth of the loss.",
+            "intervals count it too, for another twentieth of the loss.",
         ),
         click.option(
             "--focus",

@@ -108,7 +108,7 @@ def _closing(fit: PCAFit, values: dict[str, Any]) -> list[str]:
     return [
         _above(fit, values["noise_edge"]),
         *_about(fit, values),
-        *filter(None, [values["not_counted"]]),
+        *filter(None, [values["not_counted"], values["counted"]]),
         promise,
     ]
 
