@@ -580,7 +580,7 @@ class PCAFit(Shown):
             "mechanism": self.release.certificate.mechanism,
             "guarantee": str(self.release.certificate.loss),
             "not_counted": uncounted(self.release),
-            "counted": counted(self.release),
+            "counted": counted(self.release, units=not self.correlation),
         }
 
     def __repr__(self) -> str:

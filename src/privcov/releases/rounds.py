@@ -142,13 +142,17 @@ def uncounted(release: Release) -> str | None:
     )
 
 
-def counted(release: Release) -> str | None:
-    """What intervals allow for where the cut of a private frame is counted; None for other releases."""
+def counted(release: Release, *, units: bool = True) -> str | None:
+    """What intervals allow for where the cut of a private frame is counted; None for other releases.
+
+    ``units`` says whether what they are of rests on standard deviations, as correlations do not.
+    """
     if (found := release.calibration) is None:
         return None
+    deviations = "for the error of standard deviations, and for one" if units else "for an error"
     return (
-        "Intervals allow for what the private frame cut off long rows: for the error of standard deviations, and for "
-        f"one of {found.bias:.1g} on correlations, which is a model and no proof."
+        f"Intervals allow for what the private frame cut off long rows: {deviations} of {found.bias:.1g} on "
+        "correlations, which is a model and no proof."
     )
 
 

@@ -310,6 +310,17 @@ def test_every_model_says_whether_its_intervals_count_the_cut(cut):
     assert cut is None or ("No interval counts" in told(release)[-1]) == (cut == "told")
 
 
+def test_components_of_correlations_count_no_error_of_standard_deviations_and_say_so():
+    release = made()
+    scaled, shares = pc.pca(release, rank=2), pc.pca(release, rank=2, correlation=True)
+    assert "error of standard deviations" in scaled.to_dict()["counted"]
+    assert "standard deviations" not in shares.to_dict()["counted"]
+    hint = "Components of correlations (--correlation) are free of the error"
+    together = [any(len(one.components) > 1 for one in fit.directions()) for fit in (scaled, shares)]
+    assert together == [True, False]
+    assert [hint in " ".join(str(fit).split()) for fit in (scaled, shares)] == together
+
+
 def test_a_share_of_variance_has_no_units_and_so_counts_no_doubt_about_them():
     """R² of counted releases was from 0 to 1. With the bias b it is off by 2√R²(1 − R²)b, and by noise."""
     release = made()
