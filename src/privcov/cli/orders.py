@@ -209,7 +209,7 @@ order_options = all_of(
         default="told",
         show_default=True,
         help="A private frame cuts off a part of long rows. told: the report estimates that part. counted: "
-        "intervals of regressions count it too, for another twentieth of the loss.",
+        "intervals count it too, for another twentieth of the loss.",
     ),
     click.option(
         "--focus",

@@ -50,8 +50,8 @@ def target(fit: Fit) -> str:
 
 def of_rows(fit: Fit) -> str:
     """What R² and the residual error are of, where it is not the rows as they were bounded; with a space before it."""
-    framed = bool(fit.release.certificate.rounds)
-    return SHORTENED if framed or fit.release.schema.row_norm_bound is not None else ""
+    shortened = bool(fit.release.certificate.rounds) or fit.release.schema.row_norm_bound is not None
+    return SHORTENED if shortened and fit.release.calibration is None else ""
 
 
 def _missing(fit: Fit) -> list[str]:
