@@ -55,6 +55,13 @@ def say(text: str) -> None:
     print(escaped(text), flush=True)
 
 
+def tell(text: str) -> None:
+    """Sentences on stdout, each line of them in as many as the terminal needs."""
+    from privcov.text.aligning import paragraph
+
+    say("\n".join(paragraph(line) for line in text.split("\n")))
+
+
 def say_line(text: str) -> None:
     """A result of one line, whatever is in it: a path may have a line break in its name."""
     say(_one_line(text))

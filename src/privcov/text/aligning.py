@@ -80,16 +80,18 @@ def parts(widths: Sequence[int], within: int, *, between: int = 1) -> list[list[
 def paragraph(text: str, *, first: str = "", hang: str = "  ", within: int | None = None) -> str:
     """The text in lines of ``within`` cells, or for which there is ``room``; words stay whole.
 
-    All lines but the first are indented by ``hang``. A number stays with its per cent sign and its ±. A word with a
-    hyphen is one word: ``replace-one`` can be copied.
+    All lines but the first are indented by ``hang``. A number stays with its per cent sign and its ±, and what is on
+    the two sides of an equals sign stays together. A word with a hyphen is one word: ``replace-one`` can be copied.
 
     >>> print(paragraph("The loss is pure, epsilon = 1, " * 3 + "replace-one, as declared."))
     The loss is pure, epsilon = 1, The loss is pure, epsilon = 1, The loss is pure, epsilon = 1,
       replace-one, as declared.
     >>> paragraph("word " * 19 + "and 1 %").splitlines()[-1]
     '  1 %'
+    >>> paragraph("word " * 19 + "say epsilon = 1").splitlines()[-1]
+    '  epsilon = 1'
     """
-    held = re.sub(r"(?<=\d) (?=%)|(?<=±) (?=\d)|(?<=[\d%]) (?=±)", _HELD, text)
+    held = re.sub(r"(?<=\d) (?=%)|(?<=±) (?=\d)|(?<=[\d%]) (?=±)|(?<=\w) (?== )|(?<= =) (?=\S)", _HELD, text)
     lines = fill(
         held,
         width=room() if within is None else within,
