@@ -102,7 +102,7 @@ def test_every_matrix_of_a_framed_release_is_shown(path, what):
 def test_verify_confirms_the_frame_and_says_where_the_budget_went(path):
     code, shown = run("verify", path)
     assert code == 0
-    assert "The frame follows from its" in shown
+    assert "The stated frame is the one that its" in shown
     assert "of the budget went into the matrix" in shown
 
 

@@ -9,7 +9,8 @@ import numpy as np
 from scipy.special import gammainc, gammaincinv
 
 from privcov.linalg.arrays import Floats
-from privcov.models.inference import Bootstrap, Uncertainty
+from privcov.models.bootstrap import Bootstrap
+from privcov.models.inference import Uncertainty
 from privcov.models.moments import Moments
 from privcov.models.profile import Height, lowest
 

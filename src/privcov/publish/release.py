@@ -302,6 +302,6 @@ def _public_rows(rows: int, loss: Loss, schema: Schema) -> int | None:
         raise InputError(
             "E108",
             f"the table has {none}.",
-            "This shows only when it is read, so what a ledger paid stays paid. Under add-remove it can be released.",
+            "This is found only when the table is read, so the payment stands. Under add-remove it can be released.",
         )
     return rows
