@@ -173,23 +173,34 @@ class View:
     def off_spread(self) -> Floats | None:
         """How far noise moves each standard deviation in 95 of 100 releases: to the farther end of what it may be.
 
-        A variance within its noise may be 0, so that this is no first-order error.
+        A variance within its noise may be 0, so that this is no first-order error; and none is larger than where half
+        of the rows are at each bound.
         """
         if self.off is None:
             return None
         variance, moved = self.spread**2, np.diag(self.off.covariance)
-        return np.maximum(
-            np.sqrt(variance + moved) - self.spread, self.spread - np.sqrt(np.maximum(variance - moved, 0.0))
-        )
+        high = np.minimum(np.sqrt(variance + moved), self._most_spread)
+        return np.maximum(high - self.spread, self.spread - np.sqrt(np.maximum(variance - moved, 0.0)))
+
+    @property
+    def _most_spread(self) -> Floats:
+        """The largest standard deviations that bounds allow: about the mean, or about zero without an intercept."""
+        if self.scaled:
+            return np.array([feature.reach for feature in self.columns])
+        ends = np.array([(feature.lower, feature.upper) for feature in self.columns])
+        if not self.intercept or self.count is None:
+            return np.abs(ends).max(axis=1)
+        return np.asarray((ends[:, 1] / 2 - ends[:, 0] / 2) * np.sqrt(self.count / max(1.0, self.count - 1)))
 
     @property
     def filled(self) -> Floats | None:
         """The share of its bounds that each numeric column fills, at most; None where the noise is not known.
 
         A column that is spread evenly over its bounds has a standard deviation of half their width over √3, and fills
-        all of them. The noise is counted, 95 times in 100 for each column.
+        all of them. The noise is counted, 95 times in 100 for each column. None also without an intercept: about zero
+        nothing is known of it.
         """
-        if self.off_spread is None:
+        if self.off_spread is None or not self.intercept:
             return None
         halves = np.array([feature.half_width for feature in self.columns])
         numeric = [feature.kind == "numeric" for feature in self.columns]
