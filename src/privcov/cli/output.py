@@ -55,6 +55,13 @@ def say(text: str) -> None:
     print(escaped(text), flush=True)
 
 
+def say_prose(text: str) -> None:
+    """Sentences on stdout, each line in as many as the terminal needs; in a pipe it stays one."""
+    from privcov.text.aligning import paragraph, terminal  # on use: --help is quick without what it imports
+
+    say("\n".join(paragraph(one, within=terminal()) if one else "" for one in text.split("\n")))
+
+
 def say_line(text: str) -> None:
     """A result of one line, whatever is in it: a path may have a line break in its name."""
     say(_one_line(text))
