@@ -6,6 +6,7 @@ import gc
 import pickle
 import subprocess
 import sys
+import warnings
 import weakref
 from dataclasses import replace
 from pathlib import Path
@@ -257,6 +258,31 @@ def test_a_cell_that_is_no_number_counts_as_the_middle_of_its_bounds(kind, rows,
     assert np.allclose(listed.release_.second_moment(raw=True), truth, atol=1e-4)
     if kind in REGRESSORS:
         assert np.array_equal(made.predict(odd), made.predict(middle))
+
+
+ODD = [None, 2**64, 10**400, "x", b"1", 1j, {}, [1], pd.NA]
+
+
+@pytest.mark.parametrize("cell", ODD, ids=lambda cell: str(cell)[:24])
+def test_one_cell_of_a_list_does_not_decide_how_others_are_read_nor_whether_there_is_a_release(cell):
+    """With a schema NumPy chose the type of all cells from the values, and one that is no number ended the fit."""
+    schema = pc.Schema.from_dict({"columns": {"a": {"lower": 0, "upper": 8}, "s": {"levels": [0, 1]}}})
+    plain = [[place % 8, place % 2] for place in range(400)]
+    words = {"schema": schema, "epsilon": 10**6, "neighbours": "replace-one"}
+    ordinary = pc.PrivateCovariance(**words).fit([*plain, [4, np.nan]]).release_
+    for row in ([cell, np.nan], [4, cell]):
+        made = pc.PrivateCovariance(**words).fit([*plain, row]).release_
+        moved = np.abs(made.second_moment(raw=True) - ordinary.second_moment(raw=True))
+        assert moved.max() < 65  # of sums of squares: by one row, and next to no noise
+
+
+def test_a_missing_cell_of_a_column_of_categories_is_missing_and_raises_no_warning():
+    """NumPy cast it to the least whole number, with a warning that told that it is there."""
+    made = pd.DataFrame({"a": pd.Series([8, 8, None] * 50, dtype="category"), "b": [1, 2, 3] * 50})
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        fitted = pc.PrivateCovariance(bounds=(0, 8), epsilon=10**6, neighbours="replace-one").fit(made)
+    assert fitted.location_[0] == pytest.approx((8 + 8 + 4) / 3, abs=0.1)
 
 
 def test_under_add_remove_no_number_of_rows_is_refused(rows):

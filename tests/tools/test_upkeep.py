@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import configparser
 import re
+import subprocess
+import sys
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -181,3 +183,10 @@ def test_the_quick_cells_of_bench_honesty_are_run_by_continuous_integration() ->
     assert any(
         "-m 'long and not slow'" in line and "tests/spec/models/test_honesty.py" in line for line in run
     )
+
+
+def test_processes_that_tests_start_elsewhere_find_the_same_library(tmp_path):
+    """A PYTHONPATH that says where from here found another privcov from there, or none."""
+    asked = [sys.executable, "-c", "import privcov; print(privcov.__file__)"]
+    found = subprocess.run(asked, cwd=tmp_path, capture_output=True, text=True, check=True).stdout
+    assert Path(found.strip()) == Path(privcov.__file__)

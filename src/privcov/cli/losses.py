@@ -6,7 +6,7 @@ import click
 
 from privcov.cli.output import all_of, note
 from privcov.errors import ParameterError
-from privcov.privacy import EPSILON_POLICY_CAP, ZCDP, ApproxDP, Loss, Neighbours, PureDP
+from privcov.privacy import EPSILON_POLICY_CAP, ZCDP, ApproxDP, Loss, Neighbours, PureDP, check_policy
 
 loss_options = all_of(
     click.option(
@@ -69,10 +69,6 @@ def as_loss(
         if delta is None
         else ApproxDP(epsilon=epsilon, delta=delta, neighbours=neighbours)
     )
-    if loss.epsilon > EPSILON_POLICY_CAP and not understood:
-        raise ParameterError(
-            "E202",
-            f"epsilon {epsilon} is above {EPSILON_POLICY_CAP} and protects people very little.",
-            "Choose a smaller one, or add --i-understand.",
-        )
+    if not understood:
+        check_policy(loss, ", or add --i-understand.")
     return loss

@@ -55,9 +55,9 @@ def say(text: str) -> None:
     print(escaped(text), flush=True)
 
 
-def tell(text: str) -> None:
-    """Sentences on stdout, each line of them in as many as the terminal needs."""
-    from privcov.text.aligning import paragraph
+def say_prose(text: str) -> None:
+    """Sentences on stdout, each line in as many as there is room for: also in a pipe, as ``show`` and ``plan`` do."""
+    from privcov.text.aligning import paragraph  # on use: --help is quick without what it imports
 
     say("\n".join(paragraph(line) for line in text.split("\n")))
 

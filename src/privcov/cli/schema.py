@@ -9,7 +9,7 @@ import click
 
 from privcov.cli.losses import as_loss, loss_options
 from privcov.cli.orders import as_part, part_options
-from privcov.cli.output import force_option, json_option, note, print_json, say, say_line, tell
+from privcov.cli.output import force_option, json_option, note, print_json, say, say_line, say_prose
 
 if TYPE_CHECKING:
     from privcov.privacy import Loss
@@ -100,19 +100,19 @@ def check(path: str, as_json: bool) -> None:
         f"{path}: {len(schema.read_columns)} columns in the table, {schema.dimension} in the released matrix."
     )
     if schema.exhaustive:
-        tell(f"{schema.summed_dimension} columns are summed: exhaustive levels add up to the intercept.")
-    tell(
+        say_prose(f"{schema.summed_dimension} columns are summed: exhaustive levels add up to the intercept.")
+    say_prose(
         f"Row norm at most {norm:.4g} in scaled units; values are rounded to multiples of 2^-{grid.exponent}."
     )
-    tell(f"Missing cells: {schema.missing_words}. {schema.person_words}")
+    say_prose(f"Missing cells: {schema.missing_words}. {schema.person_words}")
     if schema.missing_advice:
-        tell(schema.missing_advice)
+        say_prose(schema.missing_advice)
     if schema.weight is not None:
-        tell(schema.weight_words)
+        say_prose(schema.weight_words)
     if schema.sources:
-        tell(schema.derived_words)
+        say_prose(schema.derived_words)
     if schema.file.words():
-        tell(f"File format: {schema.file.sentence()}.")
+        say_prose(f"File format: {schema.file.sentence()}.")
 
 
 @command.command(name="explain")
@@ -188,16 +188,16 @@ def explain(
         else f". You declared a row norm of at most {norm:.4g}: longer rows are clipped"
     )
     units = "[-1, 1]" if unscaled else "their reach"
-    tell(
+    say_prose(
         f"With columns scaled to {units}, the squared norm of a row is at most {' plus '.join(parts)}{limit}."
     )
-    tell(f"So the row norm is at most {norm:.4g}. The noise grows with its square, {norm**2:.4g}.")
+    say_prose(f"So the row norm is at most {norm:.4g}. The noise grows with its square, {norm**2:.4g}.")
     grows = " The noise grows with it too." if schema.max_rows_per_person > 1 else ""
-    tell(f"{schema.person_words}{grows}\n" if grows or schema.enforced else "")
+    say_prose(f"{schema.person_words}{grows}\n" if grows or schema.enforced else "")
     if schema.exhaustive:
-        tell("\n".join([*saving_words(schema), ""]))
+        say_prose("\n".join([*saving_words(schema), ""]))
     if schema.weight is not None:
-        tell(f"{schema.weight_words}\n{_weight_saving(schema)}\n")
+        say_prose(f"{schema.weight_words}\n{_weight_saving(schema)}\n")
     per = "mean" if rows else "sum"
     headings = ["column", "bounds", "noise without it"] + ([f"noise on its {per}"] if loss else [])
     lines = [
@@ -208,35 +208,35 @@ def explain(
     say(table(headings, lines, left=2))
     if derived := _derived(schema):
         told = [[cut(c.name), c.bounds, derived[c.name]] for c in costs if c.name in derived]
-        tell("\nDerived columns, whose bounds follow from those of the columns in them:\n")
+        say_prose("\nDerived columns, whose bounds follow from those of the columns in them:\n")
         say(table(["column", "bounds", "is"], told, left=3))
         for name, same in _repeated(schema):
-            tell(
+            say_prose(
                 f"\n{name} is {same} on another scale, so one of the two costs noise and says nothing new: write "
                 f"feature = false for {same}, and poly in formulas."
             )
-    tell(
+    say_prose(
         "\nNoise in original units is proportional to the width of the bounds: half the width, half the noise."
     )
-    tell(
+    say_prose(
         "But values outside the bounds are clipped; that biases the release, and no interval accounts for it."
     )
     if schema.missing_advice:
-        tell(schema.missing_advice)
+        say_prose(schema.missing_advice)
     if chosen is None:
         if schema.weight is not None:
             return
-        tell(
+        say_prose(
             "For a share of the loss, privcov can fit the row norm to the data: --data FILE, or release --row-norm "
             "private.\n"
             "It can fit centres and scales too, so that wide bounds cost little: release --frame auto."
         )
         return
-    tell(
+    say_prose(
         f"\nPrivately chosen row_norm_bound = {chosen['row_norm_bound']:.4g}; it multiplies the noise by "
         f"{chosen['noise']:.3g}."
     )
-    tell(f"The choice cost {chosen['price']}. The rest of the loss is {chosen['rest']}.")
+    say_prose(f"The choice cost {chosen['price']}. The rest of the loss is {chosen['rest']}.")
 
 
 _output = click.option("-o", "--output", help="Write it here.  [default: stdout]")

@@ -240,6 +240,10 @@ class PrivateEstimator(_Fitted):
         """Rows as a two-dimensional array, no value looked at; sets or checks n_features_in_ and names."""
         if isinstance(rows, list | tuple):  # else NumPy would choose a type from the values
             rows = np.array(rows, dtype=object)
+        if any(
+            str(kind) == "category" for kind in getattr(rows, "dtypes", ())
+        ):  # else a missing one is cast, with a warning
+            rows = rows.astype(object)
         table = validate_data(
             self, rows, reset=reset, dtype=None, ensure_all_finite=False, ensure_min_samples=fewest
         )

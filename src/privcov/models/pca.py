@@ -526,8 +526,10 @@ class PCAFit(Shown):
         Returns
         -------
         dict
-            JSON values. ``intervals`` (for the table), ``population_intervals`` and ``loading_intervals`` are None
-            where they are not known, and loadings of components in a group of ``directions`` have none.
+            JSON values. ``raw_variance`` has all eigenvalues of the raw matrix, of which those above ``noise_edge`` are
+            kept where no rank is asked for. ``intervals`` (for the table), ``population_intervals`` and
+            ``loading_intervals`` are None where they are not known, and loadings of components in a group of
+            ``directions`` have none.
 
         Raises
         ------
@@ -557,6 +559,7 @@ class PCAFit(Shown):
             "population_intervals": finite(
                 self.population_intervals(level) if self._problem.is_rehearsed else None
             ),
+            "raw_variance": self.raw_variance.tolist(),
             "noise_edge": self.noise_edge,
             "components": self.components.tolist(),
             "loading_intervals": finite(

@@ -58,7 +58,7 @@ def headings(values: dict[str, Any]) -> dict[str, str]:
 def as_text(fit: Fit, level: float = 0.95) -> str:
     """The whole summary, labels first."""
     rows, estimate = _rows(fit, level), partial(rounded, digits=known_digits(fit))
-    lines = [*_labels(fit), f"Private least squares: {fit.formula}", ""]
+    lines = [*_labels(fit), paragraph(f"Private least squares: {fit.formula}", within=terminal()), ""]
     if fit.method == "none":
         lines += [
             _aligned(["", "Estimate"], [[cut(row["name"]), estimate(row["estimate"])] for row in rows]),

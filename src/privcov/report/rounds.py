@@ -16,6 +16,9 @@ _ASKED = {
     "radius": "the radius",
 }
 
+_HIDDEN = 0.5
+"""A standard deviation of the noise on a share that leaves nothing of it."""
+
 
 def budget(certificate: Certificate) -> str:
     """Where the loss went, as a sentence; empty for a release in the declared frame."""
@@ -57,9 +60,15 @@ def cut(release: Release) -> str:
     norms = Norms.of(release)
     (rows, of_rows), (length, of_length) = norms.shortened, norms.cut
     which = " of all strata" if release.certificate.strata else ""
+    if min(of_rows, of_length) >= _HIDDEN:
+        return f"How many of the rows{which} were shortened, and by how much, is hidden by the noise."
+    parts = [
+        "a share that the noise hides" if error >= _HIDDEN else f"about {percent(share, error)}"
+        for share, error in ((rows, of_rows), (length, of_length))
+    ]
     return (
-        f"About {percent(rows, of_rows)} of the rows{which} were shortened, and {percent(length, of_length)} of the "
-        "squared length of a row was cut, on average; columns with long tails lose more than others."
+        f"{parts[0][0].upper()}{parts[0][1:]} of the rows{which} were shortened, and {parts[1].removeprefix('about ')} "
+        "of the squared length of a row was cut, on average; columns with long tails lose more than others."
     )
 
 

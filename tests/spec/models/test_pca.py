@@ -435,6 +435,14 @@ def test_a_component_that_noise_may_have_lifted_is_not_said_to_be_more_than_nois
     assert doubt not in clear
 
 
+def test_programs_get_the_raw_eigenvalues_that_the_rank_was_chosen_by(release):
+    fit = pc.pca(release)
+    values = fit.to_dict()
+    assert values["raw_variance"] == fit.raw_variance.tolist()
+    assert sum(one > values["noise_edge"] for one in values["raw_variance"]) == values["rank"]
+    assert len(values["raw_variance"]) == len(values["columns"])
+
+
 def test_moments_about_zero_have_intervals_for_the_table_alone(release):
     fit = pc.pca(release, rank=2, centred=False)
     assert fit.intervals().shape == (2, 2)
