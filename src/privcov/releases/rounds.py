@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from privcov.accounting import approx_to_zcdp, gaussian_mu
-from privcov.errors import ParameterError
+from privcov.errors import ParameterError, ReleaseError
 from privcov.linalg.arrays import Floats
 from privcov.noise.laws import Normal
 from privcov.privacy import ApproxDP, PureDP
@@ -189,12 +189,18 @@ class Norms:
 
     @classmethod
     def of(cls, release: Release) -> Norms:
-        """Read them off a release; refuses one that was made in the declared frame (E210)."""
+        """Read them off a release; refuses one that was made in the declared frame (E210), or changed since (E601)."""
         schema, certificate = release.schema, release.certificate
         columns = len(measured(schema))
         if not certificate.rounds or certificate.law is None or not columns:
             raise ParameterError("E210", "this release has no rounds: it was made in the declared frame.")
-        last = next(one for one in certificate.rounds if one.name == "radius")
+        last = next((one for one in certificate.rounds if one.name == "radius"), None)
+        if last is None or len(last.answers) != len(_MIDDLES):
+            raise ReleaseError(
+                "E601",
+                "the rounds of its frame do not say how long rows were.",
+                "privcov verify says what else is wrong.",
+            )
         # Rounds are about all rows. Of one stratum of K, noise counts against a Kth of them; that of the total is √K
         # times that of one, and so K times it is √K times that of the total.
         stated, strata = certificate.options.get("all_rows"), certificate.strata or 1

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import json
 from dataclasses import replace
 
 import numpy as np
@@ -11,10 +12,13 @@ import pytest
 from pyarrow import csv, parquet
 
 import privcov as pc
+from privcov.cli import main
 from privcov.errors import ReleaseError
 from privcov.noise.randomness import rehearsal
 from privcov.planning.strata import plan_strata
 from privcov.releases import codec
+from privcov.releases.documents import to_text
+from privcov.releases.strata import FORM
 from privcov.report.page import html
 from privcov.report.summary import as_text, strata_text
 from privcov.verification.consistency import disagreements
@@ -59,7 +63,7 @@ TABLE = people()
 def released(data=TABLE, kind="zcdp", frame="scales", seed=3, **words):
     order = {"schema": SCHEMA, "loss": LOSSES[kind], "by": "area", "frame": frame}
     source = {} if seed is None else {"randomness": rehearsal(seed)}
-    return pc.release(data, **order, **source, **words)
+    return pc.release(data, **{**order, **source, **words})
 
 
 def truth(area, table=TABLE):
@@ -244,6 +248,31 @@ def test_a_stratum_whose_frame_does_not_follow_from_its_rounds_is_found():
     private = released(kind="approximate", seed=None)["a"]
     assert "all_rows" not in private.certificate.options
     assert disagreements(with_options(private, all_rows="12000"))
+
+
+@pytest.mark.parametrize("by", ["area", None])
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda last: last["answers"].pop(),
+        lambda last: last.update(answers=[]),
+        lambda last: last.update(name="radii"),
+    ],
+)
+def test_a_file_without_a_round_of_norms_is_refused_by_show_and_is_no_error_of_ours(
+    by, change, tmp_path, capsys
+):
+    """It says how many rows were shortened; ``show`` ended in E900 without it."""
+    made = released(TABLE.slice(0, 3_000), seed=None, by=by)
+    form = FORM if by else codec.FORM
+    document = json.loads(json.dumps(made.to_dict()))
+    body = {word: value for word, value in document.items() if word not in ("format", "signature")}
+    change(next(one for one in body["certificate"]["rounds"] if one["name"] == "radius"))
+    (path := tmp_path / "changed.json").write_text(to_text(form.sealed(body)))
+    assert main(["verify", str(path)]) == 4
+    assert "E900" not in capsys.readouterr().err
+    assert main(["show", str(path)]) == 2
+    assert "E601 the rounds of its frame do not say how long rows were" in capsys.readouterr().err
 
 
 def test_a_private_number_of_all_rows_is_found_even_where_the_rounds_agree_with_it():
