@@ -221,7 +221,7 @@ def choose(problem: Rehearsable, penalties: Floats) -> Choice:
     score = float(scores[best])
     slopes, offsets = _fits(_positive(raw), penalties[[best]], problem.weights)
     fitted = np.concatenate([-offsets, -slopes[0], [1.0]])
-    # A standard deviation needs more draws than a mean: a hundred know it to 7 %, and they are the same for every table.
+    # A standard deviation needs more draws than a mean: a hundred, the same for every table, know it to 7 %.
     many = rehearsed_noise(problem.release, problem.places, law=problem.law, count=enough(problem.law, 0.95))
     # What is measured is the average over draws of raw − draw/a, which have this noise a little more than once.
     spread = float(np.einsum("i,nij,j->n", fitted, many, fitted).std()) * np.sqrt(

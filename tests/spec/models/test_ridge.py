@@ -396,7 +396,7 @@ def test_the_expected_error_has_an_interval_that_holds_the_true_one(epsilon):
 
 
 def test_the_noise_on_an_expected_error_is_that_of_the_law():
-    """A hundred draws, the same for every table, made it 9 % too small with six columns: intervals held 0.90 for 0.95."""
+    """A hundred draws, the same for every table, made it 9 % too small with six columns: 0.90 held for 0.95."""
     rng = np.random.default_rng(1)
     for count in (5, 6, 7):
         rows = rng.uniform(-1, 1, (20_000, count))
