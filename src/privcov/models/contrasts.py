@@ -18,7 +18,7 @@ from privcov.errors import ParameterError
 from privcov.linalg.arrays import Floats
 from privcov.models import selection
 from privcov.models.goodness import FTest, total_squares
-from privcov.models.hypotheses import hypotheses, hypothesis
+from privcov.models.hypotheses import hypotheses, hypothesis, says_a_value
 from privcov.models.inference import Bootstrap, Uncertainty, score_set
 from privcov.models.moments import Moments
 from privcov.models.profile import Height, lowest
@@ -519,7 +519,7 @@ class Contrasts:
         if not isinstance(contrast, str):
             return self._weights(contrast), 0.0 if value is None else float(value)
         weights, said = hypothesis(contrast, self.moments.names)
-        if value is not None and "=" in contrast and contrast not in self.moments.names:
+        if value is not None and says_a_value(contrast, self.moments.names):
             raise ParameterError(
                 "E239", "the hypothesis says a value, and another is given.", "Leave value out."
             )
