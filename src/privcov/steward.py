@@ -192,7 +192,7 @@ def convert(path: str | Path, output: str | Path, *, schema: Schema, force: bool
         raise InputError(
             "E118",
             f"convert writes Parquet, but {target.name} does not end in .parquet.",
-            "Name it .parquet.",
+            "Give it a name that ends in .parquet.",
         )
     check_writable(target, force=force)
     if given.suffix.lower() in (".parquet", ".pq"):

@@ -6,6 +6,7 @@ import gc
 import pickle
 import subprocess
 import sys
+import warnings
 import weakref
 from dataclasses import replace
 from pathlib import Path
@@ -257,6 +258,31 @@ def test_a_cell_that_is_no_number_counts_as_the_middle_of_its_bounds(kind, rows,
     assert np.allclose(listed.release_.second_moment(raw=True), truth, atol=1e-4)
     if kind in REGRESSORS:
         assert np.array_equal(made.predict(odd), made.predict(middle))
+
+
+ODD = [None, 2**64, 10**400, "x", b"1", 1j, {}, [1], pd.NA]
+
+
+@pytest.mark.parametrize("cell", ODD, ids=lambda cell: str(cell)[:24])
+def test_one_cell_of_a_list_does_not_decide_how_others_are_read_nor_whether_there_is_a_release(cell):
+    """With a schema NumPy chose the type of all cells from the values, and one that is no number ended the fit."""
+    schema = pc.Schema.from_dict({"columns": {"a": {"lower": 0, "upper": 8}, "s": {"levels": [0, 1]}}})
+    plain = [[place % 8, place % 2] for place in range(400)]
+    words = {"schema": schema, "epsilon": 10**6, "neighbours": "replace-one"}
+    ordinary = pc.PrivateCovariance(**words).fit([*plain, [4, np.nan]]).release_
+    for row in ([cell, np.nan], [4, cell]):
+        made = pc.PrivateCovariance(**words).fit([*plain, row]).release_
+        moved = np.abs(made.second_moment(raw=True) - ordinary.second_moment(raw=True))
+        assert moved.max() < 65  # of sums of squares: by one row, and next to no noise
+
+
+def test_a_missing_cell_of_a_column_of_categories_is_missing_and_raises_no_warning():
+    """NumPy cast it to the least whole number, with a warning that told that it is there."""
+    made = pd.DataFrame({"a": pd.Series([8, 8, None] * 50, dtype="category"), "b": [1, 2, 3] * 50})
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        fitted = pc.PrivateCovariance(bounds=(0, 8), epsilon=10**6, neighbours="replace-one").fit(made)
+    assert fitted.location_[0] == pytest.approx((8 + 8 + 4) / 3, abs=0.1)
 
 
 def test_under_add_remove_no_number_of_rows_is_refused(rows):
@@ -511,7 +537,7 @@ def test_what_contradicts_a_schema_is_one_line_before_anything_is_released():
     linear = pc.PrivateLinearRegression
     for made, rows, y, code in [
         (worded(linear, "people.toml"), frame, None, "E227 schema must be a Schema, got str"),
-        (worded(linear, schema, bounds=(0, 1)), frame, None, "E227 bounds is given beside a schema"),
+        (worded(linear, schema, bounds=(0, 1)), frame, None, "E227 bounds was given, but with a schema"),
         (worded(linear, schema, target_bounds=(0, 1)), frame, None, "E227 target_bounds"),
         (worded(linear, schema, max_rows_per_person=2), frame, None, "E227 max_rows_per_person"),
         (make(linear, target="income"), frame[["age"]], frame["income"], "E227 target names a column"),
@@ -522,8 +548,8 @@ def test_what_contradicts_a_schema_is_one_line_before_anything_is_released():
         (worded(linear, schema).set_params(target="area[missing]"), frame, None, "E289 area.missing. cannot"),
         (worded(linear, schema), frame, frame["income"], "E229 the column income is in X, and is given as y"),
         (worded(linear, schema), rest, None, "E102 the frame has no column income"),
-        (worded(linear, schema), "people.csv", [1.0], "E229 y is given beside a str"),
-        (worded(linear, schema), as_polars(rest).lazy(), frame["income"], "E229 y is given beside a Lazy"),
+        (worded(linear, schema), "people.csv", [1.0], "E229 y cannot be added to a str"),
+        (worded(linear, schema), as_polars(rest).lazy(), frame["income"], "E229 y cannot be added to a Lazy"),
         (worded(linear, schema), frame.head(8), None, "E264 8 rows are too few for 8 coefficients"),
         (worded(linear, people_schema().without(["log_income"])), frame, None, "E200 age_p_1 follows"),
         (worded(pc.PrivatePCA, schema, n_components=99), frame, None, "E263 .* from 1 to 10"),

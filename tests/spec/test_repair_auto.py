@@ -296,7 +296,7 @@ def test_one_pair_that_stands_clear_of_the_noise_refutes_the_guess() -> None:
 
 @pytest.mark.parametrize("weighted", [False, True])
 def test_no_number_varies_more_than_its_bounds_allow(weighted):
-    """Weights of a drowned stratum within [0, 5] had a deviation of 5.3; half of the rows at each bound have most."""
+    """Weights of a drowned stratum within [0, 5] had a deviation of 5.3; halves at both bounds have most."""
     rng = np.random.default_rng(0)
     rows = np.column_stack([rng.integers(0, 2, 300), rng.uniform(0, 10, 300), rng.uniform(0.5, 5, 300)])
     columns = {"half": {"lower": 0, "upper": 1}, "even": {"lower": 0, "upper": 10}}

@@ -397,7 +397,9 @@ def test_a_million_strata_and_matrices_too_large_are_refused():
     many = {f"x{i}": {"lower": 0, "upper": 1} for i in range(60)}
     levels = {"s": {"levels": list(range(MOST_STRATA))}}
     long = {"long": {"levels": list(range(1_500))}, "area": {"levels": ["s", "w"]}}
-    with pytest.raises(InputError, match=r"E187 strata have at most 1,447 columns, and these have 1,501\."):
+    with pytest.raises(
+        InputError, match=r"E187 a stratum has at most 1,447 columns, and these would have 1,501\."
+    ):
         Strata.of(pc.Schema.from_dict({"columns": long}), by="area")
     with pytest.raises(InputError, match=r"E187 .*entries"):
         Strata.of(pc.Schema.from_dict({"columns": {**many, **levels}}), by="s")

@@ -86,7 +86,10 @@ def show(where: str, as_json: bool) -> None:
         say(
             f"{_times(balance.burned, 'payment')} without a recorded release: the budget is spent all the same."
         )
-    say(f"Chain end {balance.head[:20]}…: keep a copy elsewhere (ledger show --json prints all of it).")
+    say(
+        f"End of the chain: {balance.head[:20]}…. Keep all of it elsewhere (--json prints it): ledger verify --head "
+        "then finds an older ledger that was put back."
+    )
 
 
 @command.command(name="log")
@@ -114,7 +117,8 @@ def log(where: str, as_json: bool) -> None:
 @command.command(name="verify")
 @click.argument("where")
 @click.option(
-    "--head", help="An end of the chain that you kept: finds an old copy put back.  [default: none]"
+    "--head",
+    help="The end of the chain as you kept it: finds an older ledger that was put back.  [default: none]",
 )
 @json_option
 def verify(where: str, head: str | None, as_json: bool) -> None:

@@ -20,8 +20,20 @@ import click
 from privcov.text.grammar import escaped
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON instead of text.")
+force_option = click.option("--force", is_flag=True, help="Replace an output that is already there.")
 
 Progress = Callable[[int, int | None, int | None], None]
+
+
+def all_of(*options: Callable[..., Any]) -> Callable[..., Any]:
+    """Several options as one, in the order in which the help of a command lists them."""
+
+    def decorated(command: Callable[..., Any]) -> Callable[..., Any]:
+        for option in reversed(options):
+            command = option(command)
+        return command
+
+    return decorated
 
 
 def one_thread() -> None:

@@ -9,7 +9,7 @@ import click
 
 from privcov.cli.losses import as_loss, loss_options
 from privcov.cli.orders import as_part, part_options
-from privcov.cli.output import json_option, note, print_json, say, say_line, say_prose
+from privcov.cli.output import force_option, json_option, note, print_json, say, say_line, say_prose
 
 if TYPE_CHECKING:
     from privcov.privacy import Loss
@@ -29,7 +29,7 @@ def command() -> None:
 @command.command(name="init")
 @click.argument("data")
 @click.option("-o", "--output", help="Write the template here.  [default: stdout]")
-@click.option("--force", is_flag=True, help="Replace an output that is already there.")
+@force_option
 @click.option(
     "--separator", help="What stands between cells: comma, semicolon, tab or bar.  [default: proposed]"
 )
@@ -240,14 +240,13 @@ def explain(
 
 
 _output = click.option("-o", "--output", help="Write it here.  [default: stdout]")
-_force = click.option("--force", is_flag=True, help="Replace an output that is already there.")
 
 
 @command.command(name="subset")
 @click.argument("path")
 @part_options
 @_output
-@_force
+@force_option
 def subset(path: str, kept: str | None, dropped: str | None, output: str | None, force: bool) -> None:
     """Write a schema with some of the columns of another schema.
 
@@ -266,7 +265,7 @@ def subset(path: str, kept: str | None, dropped: str | None, output: str | None,
 @command.command(name="merge")
 @click.argument("paths", nargs=-1, required=True, metavar="PATHS...")
 @_output
-@_force
+@force_option
 def merge(paths: tuple[str, ...], output: str | None, force: bool) -> None:
     """Write the schema of a table that has the columns of several schemas.
 
@@ -293,7 +292,7 @@ def merge(paths: tuple[str, ...], output: str | None, force: bool) -> None:
 @command.command(name="from-codebook")
 @click.argument("path")
 @_output
-@_force
+@force_option
 def from_codebook(path: str, output: str | None, force: bool) -> None:
     """Write a schema from a codebook.
 
@@ -310,7 +309,7 @@ def from_codebook(path: str, output: str | None, force: bool) -> None:
 @command.command(name="codebook")
 @click.argument("path")
 @_output
-@_force
+@force_option
 def codebook(path: str, output: str | None, force: bool) -> None:
     """Write the columns of a schema as a codebook: a line for each, for a spreadsheet.
 

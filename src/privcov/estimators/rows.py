@@ -103,15 +103,24 @@ def with_column(rows: Any, column: Column, cells: NDArray[Any], schema: Schema, 
 def _apart(rows: Any, word: str) -> ParameterError:
     return ParameterError(
         "E229",
-        f"{word} is given beside a {type(rows).__name__}, which it cannot be put into.",
+        f"{word} cannot be added to a {type(rows).__name__}.",
         f"Leave {word} out where the table has that column itself, or give an array, a frame or an Arrow table.",
     )
 
 
 def as_table(rows: Any) -> Any:
-    """Rows as readers take them: what scikit-learn's users write as lists is an array, and all else is itself."""
-    paths = isinstance(rows, list | tuple) and any(isinstance(row, str | os.PathLike) for row in rows)
-    return rows if paths or not isinstance(rows, list | tuple) else np.asarray(rows)
+    """Rows as readers take them: what scikit-learn's users write as lists is an array, and all else is itself.
+
+    Each cell of a list is judged alone, since NumPy would choose one type for all from the values.
+
+    >>> as_table([[40, True], ["x", 2**64]]).tolist()
+    [[40.0, 1.0], [nan, 1.8446744073709552e+19]]
+    """
+    if not isinstance(rows, list | tuple) or any(isinstance(row, str | os.PathLike) for row in rows):
+        return rows
+    table = np.array(rows, dtype=object)
+    plain = Numeric(name="cell", lower=0, upper=1)
+    return without_reasons(lambda: numbers(table, (plain,) * table.shape[1])) if table.ndim == 2 else table
 
 
 def design_of(schema: Schema, target: str | None) -> Schema:

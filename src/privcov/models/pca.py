@@ -22,7 +22,7 @@ from privcov.models.pca_problem import Problem
 from privcov.models.spectrum import MOST
 from privcov.models.summary import REHEARSAL
 from privcov.releases.release import Release
-from privcov.releases.rounds import uncounted
+from privcov.releases.rounds import counted, uncounted
 from privcov.text.display import Shown
 
 TAILS = "Heavy tails scatter more, and no release shows tails: with them intervals for the population are too narrow."
@@ -285,7 +285,8 @@ class PCAFit(Shown):
     def intervals(self, level: float = 0.95, *, together: bool = False) -> Floats:
         """Return an interval for the variance of each kept component of the very table that was released.
 
-        What the covariance of these rows would show without noise; sampling of people is not in it.
+        What the covariance of these rows would show without noise; sampling of people is not in it. Of a private frame
+        whose cut is counted these are all rows as they are, and else the shortened ones.
 
         Parameters
         ----------
@@ -295,7 +296,8 @@ class PCAFit(Shown):
         together : bool, default False
             Whether all intervals are to hold together. These are conservative (Weyl's): with probability at least
             ``level`` the noise is between −q and q times the identity, and then every ordered eigenvalue is between
-            those of the raw matrix with q taken off and put on. Beyond 256 columns they are the only ones.
+            those of the raw matrix with q taken off and put on. Beyond 256 columns they are the only ones. They count
+            the noise alone, also where the cut of a private frame is counted.
 
         Returns
         -------
@@ -581,6 +583,7 @@ class PCAFit(Shown):
             "mechanism": self.release.certificate.mechanism,
             "guarantee": str(self.release.certificate.loss),
             "not_counted": uncounted(self.release),
+            "counted": counted(self.release, units=not self.correlation),
         }
 
     def __repr__(self) -> str:

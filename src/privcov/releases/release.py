@@ -427,7 +427,7 @@ class Release(Written, Shown):
             raise ReleaseError(
                 "E614",
                 "a total over strata, or a stratum combined with one, has no file of its own.",
-                "Save the strata: it follows from them.",
+                "Save the whole stratified release: the file holds what it is computed from.",
             )
         super()._check_may_leave()
 

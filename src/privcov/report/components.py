@@ -109,9 +109,20 @@ def _closing(fit: PCAFit, values: dict[str, Any]) -> list[str]:
     return [
         _above(fit, values["noise_edge"]),
         *_about(fit, values),
-        *filter(None, [values["not_counted"]]),
+        *filter(None, [values["not_counted"], values["counted"], _free(fit, values)]),
         promise,
     ]
+
+
+def _free(fit: PCAFit, values: dict[str, Any]) -> str | None:
+    """That correlations are free of an error that merges components here."""
+    if (
+        not values["counted"]
+        or fit.correlation
+        or all(len(one["components"]) == 1 for one in values["directions"])
+    ):
+        return None
+    return "Components of correlations (--correlation) are free of the error of standard deviations."
 
 
 def _above(fit: PCAFit, edge: float) -> str:

@@ -50,9 +50,8 @@ def shortened(release: Release) -> str:
         return f"{said} No interval counts the part that was cut{others}."
     return (
         f"{said} Standard deviations that were clearly cut are replaced by those of all rows, as rounds found them. "
-        "Intervals of regressions count the error of these; they and intervals of correlations allow for an error of "
-        f"{found.bias:.1g} on a correlation from the part that was cut, which is a model and no proof. R², "
-        "ridge regressions and components do not count it."
+        "Intervals count the error of these, and allow for an error of "
+        f"{found.bias:.1g} on a correlation from the part that was cut, which is a model and no proof."
     )
 
 

@@ -206,7 +206,7 @@ def check_names(names: Iterable[object], schema: Schema, where: str) -> list[int
         raise InputError(
             "E104",
             f"{where} has {len(extra)} column{'s' * (len(extra) > 1)} that the schema does not declare: "
-            f"from the left, number {listed([str(place) for place in extra])} of {len(found)}.",
+            f"column{'s' * (len(extra) > 1)} {listed([str(place) for place in extra])} of {len(found)}, from the left.",
             f"Declare {'it' if len(extra) == 1 else 'them'}, or add ignore_extra = true to the schema.",
         )
     return [places[name] for name in declared]

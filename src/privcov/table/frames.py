@@ -104,8 +104,16 @@ def _cells(column: Column | Identifier, series: Any) -> Floats:
         # Levels compared as texts have the digits of integers: a float would add a point.
         kind = series.dtype.newbyteorder("=") if _as_texts(column) else np.dtype(np.float64)
         return cells(column, pa.array(series.to_numpy().astype(kind, copy=False)))
+    return np.concatenate([np.empty(0), *(cells(column, run) for run in _runs(series))])
+
+
+def _runs(series: Any) -> list[pa.Array]:
+    """A series as Arrow arrays, one for each of its chunks: put together, their dictionaries may not fit into one.
+
+    Whether they do depends on values: on how many are different, and on whether one of them is null.
+    """
     values = pa.array(series, from_pandas=True)
-    return cells(column, values.combine_chunks() if isinstance(values, pa.ChunkedArray) else values)
+    return values.chunks if isinstance(values, pa.ChunkedArray) else [values]
 
 
 def _ids(column: Identifier, series: Any) -> Any:
@@ -116,8 +124,8 @@ def _ids(column: Identifier, series: Any) -> Any:
         return meaning.take(pa.array(places, mask=places < 0))
     if _holds_objects(series.dtype):
         return identities(column, pa.array(map(_id_text, series), pa.large_binary()))
-    values = pa.array(series, from_pandas=True)
-    return identities(column, values.combine_chunks() if isinstance(values, pa.ChunkedArray) else values)
+    none = pa.array([], pa.large_binary())
+    return pa.concat_arrays([none, *(identities(column, run) for run in _runs(series))])
 
 
 def _id_text(value: object) -> bytes | None:
@@ -157,8 +165,8 @@ def _digits(value: object) -> bytes | None:
 
 def _as_bytes(value: object) -> bytes | None:
     if isinstance(value, str):
-        return value.encode("utf-8", "surrogatepass")
-    return bytes(value) if isinstance(value, bytes) else None
+        return str.encode(value, "utf-8", "surrogatepass")  # also of a class of someone's own
+    return bytes.join(b"", [value]) if isinstance(value, bytes) else None
 
 
 def _as_moment(value: object) -> bytes | None:

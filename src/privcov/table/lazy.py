@@ -26,11 +26,14 @@ class LazyTable(Table):
         super().__init__(schema)
         try:
             empty = frame.collect_schema().to_frame(eager=True)
+            kinds = empty.to_arrow().schema
         except Exception:
             raise InputError(
-                "E110", "polars refuses the query of the lazy frame.", "Call its collect() to see the reason."
+                "E110",
+                "polars refuses the query of the lazy frame, or it has a column of a type that Arrow does not have.",
+                "Call its collect().to_arrow() to see the reason.",
             ) from None
-        places = check_columns(empty.to_arrow().schema, schema, "the frame")
+        places = check_columns(kinds, schema, "the frame")
         import polars
 
         # By place: polars takes some names for patterns, "*" for every column and "^a.*$" for those that begin so.

@@ -328,7 +328,7 @@ DESIGNS: dict[str, Design] = {
         **{**_BASE, "truth": None},
         draw=_clipped,
         holds="says",
-        says="values beyond count as the bound",
+        says="every value moved into its declared bounds",
         normal=False,
     ),
     "heteroscedastic": Design(
