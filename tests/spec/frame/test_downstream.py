@@ -446,8 +446,10 @@ def test_where_noise_drowns_a_frame_correlations_are_hardly_worse_than_zero():
     ],
 )
 def test_means_of_rows_cut_towards_a_centre_that_noise_chose_say_how_far_they_are_off(loss):
-    """60 means of small tables behind a frame that was asked for by name: 12 and 27 held. Fewer than 50 of coverage 0.95
-    happen once in 10,000 times."""
+    """60 means of small tables behind a frame that was asked for by name: 12 and 27 held.
+
+    Fewer than 50 happen once in 1,000 times at a coverage of 0.95.
+    """
     held, columns = (
         0,
         {"a": {"lower": 0, "upper": 100}, "b": {"lower": -30, "upper": 30}, "c": {"lower": 0, "upper": 1}},
