@@ -85,8 +85,8 @@ def release(
         the one with the least noise for the ``purpose``. It may promise more than asked, never less.
     purpose : str, default "covariance"
         What matters most: "covariance", "means", "regression", "regression:FORMULA", or "pca:K" for K principal
-        components. The mechanism "auto" chooses by it; a private frame spends half of the loss on "means", and a
-        formula names the columns of the ``emphasis``, unless that is given.
+        components. The mechanism "auto" chooses by it; a private frame spends half of the loss or more on "means",
+        and a formula names the columns of the ``emphasis``, unless that is given.
     as_published : bool, default False
         Whether to take the constants of the mechanism's paper in place of the tight ones.
     row_norm : {"declared", "private"}, default "declared"
