@@ -40,7 +40,7 @@ from privcov.summing.sum import (
     sum_strata,
 )
 from privcov.table import open_table
-from privcov.table.blocks import Coded
+from privcov.table.blocks import MISSING, Coded
 
 COLUMNS = {
     "age": {"lower": 0, "upper": 100},
@@ -317,7 +317,9 @@ def test_rows_are_ordered_by_stratum_and_then_as_they_came(counts, first, layout
         ]
     )
     codes = {
-        place: row for place, (name, row) in enumerate(zip(columns, matrix, strict=True)) if name in strata
+        place: np.where(np.isnan(row), MISSING, row).astype(np.int16)
+        for place, (name, row) in enumerate(zip(columns, matrix, strict=True))
+        if name in strata
     }
     block = {
         "rows": np.ascontiguousarray(matrix.T).T,

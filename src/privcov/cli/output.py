@@ -56,10 +56,10 @@ def say(text: str) -> None:
 
 
 def say_prose(text: str) -> None:
-    """Sentences on stdout, each line in as many as the terminal needs; in a pipe it stays one."""
-    from privcov.text.aligning import paragraph, terminal  # on use: --help is quick without what it imports
+    """Sentences on stdout, each line in as many as there is room for: also in a pipe, as ``show`` and ``plan`` do."""
+    from privcov.text.aligning import paragraph  # on use: --help is quick without what it imports
 
-    say("\n".join(paragraph(one, within=terminal()) if one else "" for one in text.split("\n")))
+    say("\n".join(paragraph(line) for line in text.split("\n")))
 
 
 def say_line(text: str) -> None:

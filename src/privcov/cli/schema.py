@@ -227,9 +227,9 @@ def explain(
         if schema.weight is not None:
             return
         say_prose(
-            "A share of the budget can choose a row-norm bound that fits the data: --data FILE, or release "
-            "--row-norm private.\n"
-            "Or it can fit centres and scales too, so that wide bounds cost little: release --frame auto."
+            "For a share of the loss, privcov can fit the row norm to the data: --data FILE, or release --row-norm "
+            "private.\n"
+            "It can fit centres and scales too, so that wide bounds cost little: release --frame auto."
         )
         return
     say_prose(
