@@ -234,6 +234,7 @@ def test_a_ledger_is_charged_once_for_all_strata(tmp_path):
         ({"by": "age"}, "E186"),
         ({"by": "area", "other": "west"}, "E188"),
         ({"by": "area", "other": ""}, "E188"),
+        ({"by": "area", "other": "rest "}, "E188"),
         ({"by": "area", "frame": "scales", "cut": "counted"}, "E283"),
         ({"by": "area", "frame": "auto", "cut": "counted"}, "E283"),
         ({"by": "area", "frame": "scales", "total_share": "0.3"}, "E226"),
@@ -523,6 +524,8 @@ def test_a_promise_that_the_noise_does_not_keep_is_found(made, tmp_path, change)
         lambda body: body["certificate"]["options"].update(strata="3"),
         lambda body: body["certificate"]["options"].pop("strata"),
         lambda body: body["rows"].update(count=-1),
+        lambda body: body["rows"].update(kind="private", count=None),
+        lambda body: body["strata"].update(other=" elsewhere"),
     ],
 )
 def test_a_document_that_is_not_one_is_refused(made, tmp_path, change):
@@ -558,6 +561,12 @@ def test_a_file_of_derived_columns_has_what_made_the_strata_only_where_a_column_
         (lambda body: body["strata"]["by"][1].update(levels=["F", "X"]), "levels of sex"),
         (lambda body: body["strata"]["by"][2].update(levels=["..50", "50.."]), "levels of band"),
         (lambda body: body["strata"]["by"][2].update(expression="cut(age, 50)"), "levels of band"),
+        (
+            lambda body: body["strata"]["by"][0].update(name="sex", levels=["F", "M"]),
+            "sex is a column of the strata",
+        ),
+        (lambda body: body["strata"]["by"][0].update(name="pay"), "pay"),
+        (lambda body: body["strata"]["by"][0].update(name="log_pay"), "log_pay"),
     ],
 )
 def test_a_column_that_a_file_declares_in_two_ways_is_found(derived, tmp_path, change, told):

@@ -6,6 +6,7 @@ file is canonical JSON of format ``privcov/strata/1``, closed, and read back as 
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
@@ -394,6 +395,8 @@ def unsealed(document: object) -> StratifiedRelease:
     schema, rows, first, _, certificate = codec.unsealed(single)
     strata.check_size(schema.dimension)
     _say_the_same(columns, schema)
+    if rows is None and certificate.loss.neighbours.count_is_public(schema.max_rows_per_person):
+        raise ValueError("rows")  # the number of all rows is stated where it is public
     others = (codec.integers_of(upper, schema, rows, certificate.law) for upper in uppers[1:])
     made = StratifiedRelease(
         strata=strata,
@@ -412,7 +415,13 @@ def unsealed(document: object) -> StratifiedRelease:
 
 
 def _say_the_same(by: Sequence[Column], schema: Schema) -> None:
-    """Refuse columns of strata whose levels are not those of the table, or not those that their expression gives."""
+    """Refuse columns of strata whose levels are not those of the table, or not those that their expression gives.
+
+    And one that is named twice, or released as well: within a stratum it is constant.
+    """
+    names = [*(column.name for column in schema.columns), *(column.name for column in by)]
+    if twice := [name for name, times in Counter(names).items() if times > 1]:
+        raise ReleaseError("E601", f"{twice[0]} is a column of the strata and another column as well.")
     expressions = ((one.name, one.expression) for one in (*schema.columns, *by) if one.expression is not None)
     recipe = Recipe.of(schema.read_columns, tuple(expressions))
     known: dict[str, Any] = {column.name: column for column in schema.sources} | dict(recipe.ranges)

@@ -69,10 +69,14 @@ class Strata:
                 "Leave out a column, or join levels.",
             )
         if self.other is not None and not (
-            isinstance(self.other, str) and 0 < len(self.other) <= 128 and printable(self.other)
+            isinstance(self.other, str)
+            and 0 < len(self.other) <= 128
+            and printable(self.other)
+            and self.other == self.other.strip()
         ):
             raise InputError(
-                "E188", "the name of the stratum for all other rows must be a short printable text."
+                "E188",
+                "the stratum for all other rows must have a short printable name without white space around it.",
             )
         if any(len(name) > 400 for name in self.names):
             raise InputError(
