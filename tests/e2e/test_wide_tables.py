@@ -7,6 +7,7 @@ import re
 import sys
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import privcov as pc
@@ -124,6 +125,13 @@ def test_no_sentence_of_a_check_a_schema_or_a_model_is_wider_than_the_terminal(
     monkeypatch.chdir(home)
     names = [f"question number {place:02d}" for place in range(20)]
     (home / "wide.csv").write_text(",".join(names) + "\n" + ",".join("0" * 20) + "\n")
+    levels = {"sex": {"levels": ["F", "M"]}, "a": {"lower": 0, "upper": 1}}
+    schema = pc.Schema.from_dict({"columns": levels})
+    (home / "strata.toml").write_text(schema.to_toml())
+    rows = pd.DataFrame({"sex": ["F", "M"] * 50, "a": 0.5})
+    loss = pc.PureDP(epsilon=1, neighbours="replace-one")
+    if not (home / "strata.json").exists():
+        pc.release(rows, schema=schema, loss=loss, by="sex").save(home / "strata.json")
     be_a_terminal(monkeypatch, columns)
     for words in (
         ["check", "wide.csv", "--schema", "wide.toml", "--epsilon", "1", "--neighbours", "replace-one"],
@@ -131,6 +139,8 @@ def test_no_sentence_of_a_check_a_schema_or_a_model_is_wider_than_the_terminal(
         ["schema", "explain", "wide.toml"],
         ["ols", "wide.json", "`question number 01` ~ ."],
         ["pca", "wide.json", "--correlation"],
+        ["plan", "--schema", "strata.toml", "--rows", "300", "--epsilon", "1", "--by", "sex"],
+        ["show", "strata.json"],
     ):
         assert main(words) == 0
         said = [one for one in capsys.readouterr().out.splitlines() if "─" not in one]

@@ -19,7 +19,7 @@ from privcov.linalg.arrays import Floats
 from privcov.models import selection
 from privcov.models.bootstrap import Bootstrap
 from privcov.models.goodness import FTest, total_squares
-from privcov.models.hypotheses import hypotheses, hypothesis
+from privcov.models.hypotheses import hypotheses, hypothesis, says_a_value
 from privcov.models.inference import Uncertainty
 from privcov.models.moments import Moments
 from privcov.models.profile import Height, lowest
@@ -521,7 +521,7 @@ class Contrasts:
         if not isinstance(contrast, str):
             return self._weights(contrast), 0.0 if value is None else float(value)
         weights, said = hypothesis(contrast, self.moments.names)
-        if value is not None and "=" in contrast and contrast not in self.moments.names:
+        if value is not None and says_a_value(contrast, self.moments.names):
             raise ParameterError(
                 "E239",
                 "the hypothesis has a value of its own, and another one was given.",

@@ -23,9 +23,9 @@ refused with the line that would declare one, because no second moment of the ot
     run     = letters, digits, "_", "." of any alphabet, and "-" where a declared name has it
 
 In a product a column of levels stands for its levels but the baseline, where the other factors are a term too, and
-``poly(age, 2)`` for its columns. White space between these means nothing. Of two declared names that could begin at
-one place, the longer is read. A name that begins with ``-`` is always quoted. Reading takes time proportional to the
-length of the text and to the terms that it stands for.
+``poly(age, 2)`` for its columns. An indicator of missing numbers is in no product. White space between these means
+nothing. Of two declared names that could begin at one place, the longer is read. A name that begins with ``-`` is
+always quoted. Reading takes time proportional to the length of the text and to the terms that it stands for.
 """
 
 from __future__ import annotations
@@ -380,6 +380,7 @@ class _Right:
     ) -> None:
         self._tokens, self._text, self._columns = tokens, text, columns
         self._every = [(_Token("word", name),) for name in every]
+        self._indicators = frozenset(every) - frozenset(columns)
         self._place = self._depth = 0
 
     def items(self) -> list[_Item]:
@@ -413,7 +414,12 @@ class _Right:
         found = self._power(after_colon=False)
         while self._take("colon") is not None:
             others = self._opened(self._power(after_colon=True))
-            found = [(*one, *other) for one in self._opened(found) for other in others]
+            found = [
+                (*one, *other)
+                for one in self._opened(found)
+                for other in others
+                if not self._alone(one, other)
+            ]
             self._check(found)
         return found
 
@@ -467,6 +473,8 @@ class _Right:
         """Both, and their products, each once."""
         made = {frozenset(term): term for term in (*ones, *others)}
         for one, other in product(ones, others):
+            if self._alone(one, other):
+                continue
             both = (*one, *(factor for factor in other if factor not in one))
             made.setdefault(frozenset(both), both)
             if len(made) > _MOST_TERMS:
@@ -474,6 +482,12 @@ class _Right:
         found = list(made.values())
         self._check(found)
         return found
+
+    def _alone(self, *factors: _Product) -> bool:
+        """Whether one is an indicator of missing numbers from a dot, which are terms and in no product."""
+        return any(
+            token.kind == "word" and token.text in self._indicators for one in factors for token in one
+        )
 
     def _opened(self, terms: list[_Product]) -> list[_Product]:
         """The terms to be multiplied, with all columns in the place of the dot."""
@@ -583,6 +597,14 @@ def _nodes(
         raise _unknown(token.text, schema)
     column, own = columns[token.text], Node("column", value=token.text)
     if not isinstance(column, Categorical):
+        if token.kind == "level" and token.levels.strip() == "missing" and schema.rule(column) == "indicator":
+            raise ParameterError(
+                "E232",
+                f"no column of a release is a product of {quoted(token.text)}[missing] with another.",
+                "Write it as a term of its own.",
+            )
+        if token.kind in ("level", "factor"):
+            read_levels(token.levels, column, {})  # refuses it
         return [own]
     mine = levels[token.text]
     if token.kind == "level":

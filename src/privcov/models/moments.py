@@ -366,7 +366,7 @@ def _count(release: Release, k: int, *, known: bool) -> tuple[float, bool]:
         about += "" if stratum in (None, TOTAL) else f" of the stratum {brief(stratum)}"
         raise ParameterError(
             "E236",
-            f"{about} are too few for {k} coefficients.",
+            f"{about} are too few for {k} coefficient{'s' * (k > 1)}.",
             "Name fewer terms, or release more rows.",
         )
     return rows, public

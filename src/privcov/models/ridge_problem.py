@@ -27,7 +27,7 @@ from privcov.errors import ParameterError
 from privcov.linalg.arrays import Floats
 from privcov.models import perturbation, selection
 from privcov.models.hidden import drowned_levels
-from privcov.models.perturbation import centred, public_raw, rehearsed_noise, spectral_norms
+from privcov.models.perturbation import centred, enough, public_raw, rehearsed_noise, spectral_norms
 from privcov.noise.laws import NoiseLaw
 from privcov.releases.release import Release
 
@@ -225,8 +225,10 @@ def choose(problem: Rehearsable, penalties: Floats) -> Choice:
     score = float(scores[best])
     slopes, offsets = _fits(_positive(raw), penalties[[best]], problem.weights)
     fitted = np.concatenate([-offsets, -slopes[0], [1.0]])
+    # A standard deviation needs more draws than a mean: a hundred, the same for every table, know it to 7 %.
+    many = rehearsed_noise(problem.release, problem.places, law=problem.law, count=enough(problem.law, 0.95))
     # What is measured is the average over draws of raw − draw/a, which have this noise a little more than once.
-    spread = float(np.einsum("i,nij,j->n", fitted, draws, fitted).std()) * np.sqrt(
+    spread = float(np.einsum("i,nij,j->n", fitted, many, fitted).std()) * np.sqrt(
         1 + 1 / _SHARE**2 / len(draws)
     )
     share = problem.release.schema.max_rows_per_person * problem.release.row_weight / count

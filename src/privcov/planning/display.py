@@ -47,6 +47,7 @@ def html(plan: Plan) -> str:
         f"* {plan.reason} It is {plan.outlook()} Errors are for the matrix before repair, divided by the number of "
         "rows, in scaled units. "
         "Under 95 %: the value that the Frobenius error stays below 95 times in 100."
+        + (f" What would be better, each tried: {' '.join(plan.exits)}" if plan.exits else "")
     )
     heads = ["mechanism", "Frobenius", "95 %", "spectral", "entry", "verdict"]
     picture = coefficients(

@@ -27,7 +27,7 @@ from privcov.report.tables import table
 from privcov.schema import Schema
 from privcov.schema.grid import Grid
 from privcov.schema.strata import Strata
-from privcov.text.aligning import cut
+from privcov.text.aligning import cut, paragraph, terminal
 from privcov.text.grammar import brief
 
 _MOST_SHOWN = 60
@@ -130,10 +130,11 @@ class StrataPlan:
         shown = list(self.outlooks.items())[:_MOST_SHOWN]
         rows = [[cut(name), f"{self.rows[name]:,.0f}", one.verdict] for name, one in shown]
         more = len(self.outlooks) - len(shown)
+        shown_rows = table(["stratum", "rows", "verdict"], rows) + (
+            f"\n… and {more:,} more (--json prints all)" if more else ""
+        )
         lines = [
             f"{len(self.outlooks):,} strata, each by {self.mechanism}: {self.loss}, for all of them together.",
-            table(["stratum", "rows", "verdict"], rows)
-            + (f"\n… and {more:,} more (--json prints all)" if more else ""),
             f"A stratum is useful from about {self.rows_for['useful']:,} rows on, and worse than publishing zeros "
             f"below {self.rows_for['marginal']:,}.",
             self.about_the_total,
@@ -145,7 +146,8 @@ class StrataPlan:
                 f"{len(self.drowned):,} of {len(self.outlooks):,} strata would drown: join levels, or draw them "
                 "towards the pool afterwards (privcov show --shrink)."
             )
-        return "\n\n".join(lines)
+        first, *others = (paragraph(one, within=terminal()) for one in lines)
+        return "\n\n".join([first, shown_rows, *others])
 
     @property
     def about_the_total(self) -> str:

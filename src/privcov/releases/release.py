@@ -318,8 +318,9 @@ class Release(Written, Shown):
         found = Means.of_matrix(values, schema=self.schema, law=law, count=count)
         spreads = units[1:] * np.sqrt(np.maximum(self._variances_of_rows, 0.0))
         for one in self._asked_means:
-            first = one is self.certificate.rounds[0]
-            found = found.with_round(one, schema=self.schema, count=count, spreads=spreads, around=first)
+            # Towards a centre that noise may have put anywhere, rows are shortened by any distance.
+            around = one is self.certificate.rounds[0] or Norms.of(self).hides_the_cut
+            found = found.with_round(one, schema=self.schema, count=count, spreads=spreads, around=around)
         return found
 
     def covariance(self, *, scaled: bool = False, repair: str = "auto") -> Matrix:

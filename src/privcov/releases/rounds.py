@@ -30,6 +30,8 @@ from privcov.schema.weights import declared, usual_share
 if TYPE_CHECKING:
     from privcov.releases.release import Release
 
+HIDDEN = 0.5
+"""A standard deviation of the noise on a share of rows that leaves nothing of it."""
 _SMALL = 0.001
 """Noise on the share of a cell that needs no care."""
 _APART = 0.7
@@ -255,6 +257,11 @@ class Norms:
     def spread(self) -> float:
         """What one standard deviation of a column, as the frame has it, is in scaled units."""
         return math.sqrt(self.weight / self.width) / self.radius
+
+    @property
+    def hides_the_cut(self) -> bool:
+        """Whether the noise leaves nothing to say of how many rows were shortened, and by how much."""
+        return min(self.shortened[1], self.cut[1]) >= HIDDEN
 
     @property
     def shortened(self) -> tuple[float, float]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from privcov.privacy import SYMBOLS, display
 from privcov.releases.certificate import Certificate, Round
 from privcov.releases.release import Release
-from privcov.releases.rounds import Norms, can_be_counted, measured, share, shares
+from privcov.releases.rounds import HIDDEN, Norms, can_be_counted, measured, share, shares
 from privcov.report.doubts.question import percent
 
 _ASKED = {
@@ -15,9 +15,6 @@ _ASKED = {
     "squares": "deviations",
     "radius": "the radius",
 }
-
-_HIDDEN = 0.5
-"""A standard deviation of the noise on a share that leaves nothing of it."""
 
 
 def budget(certificate: Certificate) -> str:
@@ -60,10 +57,10 @@ def cut(release: Release) -> str:
     norms = Norms.of(release)
     (rows, of_rows), (length, of_length) = norms.shortened, norms.cut
     which = " of all strata" if release.certificate.strata else ""
-    if min(of_rows, of_length) >= _HIDDEN:
+    if norms.hides_the_cut:
         return f"How many of the rows{which} were shortened, and by how much, is hidden by the noise."
     parts = [
-        "a share that the noise hides" if error >= _HIDDEN else f"about {percent(share, error)}"
+        "a share that the noise hides" if error >= HIDDEN else f"about {percent(share, error)}"
         for share, error in ((rows, of_rows), (length, of_length))
     ]
     return (

@@ -21,7 +21,7 @@ from privcov.report.tables import MOST, matrix, number, table
 from privcov.report.view import View, mean_noise
 from privcov.report.words import misread, promise
 from privcov.schema import Feature
-from privcov.text.aligning import cut, line, paragraph, widths
+from privcov.text.aligning import cut, line, paragraph, terminal, widths
 
 _LOOSE = 0.25
 """The share of their bounds that columns fill where a private frame is named."""
@@ -87,7 +87,13 @@ def strata_text(strata: StratifiedRelease, *, repair: str = "auto", scaled: bool
         "--against NAME."
     )
     legend = paragraph(strata_legend(strata))
-    told = [strata_title(strata), table(heads, rows), legend, more, promise(next(iter(strata.values())))]
+    told = [
+        strata_title(strata),
+        table(heads, rows),
+        legend,
+        paragraph(more, within=terminal()),
+        promise(next(iter(strata.values()))),
+    ]
     return "\n\n".join(told)
 
 

@@ -8,7 +8,7 @@ from scipy import stats
 
 import privcov as pc
 from privcov.errors import ParameterError
-from privcov.models.hypotheses import hypothesis
+from privcov.models.hypotheses import hypotheses, hypothesis, says_a_value
 from privcov.noise.laws import GaussianEnsemble
 from privcov.noise.randomness import rehearsal
 from privcov_lab.bench.inference import LOSSES, TRUTH, simulated_release
@@ -265,10 +265,17 @@ def test_over_many_tables_they_hold_within_two_points(name, rows):
         ("sex[M] = sex[a = b, c]", {"sex[M]": 1, "sex[a = b, c]": -1}, 0.0),
         ("a - b", {"a - b": 1}, 0.0),
         ("age + age = 1", {"age": 2}, 1.0),
+        ("a - b = 1", {"a - b": 1}, 1.0),
+        ("`p=q` = 2*`r,s`", {"p=q": 1, "r,s": -2}, 0.0),
+        ("p=q = 1", {"p=q": 1}, 1.0),
+        ("```t``` = 1", {"`t`": 1}, 1.0),
+        ("sex['a = b, c'] + sex[\"M\"]", {"sex[a = b, c]": 1, "sex[M]": 1}, 0.0),
+        ("3*7 = 7 - 2", {"7": 2}, -2.0),
+        ("age-educ", {"age": 1, "educ": -1}, 0.0),
     ],
 )
 def test_a_hypothesis_is_read_as_it_is_meant(text, weights, value):
-    names = ["(Intercept)", "age", "educ", "a - b", "sex[M]", "sex[a = b, c]"]
+    names = ["(Intercept)", "age", "educ", "a - b", "sex[M]", "sex[a = b, c]", "p=q", "r,s", "`t`", "7"]
     assert hypothesis(text, names) == (weights, value)
 
 
@@ -287,6 +294,15 @@ def fit_of(text):
     if unknown := set(weights) - {"age", "educ"}:
         raise ParameterError("E231", f"no {unknown}")
     return weights, value
+
+
+def test_commas_and_equals_signs_of_names_are_no_signs_of_hypotheses():
+    """Backticks were promised to hold them, and did not; "a - b" was a coefficient, and "a - b = 0" a difference."""
+    names = ["p=q", "r,s", "a - b", "a", "b"]
+    assert hypotheses("`r,s` = 0, p=q = 1, a - b = 0", names) == ["`r,s` = 0", "p=q = 1", "a - b = 0"]
+    assert not says_a_value("`p=q` - p=q", names)
+    assert says_a_value("`p=q` = a", names)
+    assert hypothesis("a - b", names)[0] == hypothesis("a - b = 0", names)[0] == {"a - b": 1}
 
 
 def test_hypotheses_are_tested_as_their_weights_are(exact):

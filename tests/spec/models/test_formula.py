@@ -405,3 +405,29 @@ def test_a_formula_of_every_column_of_a_wide_release_is_placed_in_no_time(wide):
     places = Formula.parse("y ~ .", wide).features(wide)
     assert time.process_time() - began < 1.0
     assert places == tuple(range(2, 8_004))
+
+
+def test_what_is_said_in_brackets_of_a_number_is_in_a_product_too():
+    """``age[missing]:educ`` was read as ``age:educ``, and so was ``age[5]:educ``: another model, without a word."""
+    columns = {name: {"lower": 0, "upper": 1} for name in ("age", "educ", "income")}
+    columns["age"] |= {"missing": "indicator"}
+    made = {"derived": {"both": "age * educ"}, "missing": "none"}
+    schema = pc.Schema.from_dict({"columns": columns, **made})
+    assert Formula.parse("income ~ age:educ", schema).terms == ("both",)
+    for text, code in (("age[missing]:educ", "E232"), ("age[missing]*educ", "E232"), ("age[5]:educ", "E231")):
+        with pytest.raises(pc.PrivcovError, match=code):
+            Formula.parse(f"income ~ {text}", schema)
+    with pytest.raises(pc.PrivcovError, match=r"E231 the column educ has no levels"):
+        Formula.parse("income ~ age:C(educ)", schema)
+
+
+def test_all_products_of_a_dot_leave_indicators_of_missing_numbers_as_they_are():
+    """``.^2`` asked for a column named age[missing]."""
+    columns = {name: {"lower": 0, "upper": 1} for name in ("age", "educ", "income")}
+    columns["age"] |= {"missing": "indicator"}
+    made = {"derived": {"both": "age * educ"}, "missing": "none"}
+    schema = pc.Schema.from_dict({"columns": columns, **made})
+    plain = Formula.parse("income ~ (age + educ)^2 + age[missing]", schema)
+    assert set(Formula.parse("income ~ (. - both)^2", schema).terms) == set(plain.terms)
+    with pytest.raises(pc.PrivcovError, match=r"E232 .* none for 'age \* \(age \* educ\)'"):
+        Formula.parse("income ~ .^2", schema)

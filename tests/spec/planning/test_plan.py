@@ -377,6 +377,7 @@ def test_a_plan_of_nothing_names_ways_out_and_each_is_one():
     ]
     assert all(" ".join(one.split()) in " ".join(str(poor).split()) for one in poor.exits)
     assert poor.to_dict()["exits"] == list(poor.exits)
+    assert all(one in poor._repr_html_() for one in poor.exits)
     assert (
         planned(loss=pc.ApproxDP(epsilon=1, delta="1e-6", neighbours="replace-one")).outlook().verdict
         in poor.exits[1]

@@ -116,7 +116,7 @@ def test_what_it_amounts_to_is_said_in_the_words_of_the_command_line(served, ric
         "Rows are weighted by w, at most 2.5, to the power 0.5",
     ):
         assert words in found["words"], words
-    assert "noise on every entry is" in found["saving"]
+    assert "between levels of these columns" in found["saving"]
     assert 'sex: a cell that is missing or has none of its levels counts as "M".' in found["saving"]
 
 
