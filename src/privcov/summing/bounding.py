@@ -26,7 +26,7 @@ from privcov.schema.grid import Grid
 from privcov.schema.recovery import corners
 from privcov.schema.shape import BITS
 from privcov.schema.weights import WEIGHT_SQUARE, root
-from privcov.table.blocks import Block, Coded, Codes, height
+from privcov.table.blocks import Block, Coded, Codes
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -119,7 +119,7 @@ class Bounding:
         memory costs a tenth of the time.
         """
         block = part_of(block, start, stop)
-        shape = self.grid.dimension, height(block)
+        shape = self.grid.dimension, len(block[0])
         by_feature = np.empty(shape) if room is None else room[: shape[0] * shape[1]].reshape(shape)
         with np.errstate(all="ignore"):  # an overflow warning would tell that a huge value is there
             absent = self._place_numbers(block, by_feature) + self._place_levels(block, by_feature)

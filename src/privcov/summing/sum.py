@@ -36,7 +36,7 @@ from privcov.summing.engines import AnyFragment, Engine, Local, Progress, Report
 from privcov.summing.gpu import DeviceSum
 from privcov.summing.gram import Gram, Stack, Sums
 from privcov.table import Table
-from privcov.table.blocks import Block, Coded, Codes, floats_of, height, taken
+from privcov.table.blocks import Block, Coded, Codes, floats_of, taken
 
 _MOST_ROWS, _MOST_CELLS = BLOCK_ROWS, 2**22
 """Blocks that fit a core's cache for few columns, and stay small in memory for many."""
@@ -87,7 +87,7 @@ class Split:
 
     def places(self, block: Block) -> NDArray[Any]:
         """The stratum of each row."""
-        found = np.empty(height(block), dtype=np.min_scalar_type(self.count))
+        found = np.empty(len(block[0]), dtype=np.min_scalar_type(self.count))
         for start in range(0, len(found), _PLACED):
             some = slice(start, start + _PLACED)
             codes: Any = None
@@ -250,7 +250,7 @@ class HostSum:
 
     def add(self, block: Block) -> None:
         """Bound the rows of a block and add them, in equal parts that fit the cache, in the same memory each time."""
-        count, ends = height(block), []
+        count, ends = len(block[0]), []
         if self._split is not None:
             block, found = self._split.ordered(block, self._rooms.of("gathered", len(block) * count))
             ends = found.tolist()

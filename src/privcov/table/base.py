@@ -13,7 +13,7 @@ from privcov.errors import InputError
 from privcov.schema import Column, Numeric, Schema
 from privcov.schema.columns import Identifier
 from privcov.schema.names import canonical, listed
-from privcov.table.blocks import Block, height
+from privcov.table.blocks import Block
 from privcov.table.cells import apply_missing_codes
 from privcov.table.fragments import Fragment, Held, Piece, bundled
 
@@ -70,7 +70,7 @@ class Table(ABC):
                 block = next(read, None)
             if block is None:
                 return
-            self.rows += height(block)
+            self.rows += len(block[0])
             yield _without_codes(block, coded, always=self.schema.file.constant) if coded else block
 
     @property

@@ -28,8 +28,12 @@ class Coded(Sequence[Floats]):
     same that a block has, and ``MISSING`` where a cell is missing: an eighth or a quarter of the memory.
     """
 
-    def __init__(self, matrix: Floats, codes: Mapping[int, Codes]) -> None:
+    def __init__(
+        self, matrix: Floats, codes: Mapping[int, Codes], floats: dict[int, Floats] | None = None
+    ) -> None:
         self.matrix, self.codes = matrix, codes
+        self._floats: dict[int, Floats] = floats or {}
+        """The columns with codes that were asked for, once they are made."""
 
     def __len__(self) -> int:
         return len(self.matrix)
@@ -43,25 +47,23 @@ class Coded(Sequence[Floats]):
     def __getitem__(self, place: int | slice) -> Floats | list[Floats]:
         if isinstance(place, slice):
             return [self[one] for one in range(*place.indices(len(self)))]
-        return floats_of(self.codes[place]) if place in self.codes else self.matrix[place]
+        if place in self.codes and place not in self._floats:
+            self._floats[place] = floats_of(self.codes[place])
+        return self._floats[place] if place in self.codes else self.matrix[place]
 
     def part(self, start: int, stop: int | None) -> Coded:
         """The rows from ``start`` to ``stop``, in the same memory."""
-        return Coded(
-            self.matrix[:, start:stop], {place: cells[start:stop] for place, cells in self.codes.items()}
-        )
+        some = slice(start, stop)
+        codes = {place: cells[some] for place, cells in self.codes.items()}
+        floats = {place: cells[some] for place, cells in self._floats.items()}
+        return Coded(self.matrix[:, some], codes, floats)
 
     def whole(self) -> Floats:
         """The block as one matrix, in memory of its own."""
         made = np.array(self.matrix, order="K")
-        for place, cells in self.codes.items():
-            made[place] = floats_of(cells)
+        for place in self.codes:
+            made[place] = self[place]
         return made
-
-
-def height(block: Block) -> int:
-    """The number of rows."""
-    return int(block.matrix.shape[1]) if isinstance(block, Coded) else len(block[0])
 
 
 def floats_of(codes: Codes) -> Floats:
