@@ -152,6 +152,11 @@ TAKEN: dict[str, tuple[Schema, Make, Callable[[pa.Table], pa.Table]]] = {
         lambda t, f: duckdb.connect().sql(f"select a from '{f / 'x.parquet'}'"),
         lambda t: t,
     ),
+    "DuckDB filter on whole numbers of a Parquet file": (
+        A,
+        lambda t, f: duckdb.connect().sql(f"select a from '{f / 'x.parquet'}' where i > 1"),
+        lambda t: columns(t, lambda row: above(row["i"], 1)),
+    ),
 }
 
 
@@ -163,6 +168,40 @@ def both(table: pa.Table) -> tuple[list[Any], list[Any]]:
 def test_a_listed_plan_gives_the_integers_of_the_rows_it_stands_for(case: str, folder: Path) -> None:
     schema, make, same = TAKEN[case]
     assert summed(make(PLAIN, folder), schema) == summed(same(PLAIN), schema)
+
+
+FILTERS = {
+    "a > 100": COLUMN("a") > 100,
+    "a >= 100": COLUMN("a") >= 100,
+    "a <> 1": COLUMN("a") != 1,
+    "not a < 100": ~(COLUMN("a") < 100),
+    "a between 100 and 200": COLUMN("a").is_between(100, 200),
+    "a in (100, 200)": COLUMN("a").is_in([100.0, 200.0]),
+    "a >= 0": COLUMN("a") >= 0,
+    "a is null": COLUMN("a").is_null(),
+}
+WAYS: dict[str, Callable[[pa.Table, Path, str], Any]] = {
+    "polars file": lambda t, f, text: pl.scan_parquet(f / "x.parquet").filter(FILTERS[text]),
+    "polars frame": lambda t, f, text: lazy(t).filter(FILTERS[text]),
+    "DuckDB table": lambda t, f, text: database(t).sql(f"select * from t where {text}"),
+}
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_whether_a_filter_keeps_a_row_depends_on_no_other_row(way: str, tmp_path: Path) -> None:
+    """Row groups are left out by their least and largest number, in which NaN does not count.
+
+    By DuckDB and Spark a row of NaN of a file was kept or not as another row was large or not; they are refused.
+    """
+    for text in FILTERS:
+        for cell in (math.nan, -0.0, None, 1.0):
+            found = []
+            for odd in (1.0, 200.0):
+                for cells in ([odd], [cell] * 9 + [odd]):
+                    table = pa.table({"a": pa.array(cells, pa.float64())})
+                    write(table, tmp_path)
+                    found.append(summed(WAYS[way](table, tmp_path, text), A)[0])
+            assert found[1] - found[0] == found[3] - found[2], (text, cell)
 
 
 NUMBERS = [None, 0.0, -0.0, 5e-324, 1e308, -1e308, math.inf, -math.inf, math.nan, 1.5]
@@ -315,6 +354,14 @@ REFUSED: dict[str, tuple[str, Make]] = {
         made_of("with t as (select cast(s as double) as a from main.t) select * from t"),
     ),
     "DuckDB texts of a Parquet file": ("E150", made_of("select a, s from 'FOLDER/x.parquet'")),
+    "DuckDB filter on floats of a Parquet file": (
+        "E150",
+        made_of("select a from 'FOLDER/x.parquet' where a > 1"),
+    ),
+    "DuckDB filter around a Parquet file": (
+        "E150",
+        made_of("select a from (select * from 'FOLDER/x.parquet') u where not a between 1 and 2"),
+    ),
     "DuckDB several Parquet files": ("E150", made_of("select a from 'FOLDER/*.parquet'")),
     "DuckDB frame of Python": ("E150", lambda t, f: duckdb.connect().from_arrow(t)),
 }
