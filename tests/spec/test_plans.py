@@ -330,6 +330,26 @@ REFUSED: dict[str, tuple[str, Make]] = {
         "E150",
         lambda t, f: pl.scan_parquet(f / "x.parquet").filter(COLUMN("s") == "F"),
     ),
+    "arithmetic in a filter of a Parquet file": (
+        "E150",
+        lambda t, f: pl.scan_parquet(f / "x.parquet").filter(COLUMN("a").is_null() | (COLUMN("i") + 1 > 0)),
+    ),
+    "a filter behind arithmetic of a Parquet file": (
+        "E150",
+        lambda t, f: (
+            pl.scan_parquet(f / "x.parquet").with_columns(b=COLUMN("i") * 2).filter(~(COLUMN("i") * 2 < 3))
+        ),
+    ),
+    "a cast in a filter of a Parquet file": (
+        "E150",
+        lambda t, f: pl.scan_parquet(f / "x.parquet").filter(COLUMN("i").cast(pl.Int8, strict=False) > 0),
+    ),
+    "a choice in a filter of a Parquet file": (
+        "E150",
+        lambda t, f: pl.scan_parquet(f / "x.parquet").filter(
+            pl.when(COLUMN("i") > 0).then(COLUMN("a")).otherwise(0.0) > 0
+        ),
+    ),
     "texts of a Feather file": ("E150", lambda t, f: pl.scan_ipc(f / "x.arrow")),
     "dataset in polars": (
         "E150",

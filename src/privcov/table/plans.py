@@ -91,8 +91,8 @@ class _PolarsPlan:
         self._plan = plan
         self._runs = runs
 
-    def check(self) -> None:
-        """The current node and everything below it."""
+    def check(self) -> bool:
+        """The current node and everything below it; whether rows of files are read."""
         node, inputs = self._plan.view_current_node(), list(self._plan.get_inputs())
         kind = type(node).__name__
         if kind == "Scan":
@@ -110,15 +110,41 @@ class _PolarsPlan:
                 raise Unlisted("a filter inside a frame")
         elif kind not in ("SimpleProjection", "Union", "Cache") or getattr(node, "slice", None) is not None:
             raise Unlisted(f"the step {kind}")
+        files = kind == "Scan"
         for place in inputs:
             self._plan.set_node(place)
-            self.check()
+            files = self.check() or files
+        if kind == "Filter" and files:
+            self._plan.set_node(inputs[0])
+            self._check_pushed(node.predicate.node)
+        return files
+
+    def _check_pushed(self, number: int) -> None:
+        """Refuse what polars might compute of the least and the largest number of a row group, to leave it out.
+
+        A sum that wraps around is not between the sums of the two, so that one large number took other rows along.
+        """
+        expression = self._plan.view_expression(number)
+        name = type(expression).__name__
+        if name == "BinaryExpr" and _word(expression.op) in _ARITHMETIC:
+            raise Unlisted("arithmetic in a filter of a Parquet file")
+        if name == "Function" and _word(expression.function_data[0]) not in {*_ASKED, "IsIn"}:
+            raise Unlisted("a computed value in a filter of a Parquet file")
+        if name == "Cast":
+            source = self._type(expression.expr)
+            if not (source == expression.dtype or expression.dtype.is_float() or _nature(source) == "null"):
+                raise Unlisted("a cast in a filter of a Parquet file")
+        if name == "Ternary":
+            raise Unlisted("a choice in a filter of a Parquet file")
+        for part in _within(expression):
+            self._check_pushed(part)
 
     def _check_scan(self, node: Any) -> None:
         if node.scan_type[0] != "parquet":
             raise Unlisted(f"a scan of {node.scan_type[0]}")
         if node.predicate is not None:
             self._type(node.predicate.node)
+            self._check_pushed(node.predicate.node)
         if self._runs and not {_nature(kind) for kind in self._plan.get_schema().values()} <= _NUMBERS:
             raise Unlisted("texts or other values of a Parquet file that are no numbers")
 
