@@ -8,11 +8,13 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import polars as pl
 import pyarrow as pa
 import pyarrow.csv
 import pyarrow.dataset as ds
 import pyarrow.feather
+import pyarrow.orc as orc
 import pyarrow.parquet as pq
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -386,6 +388,17 @@ REFUSED: dict[str, tuple[str, Make]] = {
     "DuckDB frame of Python": ("E150", lambda t, f: duckdb.connect().from_arrow(t)),
 }
 NUMBER = pa.schema([("a", pa.float64())])
+
+
+def test_a_late_time_in_an_orc_file_does_not_decide_whether_there_is_a_release(tmp_path: Path) -> None:
+    """The last day of the year 9999 stands for "never" in many tables; Arrow stopped at it, after the payment."""
+    about = {"columns": {"a": {"lower": "2000-01-01", "upper": "2100-01-01", "feature": False}}}
+    schema = Schema.from_dict({**about, "derived": {"y": "year(a)"}})
+    for day in ("2024-05-06", "9999-12-31"):
+        times = pa.array([np.datetime64(day, "us")], pa.timestamp("us"))
+        orc.write_table(pa.table({"a": times}), tmp_path / "times.orc")
+        with pytest.raises(InputError, match="E150 the dataset holds times in an ORC file"):
+            open_table(ds.dataset(tmp_path / "times.orc", format="orc"), schema)
 
 
 def renamed(table: pa.Table, folder: Path) -> str:
