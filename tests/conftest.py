@@ -68,8 +68,11 @@ if os.environ.get("PRIVCOV_NOISE") != "fresh":
 def pytest_configure() -> None:
     """Signals are heard as at a terminal, whatever ``nohup`` or a job in the background hands down.
 
-    The product keeps ignored what it finds ignored; tests ask what it does with the others.
+    The product keeps ignored what it finds ignored; tests ask what it does with the others. And processes that tests
+    start elsewhere find the same library, also where PYTHONPATH says where from here.
     """
+    if path := os.environ.get("PYTHONPATH"):
+        os.environ["PYTHONPATH"] = os.pathsep.join(map(os.path.abspath, path.split(os.pathsep)))
     for number in SIGNALS:
         if signal.getsignal(number) is signal.SIG_IGN:
             signal.signal(number, signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL)

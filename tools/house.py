@@ -454,9 +454,9 @@ def _is_explained(node: ast.ClassDef | Function) -> bool:
     if isinstance(node, ast.ClassDef):
         texts += [ast.get_docstring(part) or "" for part in node.body if isinstance(part, Function)]
     for text in texts:
-        section = re.search(rf"^(?:{sections})\n-{{3,}}\n(.*?)(?=^\S[^\n]*\n-{{3,}}$|\Z)", text, re.M | re.S)
-        if section is not None:
-            heads = " ".join(re.findall(r"^\S.*$", section[1], re.M))
+        found = re.findall(rf"^(?:{sections})\n-{{3,}}\n(.*?)(?=^\S[^\n]*\n-{{3,}}$|\Z)", text, re.M | re.S)
+        if found:
+            heads = " ".join(head for section in found for head in re.findall(r"^\S.*$", section, re.M))
             return all(re.search(rf"\b{name}\b", heads) for name in _parameters(node))
     return False
 

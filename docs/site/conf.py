@@ -41,7 +41,7 @@ myst_dmath_allow_space = False
 myst_fence_as_directive = ["math"]
 html_math_renderer = "mathml"
 pygments_style = "tango"
-pygments_dark_style = "monokai"
+pygments_dark_style = "github-dark"
 
 html_theme = "furo"
 html_title = "privcov"

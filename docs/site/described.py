@@ -20,7 +20,6 @@ from typing import Any
 
 import privcov
 from privcov import estimators
-from privcov.releases.documents import Written
 
 DOCS = Path(__file__).parents[1]
 GUIDES = ("learn", "do", "explain")
@@ -132,17 +131,21 @@ def described(thing: Any, address: str) -> str:
 
 
 def _methods(kind: type) -> Iterator[tuple[str, Any]]:
-    """(name, function) of every public method and property that the class defines itself, or has from ``Written``."""
-    homes = {kind.__module__, Written.__module__}
-    given = vars(Written) if issubclass(kind, Written) and kind is not Written else {}
-    for name, thing in {
-        **vars(kind),
-        **{name: given[name] for name in given if name not in vars(kind)},
-    }.items():
-        thing = getattr(thing, "__func__", thing)  # a class method, a static method
-        thing = getattr(thing, "fget", None) or getattr(thing, "func", thing)  # a property, a cached one
-        if not name.startswith("_") and inspect.isfunction(thing) and thing.__module__ in homes:
-            yield name, thing
+    """(name, function) of every public method and property that the class has from us.
+
+    Those of a base stand with the class, unless the base is described by itself.
+    """
+    bases = [base for base in kind.__mro__ if base.__module__.partition(".")[0] == "privcov"]
+    alone = set(map(id, public().values())) - {id(kind)}
+    seen = set()
+    for base in bases:
+        for name, thing in vars(base).items() if id(base) not in alone else ():
+            thing = getattr(thing, "__func__", thing)  # a class method, a static method
+            thing = getattr(thing, "fget", None) or getattr(thing, "func", thing)  # a property, a cached one
+            ours = getattr(thing, "__module__", "").partition(".")[0] == "privcov"
+            if not name.startswith("_") and name not in seen and inspect.isfunction(thing) and ours:
+                seen.add(name)
+                yield name, thing
 
 
 def _fields(kind: type) -> dict[str, str]:

@@ -16,6 +16,8 @@ from latex2mathml.converter import convert
 from sphinx.transforms.post_transforms import SphinxPostTransform
 from sphinx.util import logging
 
+from privcov.text.aligning import together
+
 RAISED = dict(zip("⁰¹²³⁴⁵⁶⁷⁸⁹⁻⁺ᵀ", [*"0123456789-+", r"\mathrm{T}"], strict=True))
 LOWERED = dict(zip("₀₁₂₃₄₅₆₇₈₉₋₊ᵢⱼₖₙ", "0123456789-+ijkn", strict=True))
 SIGNS = {
@@ -139,7 +141,7 @@ def mathml(formula: str, *, display: bool = False) -> str:
 
 
 class Scripts(SphinxPostTransform):
-    """Formulas in running text: every ``_`` and ``^`` outside code."""
+    """Formulas in running text: every ``_`` and ``^`` outside code. No line ends in 5 %, ±0.1 and ε = 1."""
 
     default_priority = 400
     formats = ("html",)
@@ -152,10 +154,10 @@ class Scripts(SphinxPostTransform):
                 above, nodes.literal | nodes.FixedTextElement | nodes.raw | nodes.math | nodes.comment
             ):
                 continue
-            if not re.search("[_^]", text):
+            if not re.search("[_^%±=]", text):
                 continue
             parts: list[nodes.Node] = [
-                nodes.math(piece, braced(piece)) if formula else nodes.Text(piece)
+                nodes.math(piece, braced(piece)) if formula else nodes.Text(together(piece, "\u00a0"))
                 for piece, formula in formulas(str(text))
             ]
             above.replace(text, parts)

@@ -25,7 +25,7 @@ MOST = Fraction(10**60)
 _LARGEST = 10**MOST_MAGNITUDE
 
 EPSILON_POLICY_CAP = 10
-"""An epsilon above this protects people very little: the command line asks ``--i-understand``, the page has none."""
+"""An epsilon above this protects people very little: see ``check_policy``."""
 
 Amount = Fraction | int | float | str | Decimal
 
@@ -370,6 +370,19 @@ Loss = PureDP | ApproxDP | ZCDP
 
 SYMBOLS = {"epsilon": "ε", "delta": "δ", "rho": "ρ"}
 """The letter that people write for each amount of a loss."""
+
+
+def check_policy(loss: PureDP | ApproxDP, way_out: str) -> None:
+    """Refuse an epsilon that protects people very little; ``way_out`` says what whoever asked can do.
+
+    The command line lets those pass who say ``--i-understand``, the page nobody; the library does not ask.
+    """
+    if loss.epsilon > EPSILON_POLICY_CAP:
+        raise ParameterError(
+            "E202",
+            f"epsilon {display(loss.epsilon)} is above {EPSILON_POLICY_CAP} and protects people very little.",
+            f"Choose a smaller one{way_out}",
+        )
 
 
 def display(value: Fraction) -> str:

@@ -39,7 +39,7 @@ from privcov.table.cells import UNKNOWN, absent, apply_missing_codes, cells, ide
 from privcov.table.csv import CsvTable, in_place, parsed
 from privcov.table.headers import dialect_of, header_of, line_end_of
 from privcov.table.sources import source_of
-from privcov.text.aligning import paragraph
+from privcov.text.aligning import cut, paragraph
 from privcov.text.files import check_writable, whole
 
 PRIVATE = "PRIVATE: true counts of the data, for you only. Do not publish, mail or log them."
@@ -128,7 +128,7 @@ class Reading:
                 "some cells hold line breaks. Convert the file first: privcov convert."
             )
         rows = [
-            [column.name, column.kind, f"{column.read:,}"]
+            [cut(column.name), column.kind, f"{column.read:,}"]
             + [shown(count) for count in (column.unreadable, column.missing, column.undeclared)]
             for column in self.columns
         ]
@@ -137,8 +137,10 @@ class Reading:
         if self.middling:
             said.append(f"Numbers that count as a middle: {self.middling:,}. {self.advice}")
         if self.unlike:
+            dates = {column.name for column in self.columns if column.kind == "date"}
+            iso = " Dates are read as 2024-12-31 and in no other way." * (not dates.isdisjoint(self.unlike))
             said.append(
-                f"No cell is as declared: {listed(self.unlike)}. Are numbers or dates written in another way (decimal, "
+                f"No cell is as declared: {listed(self.unlike)}.{iso} Are numbers written in another way (decimal, "
                 "thousands, separator under [file] in the schema), or levels in other words?"
             )
         if sparse and 2 * self.complete < self.records - self.wrong_width:
@@ -190,7 +192,7 @@ def convert(path: str | Path, output: str | Path, *, schema: Schema, force: bool
         raise InputError(
             "E118",
             f"convert writes Parquet, but {target.name} does not end in .parquet.",
-            "Name it .parquet.",
+            "Give it a name that ends in .parquet.",
         )
     check_writable(target, force=force)
     if given.suffix.lower() in (".parquet", ".pq"):

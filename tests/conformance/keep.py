@@ -150,6 +150,81 @@ def write_framed(folder: Path = KEPT) -> None:
     (folder / "said.json").write_text(json.dumps(said, indent=1) + "\n")
 
 
+DECLARED = {
+    "weights": ({"weight": "weight", "largest_weight": 4, "weight_power": 0.5}, {"loss": "zcdp"}),
+    "persons": ({"person": "id", "max_rows_per_person": 2}, {"loss": "pure"}),
+    "person-means": ({"person": "id", "per_person": "mean"}, {"loss": "pure"}),
+    "derived": ({"derived": {"older": "age * age", "tall": "`größe (cm)` > 180"}}, {"loss": "zcdp"}),
+    "exhaustive": (
+        {"columns": {**COLUMNS, "sex": {"levels": ["F", "M"], "exhaustive": True, "otherwise": "M"}}},
+        {"loss": "pure"},
+    ),
+    "missing": (
+        {
+            "columns": {
+                "age": {**COLUMNS["age"], "missing": "indicator", "label": "Age", "unit": "years"},
+                "größe (cm)": {**COLUMNS["größe (cm)"], "fill": 170},
+                "sex": COLUMNS["sex"],
+            }
+        },
+        {"loss": "zcdp"},
+    ),
+    "scales": (
+        {"columns": {**COLUMNS, "age": {**COLUMNS["age"], "centre": 40, "scale": 20}}, "row_norm_bound": 2},
+        {"loss": "approximate"},
+    ),
+    "focus": ({}, {"loss": "approximate", "emphasis": ["age"]}),
+    "row-norm": ({}, {"loss": "zcdp", "row_norm": "private"}),
+    "strata-of-two": (
+        {"columns": {**COLUMNS, "town": {"levels": ["A", "B"]}}},
+        {"loss": "zcdp", "by": ["sex", "town"], "other": "elsewhere"},
+    ),
+    "strata-weights": ({"weight": "weight", "largest_weight": 4}, {"loss": "add-remove", "by": "sex"}),
+    "strata-framed": ({}, {"loss": "zcdp", "by": "sex", "frame": "scales"}),
+}
+"""What a schema may declare beside columns, and what a release may be asked for: the schema's part, the order's."""
+
+
+def households(rows: int = 400) -> Any:
+    """The same people two to an id, with a town and a weight."""
+    made, numbers = people(rows), np.arange(rows)
+    return made.assign(weight=1.0 + numbers % 4, id=numbers // 2, town=np.where(numbers % 2 == 0, "A", "B"))
+
+
+def declared(name: str) -> pc.Release | pc.StratifiedRelease:
+    """A release of what is declared so."""
+    said, words = DECLARED[name]
+    facts = {"columns": COLUMNS, "missing": "zero-row", "ignore_extra": True, **said}
+    return pc.release(
+        households(), schema=pc.Schema.from_dict(facts), **{**words, "loss": LOSSES[words["loss"]]}
+    )
+
+
+def write_declared(folder: Path = KEPT) -> None:
+    """The same for what schemas and orders may say, with a key of their own."""
+    key, said = keygen(), json.loads((folder / "said.json").read_text())
+    (folder / "declared-key.public.hex").write_text(key.public.raw.hex() + "\n")
+    said["declared"] = {}
+    for name in DECLARED:
+        made = declared(name)
+        made.save(folder / f"declared-{name}.release.json", key=key)
+        said["declared"][name] = {"says": digest(made), "answers": answers(made)}
+    (folder / "said.json").write_text(json.dumps(said, indent=1) + "\n")
+
+
+def answers(made: pc.Release | pc.StratifiedRelease) -> dict[str, dict[str, Any]]:
+    """What is read from a release, or from every one of its strata, before anything is repaired."""
+    parts = dict(made) if isinstance(made, pc.StratifiedRelease) else {"whole": made}
+    return {
+        name: {
+            "rows": one.rows,
+            "columns": list(one.columns),
+            "squares": np.diag(one.second_moment(raw=True)).tolist(),
+        }
+        for name, one in parts.items()
+    }
+
+
 def corners(made: pc.StratifiedRelease) -> list[float]:
     """The raw noisy counts of every stratum and of the total, as they are read."""
     return [float(one.second_moment(raw=True)[0, 0]) for one in (*made.values(), made.total())]
@@ -159,3 +234,4 @@ if __name__ == "__main__":
     write()
     write_strata()
     write_framed()
+    write_declared()

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from keep import KEPT, bits, corners, digest
+from keep import KEPT, answers, bits, corners, digest
 
 import privcov as pc
 from privcov import unbounded
@@ -52,6 +52,26 @@ def test_a_release_in_a_private_frame_of_before_loads_verifies_and_says_the_same
     assert float(release.second_moment(raw=True)[0, 0]) == said["corner"]
     assert release.mean() == pytest.approx(said["means"], rel=1e-9)
     assert ("shape" in said["rounds"]) == (release.schema.shape is not None)
+
+
+@pytest.mark.parametrize("name", SAID["declared"])
+def test_a_release_of_all_that_a_schema_may_declare_loads_verifies_and_says_the_same(name):
+    """Weights, persons, derived columns, levels that add up, missing cells, scales, strata of strata and in frames."""
+    key, said = (
+        PublicKey(bytes.fromhex((KEPT / "declared-key.public.hex").read_text())),
+        SAID["declared"][name],
+    )
+    path = KEPT / f"declared-{name}.release.json"
+    load = pc.load_strata if name.startswith("strata") else pc.load
+    release, verdict = load(path, signed_by=key), pc.verify(path, key=key)
+    assert verdict.holds, verdict
+    assert digest(release) == said["says"]
+    assert answers(release) == {part: _nearly(told) for part, told in said["answers"].items()}
+
+
+def _nearly(told):
+    """Numbers as they are but for rounding; words and counts exactly."""
+    return {**told, "squares": pytest.approx(told["squares"], rel=1e-9)}
 
 
 def test_an_estimate_of_before_loads_and_verifies():

@@ -455,7 +455,7 @@ def test_help_does_not_load_numpy_and_answers_quickly():
 def test_schema_explain_shows_how_bounds_become_noise(home, capsys):
     code, out, err = run(capsys, "schema", "explain", "people.toml")
     assert (code, err) == (0, "")
-    assert "at most 1 for each of 3 columns plus 1 for the intercept" in out
+    assert "at most 1 for each of 3 columns plus 1 for the intercept" in " ".join(out.split())
     assert "So the row norm is at most 2" in out
     assert "75 %" in out
     code, out, _ = run(

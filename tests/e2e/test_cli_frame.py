@@ -102,7 +102,7 @@ def test_every_matrix_of_a_framed_release_is_shown(path, what):
 def test_verify_confirms_the_frame_and_says_where_the_budget_went(path):
     code, shown = run("verify", path)
     assert code == 0
-    assert "The frame follows from its" in shown
+    assert "The stated frame is the one that its" in shown
     assert "of the budget went into the matrix" in shown
 
 
@@ -174,7 +174,7 @@ def test_the_cut_is_told_or_counted(place, path, capsys):
     assert run("release", *words, "--frame", "scales", "--cut", "counted", "-o", counted)[0] == 0
     shown = run("show", counted)[1]
     assert "the sum of squared distances of each of" in shown
-    assert "Intervals of regressions count the error of these" in " ".join(shown.split())
+    assert "Intervals count the error of these" in " ".join(shown.split())
     assert run("verify", counted)[0] == 0
     assert "intervals allow for" in run("ols", counted, "age ~ income")[1]
 

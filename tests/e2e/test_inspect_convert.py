@@ -118,6 +118,11 @@ def test_inspect_names_a_column_whose_every_cell_is_unlike_the_declaration(folde
     (folder / "people.csv").write_text('age,sex\n"1,5",f\n"2,5",m\n')
     schema = Schema.read("people.toml")
     assert "No cell is as declared: age, sex. Are numbers" in inspect("people.csv", schema=schema).render()
+    assert "Dates" not in inspect("people.csv", schema=schema).render()
+    dates = {"lower": "2020-01-01", "upper": "2025-01-01", "feature": False}
+    dated = Schema.from_dict({"columns": {"day": dates}, "derived": {"y": "year(day)"}})
+    (folder / "days.csv").write_text("day\n31.12.2024\n")
+    assert "declared: day. Dates are read as 2024-12-31" in inspect("days.csv", schema=dated).render()
     (folder / "people.csv").write_text('age,sex\n"1,5",f\n2,M\n,\n')
     assert "No cell is as declared" not in inspect("people.csv", schema=schema).render()
 

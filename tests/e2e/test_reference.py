@@ -52,6 +52,20 @@ def test_the_reference_can_be_read_without_building_anything():
         assert all(option in commands for option in options), name
 
 
+@pytest.mark.parametrize(
+    ("page", "owner", "method"),
+    [
+        ("reference/modules.md", "## privcov.models.ols", "predict(rows: Any)"),
+        ("reference/modules.md", "## privcov.models.ols", "t_test("),
+        ("reference/python.md", "## PrivateRidge", "fit(X: Any"),
+        ("reference/python.md", "## PrivateRidge", "predict(X: Any)"),
+    ],
+)
+def test_a_method_that_a_class_has_from_another_stands_with_it(page, owner, method):
+    below = PAGES[page].partition(f"\n{owner}\n")[2].partition("\n## ")[0]
+    assert f"\n* `{method}" in below
+
+
 @pytest.mark.parametrize("section", sorted(page.name for page in generated.DOCS.iterdir() if page.is_dir()))
 def test_no_page_has_spoilt_mathematics_or_names_a_page_without_a_link(section):
     """As the site's build says; here also where Sphinx is not installed."""

@@ -11,6 +11,7 @@ import pytest
 
 import privcov as pc
 from privcov.cli import main
+from privcov.steward import inspect
 from privcov.text.aligning import terminal, width
 
 FORMULA = "`question number 01` ~ `question number 18`"
@@ -113,3 +114,33 @@ def test_what_is_not_a_terminal_has_room_for_every_table(home, monkeypatch):
     assert terminal() == sys.maxsize  # what is printed is caught here, as a notebook catches it
     be_a_terminal(monkeypatch, 60)
     assert terminal() == 60
+
+
+@pytest.mark.parametrize("columns", [80, 100])
+def test_no_sentence_of_a_check_a_schema_or_a_model_is_wider_than_the_terminal(
+    home, monkeypatch, capsys, columns
+):
+    """``check`` had lines of 170 cells, and a formula of twenty columns one of 480."""
+    monkeypatch.chdir(home)
+    names = [f"question number {place:02d}" for place in range(20)]
+    (home / "wide.csv").write_text(",".join(names) + "\n" + ",".join("0" * 20) + "\n")
+    be_a_terminal(monkeypatch, columns)
+    for words in (
+        ["check", "wide.csv", "--schema", "wide.toml", "--epsilon", "1", "--neighbours", "replace-one"],
+        ["schema", "check", "wide.toml"],
+        ["schema", "explain", "wide.toml"],
+        ["ols", "wide.json", "`question number 01` ~ ."],
+        ["pca", "wide.json", "--correlation"],
+    ):
+        assert main(words) == 0
+        said = [one for one in capsys.readouterr().out.splitlines() if "─" not in one]
+        wide = [one for one in said if width(one) > columns and not re.search(r"  +[-\d]", one)]  # of a table
+        assert not wide, wide
+
+
+def test_a_reading_report_has_room_for_its_counts_beside_a_long_name(tmp_path):
+    """A name of 80 letters moved them out of sight."""
+    name = "n" * 80
+    (tmp_path / "a.csv").write_text(f"{name}\n1\n")
+    schema = pc.Schema.from_dict({"columns": {name: {"lower": 0, "upper": 2}}})
+    assert max(map(width, inspect(tmp_path / "a.csv", schema=schema).render().splitlines())) < 100

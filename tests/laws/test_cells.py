@@ -22,7 +22,8 @@ from privcov.errors import InputError
 from privcov.schema import Categorical, Schema
 from privcov.summing.bounding import Bounding
 from privcov.table import open_table
-from privcov.table.cells import codes_of_numbers
+from privcov.table.blocks import floats_of
+from privcov.table.cells import codes_of_numbers, short_codes
 
 LEVELS: list[list[Any]] = [
     [1, 2],
@@ -227,10 +228,48 @@ def test_a_cell_has_one_position_whatever_cells_are_read_beside_it(least, beside
     for always in (True, False):
         assert codes_of_numbers(column, alone, always=always).tolist() == [0.0]
         assert codes_of_numbers(column, np.append(alone, beside), always=always)[0] == 0.0
+        assert short_codes(column, np.append(alone, beside), always=always)[0] == 0
+
+
+@pytest.mark.parametrize("first", [0, 1, -1, 300, 2**52])
+@pytest.mark.parametrize(
+    "cell",
+    [
+        math.nan,
+        math.inf,
+        -math.inf,
+        1e300,
+        1e-20,
+        0.5,
+        -0.0,
+        2.0**16,
+        -(2.0**16),
+        2.0**32 + 1,
+        2.0**63,
+        -1.0,
+        -2.0,
+    ],
+)
+def test_short_codes_are_the_codes_whatever_one_cell_holds(first, cell):
+    """Beside cells that are all levels: one that no integer of 16 bits holds is no level, and moves no other."""
+    column = Categorical(name="a", levels=tuple(range(first, first + 50)))
+    cells = np.append(np.arange(first, first + 50, dtype=float), [cell, cell + first])
+    expected = codes_of_numbers(column, cells)
+    for always in (True, False):
+        found = short_codes(column, cells, always=always)
+        assert np.array_equal(floats_of(found), expected, equal_nan=True)
+        assert found.dtype == np.int16
+
+
+def test_more_levels_than_sixteen_bits_have_short_codes_too():
+    column = Categorical(name="a", levels=tuple(range(0, 10 * 2**15, 10)))
+    assert short_codes(column, np.array([10.0 * (2**15 - 1), 5.0])).tolist() == [2**15 - 1, -1]
 
 
 def _assert_positions(column, every, *, always):
     found = codes_of_numbers(column, np.array(every, dtype=float), always=always)
+    short = floats_of(short_codes(column, np.array(every, dtype=float), always=always))
+    assert np.array_equal(short, found, equal_nan=True)
     for cell, code in zip(every, found, strict=True):
         if math.isfinite(cell):
             assert code == (column.numbers.index(cell) if cell in column.numbers else -1)

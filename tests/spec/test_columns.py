@@ -318,10 +318,13 @@ AGE: dict[str, object] = {"lower": 0, "upper": 100}
         ),
         ({"columns": {"a": AGE}, "max_rows_per_person": Fraction(5, 2)}, "E205 .* got 2.5"),
         ({"columns": {"a": AGE}, "weight": "w", "largest_weight": "9"}, "E196 .* got the text '9'. Write"),
-        ({"columns": {"a": {"levels": ["x", ""]}}}, "E121 .* '' is none. Leave it out: an empty cell is a"),
-        ({"columns": {"a": {"levels": ["x", "y "]}}}, "E121 .* 'y ' is none. Leave out the white space"),
-        ({"columns": {"a": {"levels": ["x", "\u202e"]}}}, r"E121 .* '\\u202e' is none. Shorten or rename"),
-        ({"columns": {"a": {**AGE, "feature": False}}}, "E122 .* say feature = false. Derive a column"),
+        (
+            {"columns": {"a": {"levels": ["x", ""]}}},
+            "E121 .* '' is neither. Leave it out: an empty cell is a",
+        ),
+        ({"columns": {"a": {"levels": ["x", "y "]}}}, "E121 .* 'y ' is neither. Leave out the white space"),
+        ({"columns": {"a": {"levels": ["x", "\u202e"]}}}, r"E121 .* '\\u202e' is neither. Shorten or rename"),
+        ({"columns": {"a": {**AGE, "feature": False}}}, "E122 .* has feature = false. Derive a column"),
         ({"columns": {}}, "E122 the schema declares no column. Add a"),
         (
             {"columns": {"a": AGE}, "derived": {"x": 'a == "F"'}},

@@ -207,7 +207,7 @@ def test_what_expressions_mean(text, row, expected):
         ({"d": ""}, "E170", "it ends"),
         ({"d": 3}, "E170", "no expression"),
         ({"d": {"expression": "age^2", "lower": 0}}, "E122", "unknown entry"),
-        ("age^2", "E122", "holds expressions"),
+        ("age^2", "E122", "may hold only expressions"),
         ({"d": "(" * 51 + "age" + ")" * 51}, "E177", "within each other"),
         ({"d": "-" * 400 + "(" * 60 + "age" + ")" * 60}, "E177", "within each other"),
         ({"d": "+".join(["age"] * 60)}, "E177", "joins more than"),
@@ -641,4 +641,4 @@ def test_schema_explain_says_where_the_first_polynomial_is_a_column_once_more(tm
     ):
         Path("s.toml").write_text(made)
         assert main(["schema", "explain", "s.toml"]) == 0
-        assert (advice in capsys.readouterr().out) is expected
+        assert (advice in " ".join(capsys.readouterr().out.split())) is expected

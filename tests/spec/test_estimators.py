@@ -537,7 +537,7 @@ def test_what_contradicts_a_schema_is_one_line_before_anything_is_released():
     linear = pc.PrivateLinearRegression
     for made, rows, y, code in [
         (worded(linear, "people.toml"), frame, None, "E227 schema must be a Schema, got str"),
-        (worded(linear, schema, bounds=(0, 1)), frame, None, "E227 bounds is given beside a schema"),
+        (worded(linear, schema, bounds=(0, 1)), frame, None, "E227 bounds was given, but with a schema"),
         (worded(linear, schema, target_bounds=(0, 1)), frame, None, "E227 target_bounds"),
         (worded(linear, schema, max_rows_per_person=2), frame, None, "E227 max_rows_per_person"),
         (make(linear, target="income"), frame[["age"]], frame["income"], "E227 target names a column"),
@@ -548,8 +548,8 @@ def test_what_contradicts_a_schema_is_one_line_before_anything_is_released():
         (worded(linear, schema).set_params(target="area[missing]"), frame, None, "E289 area.missing. cannot"),
         (worded(linear, schema), frame, frame["income"], "E229 the column income is in X, and is given as y"),
         (worded(linear, schema), rest, None, "E102 the frame has no column income"),
-        (worded(linear, schema), "people.csv", [1.0], "E229 y is given beside a str"),
-        (worded(linear, schema), as_polars(rest).lazy(), frame["income"], "E229 y is given beside a Lazy"),
+        (worded(linear, schema), "people.csv", [1.0], "E229 y cannot be added to a str"),
+        (worded(linear, schema), as_polars(rest).lazy(), frame["income"], "E229 y cannot be added to a Lazy"),
         (worded(linear, schema), frame.head(8), None, "E264 8 rows are too few for 8 coefficients"),
         (worded(linear, people_schema().without(["log_income"])), frame, None, "E200 age_p_1 follows"),
         (worded(pc.PrivatePCA, schema, n_components=99), frame, None, "E263 .* from 1 to 10"),

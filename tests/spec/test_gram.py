@@ -107,6 +107,22 @@ def test_a_stack_has_the_sum_of_every_stratum_alone(
     assert [list(a.reveal_to_mechanism()) for a in found] == [list(b.reveal_to_mechanism()) for b in alone]
 
 
+@pytest.mark.parametrize(
+    "lengths", [(3 * BLOCK_ROWS + 5,), (1, 2 * BLOCK_ROWS, 7), (BLOCK_ROWS + 1, BLOCK_ROWS)]
+)
+def test_a_stratum_of_more_rows_than_a_product_holds_is_exact(lengths: tuple[int, ...]) -> None:
+    """At the bound, where one row more than a product holds would lose a bit: as the last lines show."""
+    ends = np.cumsum(lengths).tolist()
+    block = np.asfortranarray(np.repeat([[2.0**20 - 1, 1.0, 0.0]], ends[-1], axis=0))
+    stack, most = Stack(GRID, len(lengths)), (2**20 - 1) ** 2
+    stack.add(block, ends)
+    for gram, count in zip(stack.grams(), lengths, strict=True):
+        assert list(gram.reveal_to_mechanism()) == [count * most, count * (2**20 - 1), 0, count, 0, 0]
+        assert gram.rows == count
+    if max(lengths) > 2 * BLOCK_ROWS:
+        assert int((block.T @ block)[0, 0]) != ends[-1] * most
+
+
 @pytest.mark.parametrize("word", [2**62, 2**53])
 def test_stacks_merge_to_the_sums_of_all_rows_and_their_check_sees_every_one(
     monkeypatch: pytest.MonkeyPatch, word: int

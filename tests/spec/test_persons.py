@@ -349,7 +349,7 @@ def test_no_row_with_an_id_is_said_to_be_that_and_to_have_been_paid_for(rule, tm
     for nobody in (None, 7.5):  # a float in a column of objects is no id
         data = visits().assign(patient=nobody).astype({"patient": object})
         with pytest.raises(
-            pc.PrivcovError, match=r"E108 the table has no row with a person's id.*stays paid"
+            pc.PrivcovError, match=r"E108 the table has no row with a person's id.*the payment stands"
         ):
             pc.release(data, schema=schema_of(rule), loss=PURE, ledger=ledger)
     assert pc.Ledger.open(tmp_path / "l").spent == {"epsilon": 2}

@@ -8,6 +8,7 @@ import os
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import privcov as pc
@@ -291,3 +292,26 @@ def test_one_pair_that_stands_clear_of_the_noise_refutes_the_guess() -> None:
     plain = Observed(matrix=matrix, law=law, rows=900, squared_norm_bound=31.0)
     told = dataclasses.replace(plain, usual=MANY)
     np.testing.assert_allclose(repair(told), repair(plain), atol=0.05 * np.sqrt(law.offdiagonal_variance))
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_no_number_varies_more_than_its_bounds_allow(weighted):
+    """Weights of a drowned stratum within [0, 5] had a deviation of 5.3; halves at both bounds have most."""
+    rng = np.random.default_rng(0)
+    rows = np.column_stack([rng.integers(0, 2, 300), rng.uniform(0, 10, 300), rng.uniform(0.5, 5, 300)])
+    columns = {"half": {"lower": 0, "upper": 1}, "even": {"lower": 0, "upper": 10}}
+    words = {"weight": "w", "largest_weight": 5} if weighted else {"ignore_extra": True}
+    schema = pc.Schema.from_dict({"columns": columns, "missing": "none", **words})
+    most = np.array([0.5, 5.0, 2.5][: 2 + weighted])
+    for seed in range(10):
+        for epsilon in ("0.1", "1", "5"):
+            loss = pc.PureDP(epsilon=epsilon, neighbours="replace-one")
+            frame = pd.DataFrame(rows, columns=["half", "even", "w"])
+            release = pc.release(
+                frame, schema=schema, loss=loss, randomness=rehearsal(seed), arithmetic="idealized"
+            )
+            count = release.count()
+            spread = np.sqrt(np.diag(release.covariance()) * max(1.0, count - 1) / count)
+            assert (spread <= most * (1 + 1e-9)).all(), spread
+            repaired = release.second_moment(scaled=True)
+            assert np.linalg.eigvalsh(repaired).min() > -1e-9 * np.trace(repaired)

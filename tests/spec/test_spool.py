@@ -98,7 +98,7 @@ def test_what_can_be_read_again_is_handed_on(table, place):
 
 @pytest.mark.parametrize("make", ONCE.values(), ids=ONCE.keys())
 def test_more_than_was_allowed_is_refused_before_anything_is_paid(make, place):
-    refused = pytest.raises(InputError, match=r"E152 there is more to copy than 100 bytes")
+    refused = pytest.raises(InputError, match=r"E152 the input is larger than 100 bytes")
     with refused, pc.spooled(make(), most=100):
         pytest.fail("the block was entered")
     assert not list(place.iterdir())
@@ -192,9 +192,9 @@ def test_the_command_line_copies_standard_input_where_it_is_told_to(home, place,
     monkeypatch.setattr(sys, "stdin", Standard(TEXT))
     words = [*ASKED, "--ledger", "b.ledger"]
     assert main(["release", "-", *words, "-o", "a.json"]) == 2
-    assert "E119 standard input can be read once" in capsys.readouterr().err
+    assert "E119 standard input can be read only once" in capsys.readouterr().err
     assert main(["release", "-", *words, "-o", "a.json", "--spool", "1kB"]) == 2
-    assert "E152 there is more to copy" in capsys.readouterr().err
+    assert "E152 the input is larger" in capsys.readouterr().err
     monkeypatch.setattr(sys, "stdin", Standard(TEXT))
     assert main(["check", "-", *words, "--spool", "1MB"]) == 0
     assert "What was copied is deleted." in capsys.readouterr().out

@@ -1,13 +1,16 @@
 """The files that a forge and its tools read: they parse, and agree with the project.
 
 YAML is large, and no reader of it is among the packages of the tests. These files keep to a small part of it, which
-every reader understands alike: maps, lists and plain or quoted texts, one to a line. ``read`` refuses all else.
+every reader understands alike: maps, lists and plain or quoted texts, one to a line, with a comment behind a plain one.
+``read`` refuses all else.
 """
 
 from __future__ import annotations
 
 import configparser
 import re
+import subprocess
+import sys
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -32,6 +35,8 @@ def read(text: str) -> Any:
     lines = []
     for line in text.splitlines():
         content = line.strip()
+        if '"' not in content:
+            content = re.sub(r"(?<=\S) +# .*", "", content)
         if content and not content.startswith("#"):
             lines.append((len(line) - len(line.lstrip(" ")), content))
     value, rest = _node(lines)
@@ -77,7 +82,10 @@ def _text(given: str) -> str:
 
 
 def test_the_reader_understands_the_small_part_and_refuses_the_rest() -> None:
-    assert read('a:\n  - b: "1"\n    c: d e\n  - f\ng:\n') == {"a": [{"b": "1", "c": "d e"}, "f"], "g": None}
+    assert read('a:\n  - b: "1"\n    c: d e # h\n  - f\ng:\n') == {
+        "a": [{"b": "1", "c": "d e"}, "f"],
+        "g": None,
+    }
     for wrong in (
         "a: [1]",
         "a: 1\na: 2",
@@ -85,7 +93,7 @@ def test_the_reader_understands_the_small_part_and_refuses_the_rest() -> None:
         "a: b: c",
         "a\n",
         "- a\nb: c",
-        "a: b # c",
+        'a: "b" # c',
         "\ta: b",
     ):
         with pytest.raises(AssertionError):
@@ -112,11 +120,15 @@ def _with_empty_texts(value: Any) -> Any:
     return "" if value is None else value
 
 
-def test_the_workflow_runs_what_we_run_with_actions_of_a_known_major_version() -> None:
-    workflow = read((ROOT / ".github/workflows/ci.yml").read_text())
+def test_the_workflow_runs_what_we_run_with_actions_of_a_known_commit() -> None:
+    """A tag can be moved to other code, which would run where releases are built; a commit cannot."""
+    text = (ROOT / ".github/workflows/ci.yml").read_text()
+    workflow = read(text)
     steps = [step for job in workflow["jobs"].values() for step in job["steps"]]
     assert {"run": ".ci/run"} in workflow["jobs"]["whole"]["steps"]
-    assert all(re.fullmatch(r"actions/[\w-]+@v\d+", step["uses"]) for step in steps if "uses" in step)
+    used = [step["uses"] for step in steps if "uses" in step]
+    assert all(re.fullmatch(r"actions/[\w-]+@[0-9a-f]{40}", each) for each in used)
+    assert all(re.search(rf"{each} # v\d+\.\d+\.\d+$", text, re.MULTILINE) for each in used)
     assert workflow["permissions"] == {"contents": "read"}
     assert all("timeout-minutes" in job for job in workflow["jobs"].values())
 
@@ -171,3 +183,10 @@ def test_the_quick_cells_of_bench_honesty_are_run_by_continuous_integration() ->
     assert any(
         "-m 'long and not slow'" in line and "tests/spec/models/test_honesty.py" in line for line in run
     )
+
+
+def test_processes_that_tests_start_elsewhere_find_the_same_library(tmp_path):
+    """A PYTHONPATH that says where from here found another privcov from there, or none."""
+    asked = [sys.executable, "-c", "import privcov; print(privcov.__file__)"]
+    found = subprocess.run(asked, cwd=tmp_path, capture_output=True, text=True, check=True).stdout
+    assert Path(found.strip()) == Path(privcov.__file__)

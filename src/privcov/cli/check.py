@@ -10,7 +10,7 @@ import click
 
 from privcov.cli.delivery import Delivery
 from privcov.cli.orders import as_data, as_order, order_options
-from privcov.cli.output import json_option, print_json, say, say_line
+from privcov.cli.output import json_option, print_json, say_line, say_prose
 
 
 @click.command(name="check")
@@ -66,24 +66,24 @@ def command(
             }
         )
         return
-    say(
+    say_prose(
         f"The table has all {found.columns} columns of the schema; the released matrix would have {found.dimension}."
     )
     if left_out := order["schema"].left_out:
-        say(f"Left out, and not read: {listed(left_out)}.")
+        say_prose(f"Left out, and not read: {listed(left_out)}.")
     if found.strata > 1:
-        say(f"There would be {found.strata:,} such matrices, one for each stratum, for one payment.")
+        say_prose(f"There would be {found.strata:,} such matrices, one for each stratum, for one payment.")
     if found.total_share:
-        say(f"{float(100 * found.total_share):g} % of the loss would go to their total.")
-    say(f"Mechanism: {found.mechanism}. It can promise {found.loss}. Engine: {found.engine}.")
+        say_prose(f"{float(100 * found.total_share):g} % of the loss would go to their total.")
+    say_prose(f"Mechanism: {found.mechanism}. It can promise {found.loss}. Engine: {found.engine}.")
     if found.frame:
-        say(frame_words(found.frame))
+        say_prose(frame_words(found.frame))
     if found.rows_for:
         counted = "rows" if order["schema"].weight is None else "rows of the largest weight"
         what = "For correlations of a stratum" if found.strata > 1 else "For correlations"
         loose = has_forecast(order["schema"]) and order["schema"].row_norm_bound is None
         framed = ", and what a private frame (--frame auto) would do" if loose else ""
-        say(
+        say_prose(
             f"{what} this is useful from about {found.rows_for['useful']:,} {counted} on, and worse than "
             f"publishing zeros below {found.rows_for['marginal']:,}; privcov plan says why{framed}."
         )
@@ -96,11 +96,11 @@ def command(
             )
             for amounts in (found.price, found.left)
         )
-        say(f"This release would cost {cost}; the ledger would have {rest} left.")
+        say_prose(f"This release would cost {cost}; the ledger would have {rest} left.")
     if output is not None:
         say_line(f"{output} can be written.")
     copied = "" if spool is None else " What was copied is deleted."
-    say(f"Nothing was paid, no noise was drawn and no row was read.{copied}")
+    say_prose(f"Nothing was paid, no noise was drawn and no row was read.{copied}")
 
 
 def _texts(amounts: Mapping[str, Fraction]) -> dict[str, str]:

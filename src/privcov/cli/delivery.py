@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import click
 
+from privcov.cli.output import all_of, force_option, json_option
 from privcov.errors import ParameterError
 from privcov.publish.ending import orderly, say, undisturbed
 from privcov.text import files
@@ -28,6 +29,33 @@ passphrase_option = click.option(
     "--passphrase-file",
     help=f"The file with the passphrase of the private key.  [default: {VARIABLE}, else none]",
 )
+
+ledger_options = all_of(
+    click.option(
+        "--ledger",
+        help="Pay first from this budget, a file or postgresql://…, or be refused.  [default: no budget]",
+    ),
+    click.option(
+        "--request-id",
+        help="With --ledger: a name that can be paid for only once.  [default: a random one]",
+    ),
+)
+"""``--ledger``, ``--request-id``: who pays."""
+
+
+def output_options(what: str) -> Callable[..., Any]:
+    """``--sign``, ``--passphrase-file``, ``--output``, ``--force``, ``--json``: who signs it, and where it goes."""
+    return all_of(
+        click.option(
+            "--sign",
+            "key_path",
+            help=f"Sign the {what} with this private key: see privcov keygen.  [default: unsigned]",
+        ),
+        passphrase_option,
+        click.option("-o", "--output", help=f"Write the {what} here.  [default: stdout]"),
+        force_option,
+        json_option,
+    )
 
 
 def passphrase(path: str | None) -> bytes | None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from privcov.cli.output import json_option, note, print_json, reading, say
+from privcov.cli.output import force_option, json_option, note, print_json, reading, say
 
 if TYPE_CHECKING:
     from privcov.releases.release import Release
@@ -22,7 +22,7 @@ _FRAMES = ("declared", "auto")
 
 @click.command(name="demo")
 @click.option("-o", "--output", help="Keep the release in this file.  [default: keep nothing]")
-@click.option("--force", is_flag=True, help="Replace an output that is already there.")
+@force_option
 @json_option
 def command(output: str | None, force: bool, as_json: bool) -> None:
     """Release an invented table of 4,000 people at epsilon = 1 and show the result.

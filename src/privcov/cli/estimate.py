@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import click
 
-from privcov.cli.delivery import Delivery, passphrase_option
+from privcov.cli.delivery import Delivery, ledger_options, output_options
 from privcov.cli.ledger import left_words
 from privcov.cli.orders import as_data, spool_option
-from privcov.cli.output import json_option, note, print_json, say
-
-if TYPE_CHECKING:
-    pass
+from privcov.cli.output import note, print_json, say
 
 
 @click.command(name="estimate")
@@ -60,22 +55,8 @@ if TYPE_CHECKING:
 @click.option(
     "--as-published", is_flag=True, help="coinpress with the noise of its public code, not the tight one."
 )
-@click.option(
-    "--ledger",
-    help="Pay first from this budget, a file or postgresql://…, or be refused.  [default: no budget]",
-)
-@click.option(
-    "--request-id", help="With --ledger: a name that can be paid for only once.  [default: a random one]"
-)
-@click.option(
-    "--sign",
-    "key_path",
-    help="Sign the estimate with this private key: see privcov keygen.  [default: unsigned]",
-)
-@passphrase_option
-@click.option("-o", "--output", help="Write the estimate here.  [default: stdout]")
-@click.option("--force", is_flag=True, help="Replace an output that is already there.")
-@json_option
+@ledger_options
+@output_options("estimate")
 def command(
     data: str,
     spool: str | None,

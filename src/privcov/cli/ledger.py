@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from privcov.cli.losses import as_loss, loss_options
-from privcov.cli.output import json_option, note, print_json, say, say_line
+from privcov.cli.output import json_option, note, print_json, say, say_line, say_prose
 from privcov.errors import BudgetError, VerificationError
 
 if TYPE_CHECKING:
@@ -83,10 +83,13 @@ def show(where: str, as_json: bool) -> None:
             say(bar(word, spent=account.spent[word], total=total))
     say(f"\n{_times(balance.releases, 'release')} recorded.")
     if balance.burned:
-        say(
+        say_prose(
             f"{_times(balance.burned, 'payment')} without a recorded release: the budget is spent all the same."
         )
-    say(f"Chain end {balance.head[:20]}…: keep a copy elsewhere (ledger show --json prints all of it).")
+    say_prose(
+        f"End of the chain: {balance.head[:20]}…. Keep all of it elsewhere (--json prints it): ledger verify --head "
+        "then finds an older ledger that was put back."
+    )
 
 
 @command.command(name="log")
@@ -114,7 +117,8 @@ def log(where: str, as_json: bool) -> None:
 @command.command(name="verify")
 @click.argument("where")
 @click.option(
-    "--head", help="An end of the chain that you kept: finds an old copy put back.  [default: none]"
+    "--head",
+    help="The end of the chain as you kept it: finds an older ledger that was put back.  [default: none]",
 )
 @json_option
 def verify(where: str, head: str | None, as_json: bool) -> None:

@@ -2,47 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
 import click
 
-from privcov.cli.output import note
+from privcov.cli.output import all_of, note
 from privcov.errors import ParameterError
-from privcov.privacy import EPSILON_POLICY_CAP, ZCDP, ApproxDP, Loss, Neighbours, PureDP
+from privcov.privacy import EPSILON_POLICY_CAP, ZCDP, ApproxDP, Loss, Neighbours, PureDP, check_policy
 
-
-def loss_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """``--epsilon``, ``--delta``, ``--rho``, ``--neighbours``, ``--i-understand``."""
-    for option in reversed(
-        [
-            click.option(
-                "--epsilon",
-                help="The epsilon, a number above 0: pure privacy, or with --delta (epsilon, delta).  [no default]",
-            ),
-            click.option(
-                "--delta",
-                help="With --epsilon: the probability, between 0 and 1, that the promise may fail.  [default: none]",
-            ),
-            click.option(
-                "--rho",
-                help="In place of --epsilon: the rho of zero-concentrated privacy, above 0.  [no default]",
-            ),
-            click.option(
-                "--neighbours",
-                help="How neighbouring tables differ: replace-one, in the data of one person; add-remove, by one "
-                "person more or less.  [default: replace-one]",
-            ),
-            click.option(
-                "--i-understand",
-                "understood",
-                is_flag=True,
-                help=f"Allow epsilon above {EPSILON_POLICY_CAP}.",
-            ),
-        ]
-    ):
-        command = option(command)
-    return command
+loss_options = all_of(
+    click.option(
+        "--epsilon",
+        help="The epsilon, a number above 0: pure privacy, or with --delta (epsilon, delta).  [no default]",
+    ),
+    click.option(
+        "--delta",
+        help="With --epsilon: the probability, between 0 and 1, that the promise may fail.  [default: none]",
+    ),
+    click.option(
+        "--rho",
+        help="In place of --epsilon: the rho of zero-concentrated privacy, above 0.  [no default]",
+    ),
+    click.option(
+        "--neighbours",
+        help="How neighbouring tables differ: replace-one, in the data of one person; add-remove, by one "
+        "person more or less.  [default: replace-one]",
+    ),
+    click.option(
+        "--i-understand",
+        "understood",
+        is_flag=True,
+        help=f"Allow epsilon above {EPSILON_POLICY_CAP}.",
+    ),
+)
+"""``--epsilon``, ``--delta``, ``--rho``, ``--neighbours``, ``--i-understand``."""
 
 
 def default_neighbours(rows_per_person: int) -> str:
@@ -78,10 +69,6 @@ def as_loss(
         if delta is None
         else ApproxDP(epsilon=epsilon, delta=delta, neighbours=neighbours)
     )
-    if loss.epsilon > EPSILON_POLICY_CAP and not understood:
-        raise ParameterError(
-            "E202",
-            f"epsilon {epsilon} is above {EPSILON_POLICY_CAP} and protects people very little.",
-            "Choose a smaller one, or add --i-understand.",
-        )
+    if not understood:
+        check_policy(loss, ", or add --i-understand.")
     return loss

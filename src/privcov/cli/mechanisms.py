@@ -13,7 +13,7 @@ from typing import Any
 
 import click
 
-from privcov.cli.output import json_option, note, print_json, say
+from privcov.cli.output import json_option, note, print_json, say, say_prose
 from privcov.version import __version__
 
 
@@ -50,7 +50,7 @@ def mechanisms(as_json: bool) -> None:
         say(f"    proof:   {proof_address(m['proof'], __version__)}")
     say("\nadaptive always chooses its row norm privately; the others do so with --row-norm private.")
     for name, reason in WITHDRAWN.items():
-        say(f"refused: {name}: {reason}")
+        say_prose(f"refused: {name}: {reason}")
 
 
 @click.command(name="proof")

@@ -6,13 +6,14 @@ Among them the options for the place where the table is read and summed, and the
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from privcov.cli.delivery import ledger_options
 from privcov.cli.losses import as_loss, loss_options
+from privcov.cli.output import all_of, note
 from privcov.errors import InputError
 
 if TYPE_CHECKING:
@@ -25,52 +26,47 @@ def together(context: click.Context, option: click.Parameter, given: tuple[str, 
     return ",".join(given) if given else None
 
 
-def engine_options(command: Callable[..., None]) -> Callable[..., None]:
-    """``--engine``, ``--workers``, ``--master``, ``--scheduler``, ``--verify``, ``--device``."""
-    options = (
-        click.option(
-            "--engine",
-            default="local",
-            show_default=True,
-            help="Where rows are read and summed: local, spark or dask. See docs/explain/cluster.md.",
-        ),
-        click.option(
-            "--workers",
-            type=click.IntRange(1, 256),
-            help="Threads or processes on this machine.  [default: one per core]",
-        ),
-        click.option(
-            "--master",
-            help="With --engine spark: its address, such as spark://host:7077.  [default: started here]",
-        ),
-        click.option(
-            "--scheduler",
-            help="With --engine dask: its address, such as tcp://host:8786.  [default: started here]",
-        ),
-        click.option(
-            "--verify",
-            type=click.FloatRange(0, 1),
-            default=0.0,
-            show_default=True,
-            help="With spark or dask: the share of the fragments, from 0 to 1, that this process reads and sums again, "
-            "to compare the sums.",
-        ),
-        click.option(
-            "--device",
-            default="cpu",
-            show_default=True,
-            help="The device that multiplies rows: cpu, or cuda for wide tables on a GPU. "
-            "Both give the same bits.",
-        ),
-    )
-    for option in reversed(options):
-        command = option(command)
-    return command
+engine_options = all_of(
+    click.option(
+        "--engine",
+        default="local",
+        show_default=True,
+        help="Where rows are read and summed: local, spark or dask. See docs/explain/cluster.md.",
+    ),
+    click.option(
+        "--workers",
+        type=click.IntRange(1, 256),
+        help="Threads or processes on this machine.  [default: one per core]",
+    ),
+    click.option(
+        "--master",
+        help="With --engine spark: its address, such as spark://host:7077.  [default: started here]",
+    ),
+    click.option(
+        "--scheduler",
+        help="With --engine dask: its address, such as tcp://host:8786.  [default: started here]",
+    ),
+    click.option(
+        "--verify",
+        type=click.FloatRange(0, 1),
+        default=0.0,
+        show_default=True,
+        help="With spark or dask: the share of the fragments, from 0 to 1, that this process reads and sums again, "
+        "to compare the sums.",
+    ),
+    click.option(
+        "--device",
+        default="cpu",
+        show_default=True,
+        help="The device that multiplies rows: cpu, or cuda for wide tables on a GPU. "
+        "Both give the same bits.",
+    ),
+)
+"""``--engine``, ``--workers``, ``--master``, ``--scheduler``, ``--verify``, ``--device``."""
 
 
 def as_engine(words: dict[str, Any]) -> Engine:
     """The engine that the options mean; takes them out of ``words``."""
-    from privcov.cli.output import note
     from privcov.linalg.devices import Device
     from privcov.summing.engines import engine_named
 
@@ -84,14 +80,13 @@ def as_engine(words: dict[str, Any]) -> Engine:
     )
 
 
-def spool_option(command: Callable[..., Any]) -> Callable[..., Any]:
-    """``--spool``: how much of what can be read once may be copied."""
-    return click.option(
-        "--spool",
-        metavar="SIZE",
-        help="Copy what can be read once, a pipe or standard input (DATA is -), to temporary files, which are deleted "
-        "at the end. At most this much, such as 2GB; where: TMPDIR.  [default: it is refused]",
-    )(command)
+spool_option = click.option(
+    "--spool",
+    metavar="SIZE",
+    help="Copy what can be read once, a pipe or standard input (DATA is -), to temporary files, which are deleted "
+    "at the end. At most this much, such as 2GB; where: TMPDIR.  [default: it is refused]",
+)
+"""``--spool``: how much of what can be read once may be copied."""
 
 
 def as_data(given: str | list[str], spool: str | None) -> Any:
@@ -102,8 +97,8 @@ def as_data(given: str | list[str], spool: str | None) -> Any:
     names = [given] if isinstance(given, str) else given
     if spool is None:
         if "-" in names:
-            what = "standard input can be read once, and it is read more often."
-            raise InputError("E119", what, "Let it be copied: --spool 2GB.")
+            what = "standard input can be read only once, and a release reads its table several times."
+            raise InputError("E119", what, "Let privcov copy it to a temporary file: --spool 2GB.")
         return given
     most, context = copies.bytes_of(spool), click.get_current_context()
     if names.count("-") > 1 or ("-" in names and sys.stdin.isatty()):
@@ -115,26 +110,22 @@ def as_data(given: str | list[str], spool: str | None) -> Any:
     return tables[0] if isinstance(given, str) else tables
 
 
-def part_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """``--columns`` and ``--without``: the part of a schema that is released."""
-    names = "separated by commas; a name with a comma goes between backticks"
-    options = (
-        click.option(
-            "--columns",
-            "kept",
-            metavar="NAMES",
-            help=f"Release these columns of the schema alone, {names}.  [default: all]",
-        ),
-        click.option(
-            "--without",
-            "dropped",
-            metavar="NAMES",
-            help="Release all columns of the schema but these.  [default: none]",
-        ),
-    )
-    for option in reversed(options):
-        command = option(command)
-    return command
+part_options = all_of(
+    click.option(
+        "--columns",
+        "kept",
+        metavar="NAMES",
+        help="Release these columns of the schema alone, separated by commas; a name with a comma goes between "
+        "backticks.  [default: all]",
+    ),
+    click.option(
+        "--without",
+        "dropped",
+        metavar="NAMES",
+        help="Release all columns of the schema but these.  [default: none]",
+    ),
+)
+"""``--columns`` and ``--without``: the part of a schema that is released."""
 
 
 def as_part(schema: Schema, kept: str | None, dropped: str | None, by: str | None = None) -> Schema:
@@ -152,129 +143,118 @@ def as_part(schema: Schema, kept: str | None, dropped: str | None, by: str | Non
     return schema.without(gone) if gone else schema
 
 
-def order_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """The data, its schema, the loss, the mechanism and its options, the row norm, and the engine."""
-    options = (
-        click.argument("data", nargs=-1, required=True),
-        click.option(
-            "--schema",
-            "schema_path",
-            required=True,
-            help="The schema file (TOML): the public facts about the table.",
-        ),
-        spool_option,
-        part_options,
-        loss_options,
-        click.option(
-            "--mechanism",
-            default="auto",
-            show_default=True,
-            help="The mechanism that adds noise, by name: see privcov mechanisms.",
-        ),
-        click.option(
-            "--for",
-            "purpose",
-            default="covariance",
-            show_default=True,
-            help="What matters most: covariance, means, regression, regression:FORMULA or pca:K.",
-        ),
-        click.option(
-            "--arithmetic",
-            default="exact",
-            show_default=True,
-            help="How noise is drawn: exact, or idealized (plain float64).",
-        ),
-        click.option(
-            "--option",
-            "options",
-            multiple=True,
-            metavar="NAME=VALUE",
-            help="An option of the mechanism; may be repeated.  [default: its own]",
-        ),
-        click.option(
-            "--as-published", is_flag=True, help="The constants of the mechanism's paper, not the tight ones."
-        ),
-        click.option(
-            "--row-norm",
-            default="declared",
-            show_default=True,
-            help="The bound on a scaled row: declared in the schema, or private, chosen for a share of the loss.",
-        ),
-        click.option(
-            "--row-norm-share",
-            default="0.1",
-            show_default=True,
-            help="The share of the loss, between 0 and 1, for a private row norm.",
-        ),
-        click.option(
-            "--frame",
-            type=click.Choice(["declared", "scales", "shape", "auto"]),
-            default="declared",
-            show_default=True,
-            help="The centres and the units of columns. declared: from the bounds. scales: fitted privately, for a "
-            "share of the loss. shape: fitted to the correlations too. auto: chosen from public facts.",
-        ),
-        click.option(
-            "--cut",
-            type=click.Choice(["told", "counted"]),
-            default="told",
-            show_default=True,
-            help="A private frame cuts off a part of long rows. told: the report estimates that part. counted: "
-            "intervals of regressions count it too, for another twentieth of the loss.",
-        ),
-        click.option(
-            "--focus",
-            "emphasis",
-            metavar="NAMES",
-            help="The columns that matter most, as names or as a formula; the others weigh half as much.  "
-            "[default: all alike]",
-        ),
-        click.option(
-            "--by",
-            metavar="NAMES",
-            multiple=True,
-            callback=together,
-            help="Make strata: one matrix for each level of this column, or for each combination of levels of several "
-            "columns, separated by commas, for one payment; may be repeated.  [default: one matrix]",
-        ),
-        click.option(
-            "--other",
-            metavar="NAME",
-            help="With --by: a stratum of this name for rows that are in no other.  [default: they count nowhere]",
-        ),
-        click.option(
-            "--total-share",
-            default="0",
-            show_default=True,
-            help="With --by: the share of the loss, from 0 to 0.999, for a total beside the strata; best takes the "
-            "share that privcov plan names.",
-        ),
-        click.option(
-            "--rows",
-            "expect_rows",
-            type=click.IntRange(1),
-            help="How many records DATA has: any other number is refused before anything is paid.  [default: any]",
-        ),
-        click.option(
-            "--timing",
-            type=click.Choice(["quick", "constant"]),
-            default=None,
-            help="How lines of a file are read. quick: most lines in a fast way. constant: every line in the careful "
-            "way, so that the run time reveals less about odd lines.  [default: as the schema says]",
-        ),
-        click.option(
-            "--ledger",
-            help="Pay first from this budget, a file or postgresql://…, or be refused.  [default: no budget]",
-        ),
-        click.option(
-            "--request-id",
-            help="With --ledger: a name that can be paid for only once.  [default: a random one]",
-        ),
-        engine_options,
-    )
-    for option in reversed(options):
-        command = option(command)
-    return command
+order_options = all_of(
+    click.argument("data", nargs=-1, required=True),
+    click.option(
+        "--schema",
+        "schema_path",
+        required=True,
+        help="The schema file (TOML): the public facts about the table.",
+    ),
+    spool_option,
+    part_options,
+    loss_options,
+    click.option(
+        "--mechanism",
+        default="auto",
+        show_default=True,
+        help="The mechanism that adds noise, by name: see privcov mechanisms.",
+    ),
+    click.option(
+        "--for",
+        "purpose",
+        default="covariance",
+        show_default=True,
+        help="What matters most: covariance, means, regression, regression:FORMULA or pca:K.",
+    ),
+    click.option(
+        "--arithmetic",
+        default="exact",
+        show_default=True,
+        help="How noise is drawn: exact, or idealized (plain float64).",
+    ),
+    click.option(
+        "--option",
+        "options",
+        multiple=True,
+        metavar="NAME=VALUE",
+        help="An option of the mechanism; may be repeated.  [default: its own]",
+    ),
+    click.option(
+        "--as-published", is_flag=True, help="The constants of the mechanism's paper, not the tight ones."
+    ),
+    click.option(
+        "--row-norm",
+        default="declared",
+        show_default=True,
+        help="The bound on a scaled row: declared in the schema, or private, chosen for a share of the loss.",
+    ),
+    click.option(
+        "--row-norm-share",
+        default="0.1",
+        show_default=True,
+        help="The share of the loss, between 0 and 1, for a private row norm.",
+    ),
+    click.option(
+        "--frame",
+        type=click.Choice(["declared", "scales", "shape", "auto"]),
+        default="declared",
+        show_default=True,
+        help="The centres and the units of columns. declared: from the bounds. scales: fitted privately, for a "
+        "share of the loss. shape: fitted to the correlations too. auto: chosen from public facts.",
+    ),
+    click.option(
+        "--cut",
+        type=click.Choice(["told", "counted"]),
+        default="told",
+        show_default=True,
+        help="A private frame cuts off a part of long rows. told: the report estimates that part. counted: "
+        "intervals count it too, for another twentieth of the loss.",
+    ),
+    click.option(
+        "--focus",
+        "emphasis",
+        metavar="NAMES",
+        help="The columns that matter most, as names or as a formula; the others weigh half as much.  "
+        "[default: all alike]",
+    ),
+    click.option(
+        "--by",
+        metavar="NAMES",
+        multiple=True,
+        callback=together,
+        help="Make strata: one matrix for each level of this column, or for each combination of levels of several "
+        "columns, separated by commas, for one payment; may be repeated.  [default: one matrix]",
+    ),
+    click.option(
+        "--other",
+        metavar="NAME",
+        help="With --by: a stratum of this name for rows that are in no other.  [default: they count nowhere]",
+    ),
+    click.option(
+        "--total-share",
+        default="0",
+        show_default=True,
+        help="With --by: the share of the loss, from 0 to 0.999, for a total beside the strata; best takes the "
+        "share that privcov plan names.",
+    ),
+    click.option(
+        "--rows",
+        "expect_rows",
+        type=click.IntRange(1),
+        help="How many records DATA has: any other number is refused before anything is paid.  [default: any]",
+    ),
+    click.option(
+        "--timing",
+        type=click.Choice(["quick", "constant"]),
+        default=None,
+        help="How lines of a file are read. quick: most lines in a fast way. constant: every line in the careful "
+        "way, so that the run time reveals less about odd lines.  [default: as the schema says]",
+    ),
+    ledger_options,
+    engine_options,
+)
+"""The data, its schema, the loss, the mechanism and its options, the row norm, and the engine."""
 
 
 def as_order(words: dict[str, Any]) -> dict[str, Any]:

@@ -20,8 +20,20 @@ import click
 from privcov.text.grammar import escaped
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON instead of text.")
+force_option = click.option("--force", is_flag=True, help="Replace an output that is already there.")
 
 Progress = Callable[[int, int | None, int | None], None]
+
+
+def all_of(*options: Callable[..., Any]) -> Callable[..., Any]:
+    """Several options as one, in the order in which the help of a command lists them."""
+
+    def decorated(command: Callable[..., Any]) -> Callable[..., Any]:
+        for option in reversed(options):
+            command = option(command)
+        return command
+
+    return decorated
 
 
 def one_thread() -> None:
@@ -41,6 +53,13 @@ def small_pages() -> None:
 def say(text: str) -> None:
     """A result on stdout: one line or several."""
     print(escaped(text), flush=True)
+
+
+def say_prose(text: str) -> None:
+    """Sentences on stdout, each line in as many as there is room for: also in a pipe, as ``show`` and ``plan`` do."""
+    from privcov.text.aligning import paragraph  # on use: --help is quick without what it imports
+
+    say("\n".join(paragraph(line) for line in text.split("\n")))
 
 
 def say_line(text: str) -> None:

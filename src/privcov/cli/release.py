@@ -7,23 +7,15 @@ from typing import Any
 
 import click
 
-from privcov.cli.delivery import Delivery, passphrase_option
+from privcov.cli.delivery import Delivery, output_options
 from privcov.cli.ledger import left_words
 from privcov.cli.orders import as_data, as_order, order_options
-from privcov.cli.output import json_option, note, print_json, reading, say, warn
+from privcov.cli.output import note, print_json, reading, say, warn
 
 
 @click.command(name="release")
 @order_options
-@click.option(
-    "--sign",
-    "key_path",
-    help="Sign the release with this private key: see privcov keygen.  [default: unsigned]",
-)
-@passphrase_option
-@click.option("-o", "--output", help="Write the release here.  [default: stdout]")
-@click.option("--force", is_flag=True, help="Replace an output that is already there.")
-@json_option
+@output_options("release")
 def command(
     ledger: str | None,
     request_id: str | None,

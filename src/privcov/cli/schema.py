@@ -9,7 +9,7 @@ import click
 
 from privcov.cli.losses import as_loss, loss_options
 from privcov.cli.orders import as_part, part_options
-from privcov.cli.output import json_option, note, print_json, say, say_line
+from privcov.cli.output import force_option, json_option, note, print_json, say, say_line, say_prose
 
 if TYPE_CHECKING:
     from privcov.privacy import Loss
@@ -29,7 +29,7 @@ def command() -> None:
 @command.command(name="init")
 @click.argument("data")
 @click.option("-o", "--output", help="Write the template here.  [default: stdout]")
-@click.option("--force", is_flag=True, help="Replace an output that is already there.")
+@force_option
 @click.option(
     "--separator", help="What stands between cells: comma, semicolon, tab or bar.  [default: proposed]"
 )
@@ -100,19 +100,19 @@ def check(path: str, as_json: bool) -> None:
         f"{path}: {len(schema.read_columns)} columns in the table, {schema.dimension} in the released matrix."
     )
     if schema.exhaustive:
-        say(f"{schema.summed_dimension} columns are summed: exhaustive levels add up to the intercept.")
-    say(
+        say_prose(f"{schema.summed_dimension} columns are summed: exhaustive levels add up to the intercept.")
+    say_prose(
         f"Row norm at most {norm:.4g} in scaled units; values are rounded to multiples of 2^-{grid.exponent}."
     )
-    say(f"Missing cells: {schema.missing_words}. {schema.person_words}")
+    say_prose(f"Missing cells: {schema.missing_words}. {schema.person_words}")
     if schema.missing_advice:
-        say(schema.missing_advice)
+        say_prose(schema.missing_advice)
     if schema.weight is not None:
-        say(schema.weight_words)
+        say_prose(schema.weight_words)
     if schema.sources:
-        say(schema.derived_words)
+        say_prose(schema.derived_words)
     if schema.file.words():
-        say(f"File format: {schema.file.sentence()}.")
+        say_prose(f"File format: {schema.file.sentence()}.")
 
 
 @command.command(name="explain")
@@ -188,16 +188,16 @@ def explain(
         else f". You declared a row norm of at most {norm:.4g}: longer rows are clipped"
     )
     units = "[-1, 1]" if unscaled else "their reach"
-    say(
+    say_prose(
         f"With columns scaled to {units}, the squared norm of a row is at most {' plus '.join(parts)}{limit}."
     )
-    say(f"So the row norm is at most {norm:.4g}. The noise grows with its square, {norm**2:.4g}.")
+    say_prose(f"So the row norm is at most {norm:.4g}. The noise grows with its square, {norm**2:.4g}.")
     grows = " The noise grows with it too." if schema.max_rows_per_person > 1 else ""
-    say(f"{schema.person_words}{grows}\n" if grows or schema.enforced else "")
+    say_prose(f"{schema.person_words}{grows}\n" if grows or schema.enforced else "")
     if schema.exhaustive:
-        say("\n".join([*saving_words(schema), ""]))
+        say_prose("\n".join([*saving_words(schema), ""]))
     if schema.weight is not None:
-        say(f"{schema.weight_words}\n{_weight_saving(schema)}\n")
+        say_prose(f"{schema.weight_words}\n{_weight_saving(schema)}\n")
     per = "mean" if rows else "sum"
     headings = ["column", "bounds", "noise without it"] + ([f"noise on its {per}"] if loss else [])
     lines = [
@@ -208,46 +208,45 @@ def explain(
     say(table(headings, lines, left=2))
     if derived := _derived(schema):
         told = [[cut(c.name), c.bounds, derived[c.name]] for c in costs if c.name in derived]
-        say("\nDerived columns, whose bounds follow from those of the columns in them:\n")
+        say_prose("\nDerived columns, whose bounds follow from those of the columns in them:\n")
         say(table(["column", "bounds", "is"], told, left=3))
         for name, same in _repeated(schema):
-            say(
+            say_prose(
                 f"\n{name} is {same} on another scale, so one of the two costs noise and says nothing new: write "
                 f"feature = false for {same}, and poly in formulas."
             )
-    say(
+    say_prose(
         "\nNoise in original units is proportional to the width of the bounds: half the width, half the noise."
     )
-    say(
+    say_prose(
         "But values outside the bounds are clipped; that biases the release, and no interval accounts for it."
     )
     if schema.missing_advice:
-        say(schema.missing_advice)
+        say_prose(schema.missing_advice)
     if chosen is None:
         if schema.weight is not None:
             return
-        say(
-            "A share of the budget can choose a row-norm bound that fits the data: --data FILE, or release "
-            "--row-norm private.\n"
-            "Or it can fit centres and scales too, so that wide bounds cost little: release --frame auto."
+        say_prose(
+            "For a share of the loss, privcov can fit the row norm to the data: --data FILE, or release --row-norm "
+            "private.\n"
+            "It can fit centres and scales too, so that wide bounds cost little: release --frame auto."
         )
         return
-    say(
+    say_prose(
         f"\nPrivately chosen row_norm_bound = {chosen['row_norm_bound']:.4g}; it multiplies the noise by "
         f"{chosen['noise']:.3g}."
     )
-    say(f"The choice cost {chosen['price']}. The rest of the loss is {chosen['rest']}.")
+    say_prose(f"The choice cost {chosen['price']}. The rest of the loss is {chosen['rest']}.")
 
 
 _output = click.option("-o", "--output", help="Write it here.  [default: stdout]")
-_force = click.option("--force", is_flag=True, help="Replace an output that is already there.")
 
 
 @command.command(name="subset")
 @click.argument("path")
 @part_options
 @_output
-@_force
+@force_option
 def subset(path: str, kept: str | None, dropped: str | None, output: str | None, force: bool) -> None:
     """Write a schema with some of the columns of another schema.
 
@@ -266,7 +265,7 @@ def subset(path: str, kept: str | None, dropped: str | None, output: str | None,
 @command.command(name="merge")
 @click.argument("paths", nargs=-1, required=True, metavar="PATHS...")
 @_output
-@_force
+@force_option
 def merge(paths: tuple[str, ...], output: str | None, force: bool) -> None:
     """Write the schema of a table that has the columns of several schemas.
 
@@ -293,7 +292,7 @@ def merge(paths: tuple[str, ...], output: str | None, force: bool) -> None:
 @command.command(name="from-codebook")
 @click.argument("path")
 @_output
-@_force
+@force_option
 def from_codebook(path: str, output: str | None, force: bool) -> None:
     """Write a schema from a codebook.
 
@@ -310,7 +309,7 @@ def from_codebook(path: str, output: str | None, force: bool) -> None:
 @command.command(name="codebook")
 @click.argument("path")
 @_output
-@_force
+@force_option
 def codebook(path: str, output: str | None, force: bool) -> None:
     """Write the columns of a schema as a codebook: a line for each, for a spreadsheet.
 

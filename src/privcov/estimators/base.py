@@ -9,7 +9,8 @@ Constructor arguments into privcov's values: a loss, and columns with public bou
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Literal
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,12 +38,8 @@ TARGET, WEIGHT = "y", "weight"
 """What columns are called that no schema names."""
 
 
-class PrivateEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
-    """The privacy parameters as constructor arguments, and the one call that spends them.
-
-    With a ``ledger`` every fit pays first, so that a search or a cross-validation that fits again and again is
-    stopped by the budget. The estimators of ``privcov.estimators`` derive from it and document its arguments.
-    """
+class _Fitted(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
+    """What ``fit`` sets: apart from the arguments, which are the fields of the classes below."""
 
     release_: Release
     n_features_in_: int
@@ -50,41 +47,70 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
     columns_: NDArray[np.object_]
     covariance_: Floats
     location_: Floats
-    _result: ClassVar[str] = "covariance_"
-    """The attribute that the end of ``fit`` sets."""
     _design: Schema
     """The columns of the release but for the target and the weight, as new rows are read."""
 
-    def __init__(
-        self,
-        *,
-        schema: Schema | None = None,
-        bounds: Any = None,
-        epsilon: Amount | None = None,
-        delta: Amount | None = None,
-        rho: Amount | None = None,
-        neighbours: Neighbours | str | None = None,
-        mechanism: str | Mechanism = "auto",
-        row_norm_bound: Amount | None = None,
-        max_rows_per_person: int = 1,
-        largest_weight: float | None = None,
-        frame: Literal["declared", "scales", "shape", "auto"] = "declared",
-        cut: Literal["told", "counted"] = "told",
-        ledger: Any = None,
-    ) -> None:
-        self.schema = schema
-        self.bounds = bounds
-        self.epsilon = epsilon
-        self.delta = delta
-        self.rho = rho
-        self.neighbours = neighbours
-        self.mechanism = mechanism
-        self.row_norm_bound = row_norm_bound
-        self.max_rows_per_person = max_rows_per_person
-        self.largest_weight = largest_weight
-        self.frame = frame
-        self.cut = cut
-        self.ledger = ledger
+
+@dataclass(kw_only=True, eq=False, repr=False)  # scikit-learn has its own way to show an estimator
+class PrivateEstimator(_Fitted):
+    """The privacy parameters as constructor arguments, and the one call that spends them.
+
+    With a ``ledger`` every fit pays first, so that a search or a cross-validation that fits again and again is
+    stopped by the budget. The estimators of ``privcov.estimators`` derive from it and document its arguments.
+    """
+
+    _result: ClassVar[str] = "covariance_"
+    """The attribute that the end of ``fit`` sets."""
+
+    schema: Schema | None = None
+    bounds: Any = None
+    epsilon: Amount | None = None
+    delta: Amount | None = None
+    rho: Amount | None = None
+    neighbours: Neighbours | str | None = None
+    mechanism: str | Mechanism = "auto"
+    row_norm_bound: Amount | None = None
+    max_rows_per_person: int = 1
+    largest_weight: float | None = None
+    frame: Literal["declared", "scales", "shape", "auto"] = "declared"
+    cut: Literal["told", "counted"] = "told"
+    ledger: Any = None
+
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+        """Spend the loss once on these rows.
+
+        Parameters
+        ----------
+        X : array or frame of shape (n, d)
+            The rows, in original units. A cell that is no number counts as the middle of its column's bounds. With a
+            schema: a frame with the columns that it declares, or an array in their order; missing cells count as it
+            says.
+        y : Any, optional
+            Ignored; here because scikit-learn passes it.
+        sample_weight : array of shape (n,), optional
+            What each row counts as, at most the largest weight that is declared. One without a weight above 0 does not
+            count.
+
+        Returns
+        -------
+        Self
+            This estimator, fitted.
+
+        Raises
+        ------
+        ParameterError
+            A constructor argument is missing or out of range (E26x), or contradicts the schema or rows (E227 to E229).
+        InputError
+            The rows have no numeric type (E110), or do not fit the schema (E1xx).
+        BudgetError
+            The ledger refuses (E3xx). Nothing was drawn and nothing was read.
+        """
+        self._learn(self._publish(X, sample_weight))
+        return self
+
+    def _learn(self, made: Release) -> None:
+        """Keep what follows from the release."""
+        self._set_moments(made)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -126,7 +152,7 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
         table = self._table(rows, reset=True, fewest=fewest)
         columns = columns_of("bounds", self.bounds, [f"x{place}" for place in range(table.shape[1])])
         self._design = Schema(columns=tuple(columns))
-        self._check_shape(len(table) if fewest else None, self._design)
+        self._check(len(table) if fewest else None, self._design)
         if goal is not None:
             columns.append(Numeric(name=TARGET, lower=goal.lower, upper=goal.upper))
         given = [table, *(part for part in (target, weights) if part is not None)]
@@ -159,7 +185,7 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
         self.n_features_in_, self.feature_names_in_ = len(names), np.array(names, dtype=object)
         # Of a table with an id only the number of persons would be public, and it is not known here.
         public = loss.neighbours.count_is_public(schema.max_rows_per_person) and schema.person is None
-        self._check_shape(len(rows) if public and hasattr(rows, "__len__") else None, self._design)
+        self._check(len(rows) if public and hasattr(rows, "__len__") else None, self._design)
         return rows, schema
 
     def _checked_schema(self) -> Schema:
@@ -175,13 +201,13 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
         if given or self.max_rows_per_person != 1:
             raise ParameterError(
                 "E227",
-                f"{[*given, 'max_rows_per_person'][0]} is given beside a schema, which says it itself.",
-                "Say it in the schema, or leave the schema out.",
+                f"{[*given, 'max_rows_per_person'][0]} was given, but with a schema it belongs there.",
+                "Write it in the schema, or leave the schema out.",
             )
         return self.schema
 
-    def _check_shape(self, rows: int | None, design: Schema) -> None:
-        """Refuse a shape that no release could serve, before anything is spent; rows is None where private."""
+    def _check(self, rows: int | None, design: Schema) -> None:
+        """Refuse what no release could serve, before anything is spent; rows is None where their number is private."""
 
     def _of_design(self) -> list[int]:
         """The places, in the released matrix, of the columns that are neither the target nor the weight."""

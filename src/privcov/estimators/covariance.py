@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
@@ -77,39 +77,6 @@ class PrivateCovariance(PrivateEstimator):
     >>> made.get_precision().shape, bool(made.mahalanobis([[5.0, 5.0]])[0] < 0.1)
     ((2, 2), True)
     """
-
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
-        """Spend the loss once on these rows.
-
-        Parameters
-        ----------
-        X : array or frame of shape (n, d)
-            The rows, in original units. A cell that is no number counts as the middle of its column's bounds. With a
-            schema: a frame with the columns that it declares, or an array in their order; missing cells count as it
-            says.
-        y : Any, optional
-            Ignored; here because scikit-learn passes it.
-        sample_weight : array of shape (n,), optional
-            What each row counts as, at most the largest weight that is declared. One without a weight above 0 does not
-            count.
-
-        Returns
-        -------
-        Self
-            This estimator, fitted.
-
-        Raises
-        ------
-        ParameterError
-            A constructor argument is missing or out of range (E26x), or contradicts the schema or rows (E227 to E229).
-        InputError
-            The rows have no numeric type (E110), or do not fit the schema (E1xx).
-        BudgetError
-            The ledger refuses (E3xx). Nothing was drawn and nothing was read.
-        """
-        made = self._publish(X, sample_weight)
-        self._set_moments(made)
-        return self
 
     def get_precision(self) -> Floats:
         """Return the inverse of the covariance; see ``privcov.models.association.precision``.

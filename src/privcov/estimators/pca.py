@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal, Self
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
@@ -11,12 +12,12 @@ from sklearn.utils.validation import check_array, check_is_fitted
 from privcov.errors import ParameterError
 from privcov.estimators.base import PrivateEstimator
 from privcov.linalg.arrays import Floats
-from privcov.mechanisms.base import Mechanism
 from privcov.models.pca import pca
-from privcov.privacy import Amount, Neighbours
+from privcov.releases.release import Release
 from privcov.schema import Schema
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PrivateEstimator):  # type: ignore[misc]
     """Principal components of the columns, differentially private, as a scikit-learn transformer.
 
@@ -99,80 +100,18 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PrivateEstim
     array([[8., 8.]])
     """
 
-    _result = "components_"
-    components_: Floats
-    explained_variance_: Floats
-    explained_variance_ratio_: Floats
-    scale_: Floats
-    n_components_: int
+    _result: ClassVar[str] = "components_"
 
-    def __init__(
-        self,
-        *,
-        n_components: int | Literal["auto"] | None = None,
-        scaled: bool = False,
-        schema: Schema | None = None,
-        bounds: Any = None,
-        epsilon: Amount | None = None,
-        delta: Amount | None = None,
-        rho: Amount | None = None,
-        neighbours: Neighbours | str | None = None,
-        mechanism: str | Mechanism = "auto",
-        row_norm_bound: Amount | None = None,
-        max_rows_per_person: int = 1,
-        largest_weight: float | None = None,
-        frame: Literal["declared", "scales", "shape", "auto"] = "declared",
-        cut: Literal["told", "counted"] = "told",
-        ledger: Any = None,
-    ) -> None:
-        super().__init__(
-            schema=schema,
-            bounds=bounds,
-            epsilon=epsilon,
-            delta=delta,
-            rho=rho,
-            neighbours=neighbours,
-            mechanism=mechanism,
-            row_norm_bound=row_norm_bound,
-            max_rows_per_person=max_rows_per_person,
-            largest_weight=largest_weight,
-            frame=frame,
-            cut=cut,
-            ledger=ledger,
-        )
-        self.n_components = n_components
-        self.scaled = scaled
+    n_components: int | Literal["auto"] | None = None
+    scaled: bool = False
 
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
-        """Spend the loss once on these rows.
+    components_: Floats = field(init=False)
+    explained_variance_: Floats = field(init=False)
+    explained_variance_ratio_: Floats = field(init=False)
+    scale_: Floats = field(init=False)
+    n_components_: int = field(init=False)
 
-        Parameters
-        ----------
-        X : array or frame of shape (n, d)
-            The rows, in original units. A cell that is no number counts as the middle of its column's bounds. With a
-            schema: a frame with the columns that it declares, or an array in their order; missing cells count as it
-            says.
-        y : Any, optional
-            Ignored; here because scikit-learn passes it.
-        sample_weight : array of shape (n,), optional
-            What each row counts as, at most the largest weight that is declared. One without a weight above 0 does not
-            count.
-
-        Returns
-        -------
-        Self
-            This estimator, fitted.
-
-        Raises
-        ------
-        ParameterError
-            A constructor argument is missing or out of range (E26x), or contradicts the schema or rows (E227 to E229).
-        InputError
-            The rows have no numeric type (E110), or do not fit the schema (E1xx).
-        BudgetError
-            The ledger refuses (E3xx). Nothing was drawn and nothing was read.
-        """
-        made = self._publish(X, sample_weight)
+    def _learn(self, made: Release) -> None:
         places = self._set_moments(made)
         wanted = len(places) if self.n_components is None else self.n_components
         fit = pca(made, rank=None if isinstance(wanted, str) else wanted, scaled=self.scaled)
@@ -180,7 +119,6 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PrivateEstim
         self.scale_ = np.array(widths) if self.scaled else np.ones(len(widths))
         self.components_, self.explained_variance_ = fit.components.copy(), fit.explained_variance.copy()
         self.explained_variance_ratio_, self.n_components_ = fit.explained_share, fit.rank
-        return self
 
     def transform(self, X: Any) -> Floats:
         """Return the scores of rows along the components.
@@ -230,7 +168,7 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PrivateEstim
             )
         return np.asarray(scores @ self.components_ * self.scale_ + self.location_)
 
-    def _check_shape(self, rows: int | None, design: Schema) -> None:
+    def _check(self, rows: int | None, design: Schema) -> None:
         wanted, columns = self.n_components, design.dimension - design.intercept
         if wanted is None or (isinstance(wanted, str) and wanted == "auto"):
             return

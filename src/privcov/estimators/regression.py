@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Literal, Self
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from sklearn.base import RegressorMixin
@@ -13,25 +14,67 @@ from privcov.estimators.base import TARGET, PrivateEstimator, columns_of
 from privcov.estimators.rows import as_table, one_dimensional, repeated
 from privcov.linalg.arrays import Floats
 from privcov.mechanisms import MECHANISMS
-from privcov.mechanisms.base import AdditiveMechanism, Mechanism
+from privcov.mechanisms.base import AdditiveMechanism
 from privcov.models.levels import Term
 from privcov.models.ols import ols
 from privcov.models.ridge import check_penalty, ridge
 from privcov.models.selection import target_place
-from privcov.privacy import Amount, Neighbours
 from privcov.releases.release import Release
 from privcov.schema import Categorical, Feature, Schema
 from privcov.schema.names import INTERCEPT
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class _PrivateRegressor(RegressorMixin, PrivateEstimator):  # type: ignore[misc]
     """A target with bounds of its own, released together with the features."""
 
-    _result = "coef_"
-    coef_: Floats
-    intercept_: float
-    target: str | None
-    target_bounds: Any
+    _result: ClassVar[str] = "coef_"
+
+    target: str | None = None
+    target_bounds: Any = None
+
+    coef_: Floats = field(init=False)
+    intercept_: float = field(init=False)
+
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+        """Spend the loss once on these rows.
+
+        Parameters
+        ----------
+        X : array or frame of shape (n, d)
+            The rows, in original units. A cell that is no number counts as the middle of its column's bounds. With a
+            schema: a frame with the columns that it declares, or an array in their order; missing cells count as it
+            says.
+        y : array of shape (n,), optional
+            The target, in original units. It is left out where X has the column that ``target`` names, or what that is
+            derived from.
+        sample_weight : array of shape (n,), optional
+            What each row counts as, at most the largest weight that is declared. One without a weight above 0 does not
+            count.
+
+        Returns
+        -------
+        Self
+            This estimator, fitted.
+
+        Raises
+        ------
+        ParameterError
+            A constructor argument is missing or out of range (E26x), or contradicts the schema or the rows
+            (E227 to E229, E289).
+        InputError
+            The rows have no numeric type (E110), or do not fit the schema (E1xx).
+        BudgetError
+            The ledger refuses (E3xx). Nothing was drawn and nothing was read.
+        """
+        goal = self._goal(y)
+        column = one_dimensional(y, as_table(X), "y")
+        self._explain(self._publish(X, sample_weight, column, goal), goal)
+        return self
+
+    def _explain(self, made: Release, goal: Feature) -> None:
+        """Keep the coefficients of the target on all other columns."""
+        raise NotImplementedError
 
     def predict(self, X: Any) -> Floats:
         """Predict the target. Nothing is clipped.
@@ -59,12 +102,6 @@ class _PrivateRegressor(RegressorMixin, PrivateEstimator):  # type: ignore[misc]
         tags.regressor_tags.poor_score = True  # small tables drown in the noise, as they must
         return tags
 
-    def _publish_with(self, rows: Any, target: Any, weights: Any) -> tuple[Release, Feature]:
-        """The release of rows and target, and what the target is in it."""
-        goal = self._goal(target)
-        column = one_dimensional(target, as_table(rows), "y")
-        return self._publish(rows, weights, column, goal), goal
-
     def _goal(self, target: Any) -> Feature:
         """What is explained: a feature of the schema, or a column with the bounds that were given."""
         if self.schema is not None:
@@ -72,8 +109,8 @@ class _PrivateRegressor(RegressorMixin, PrivateEstimator):  # type: ignore[misc]
         if self.target is not None:
             raise ParameterError(
                 "E227",
-                "target names a column of a schema, and there is no schema.",
-                "Give y, or a schema too.",
+                "target names a column of a schema, but no schema was given.",
+                "Give the schema too, or y in place of target.",
             )
         if target is None:
             raise ParameterError(
@@ -186,80 +223,11 @@ class PrivateLinearRegression(_PrivateRegressor):
     array([10.])
     """
 
-    def __init__(
-        self,
-        *,
-        schema: Schema | None = None,
-        bounds: Any = None,
-        target: str | None = None,
-        target_bounds: Any = None,
-        epsilon: Amount | None = None,
-        delta: Amount | None = None,
-        rho: Amount | None = None,
-        neighbours: Neighbours | str | None = None,
-        mechanism: str | Mechanism = "auto",
-        row_norm_bound: Amount | None = None,
-        max_rows_per_person: int = 1,
-        largest_weight: float | None = None,
-        frame: Literal["declared", "scales", "shape", "auto"] = "declared",
-        cut: Literal["told", "counted"] = "told",
-        ledger: Any = None,
-    ) -> None:
-        super().__init__(
-            schema=schema,
-            bounds=bounds,
-            epsilon=epsilon,
-            delta=delta,
-            rho=rho,
-            neighbours=neighbours,
-            mechanism=mechanism,
-            row_norm_bound=row_norm_bound,
-            max_rows_per_person=max_rows_per_person,
-            largest_weight=largest_weight,
-            frame=frame,
-            cut=cut,
-            ledger=ledger,
-        )
-        self.target = target
-        self.target_bounds = target_bounds
-
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
-        """Spend the loss once on these rows.
-
-        Parameters
-        ----------
-        X : array or frame of shape (n, d)
-            The rows, in original units. A cell that is no number counts as the middle of its column's bounds. With a
-            schema: a frame with the columns that it declares, or an array in their order; missing cells count as it
-            says.
-        y : array of shape (n,), optional
-            The target, in original units. It is left out where X has the column that ``target`` names, or what that is
-            derived from.
-        sample_weight : array of shape (n,), optional
-            What each row counts as, at most the largest weight that is declared. One without a weight above 0 does not
-            count.
-
-        Returns
-        -------
-        Self
-            This estimator, fitted.
-
-        Raises
-        ------
-        ParameterError
-            A constructor argument is missing or out of range (E26x), or contradicts the schema or the rows
-            (E227 to E229, E289).
-        InputError
-            The rows have no numeric type (E110), or do not fit the schema (E1xx).
-        BudgetError
-            The ledger refuses (E3xx). Nothing was drawn and nothing was read.
-        """
-        made, goal = self._publish_with(X, y, sample_weight)
+    def _explain(self, made: Release, goal: Feature) -> None:
         found = ols(made, f"{_written(goal)} ~ .").params
         self._keep(found.pop(INTERCEPT), found)
-        return self
 
-    def _check_shape(self, rows: int | None, design: Schema) -> None:
+    def _check(self, rows: int | None, design: Schema) -> None:
         columns = sum(column.width - isinstance(column, Categorical) for column in design.columns)
         if rows is not None and rows <= columns + 1:
             raise ParameterError(
@@ -280,6 +248,7 @@ def _written(goal: Feature) -> str:
     return str(Term(column=goal.column, chosen=() if goal.level is None else (str(goal.level),)))
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class PrivateRidge(_PrivateRegressor):
     """Ridge regression, differentially private, as a scikit-learn regressor.
 
@@ -361,89 +330,17 @@ class PrivateRidge(_PrivateRegressor):
     array([10.])
     """
 
-    penalty_: float
+    penalty: float | Literal["auto"] = "auto"
+    scaled: bool = True
 
-    def __init__(
-        self,
-        *,
-        penalty: float | Literal["auto"] = "auto",
-        scaled: bool = True,
-        schema: Schema | None = None,
-        bounds: Any = None,
-        target: str | None = None,
-        target_bounds: Any = None,
-        epsilon: Amount | None = None,
-        delta: Amount | None = None,
-        rho: Amount | None = None,
-        neighbours: Neighbours | str | None = None,
-        mechanism: str | Mechanism = "auto",
-        row_norm_bound: Amount | None = None,
-        max_rows_per_person: int = 1,
-        largest_weight: float | None = None,
-        frame: Literal["declared", "scales", "shape", "auto"] = "declared",
-        cut: Literal["told", "counted"] = "told",
-        ledger: Any = None,
-    ) -> None:
-        super().__init__(
-            schema=schema,
-            bounds=bounds,
-            epsilon=epsilon,
-            delta=delta,
-            rho=rho,
-            neighbours=neighbours,
-            mechanism=mechanism,
-            row_norm_bound=row_norm_bound,
-            max_rows_per_person=max_rows_per_person,
-            largest_weight=largest_weight,
-            frame=frame,
-            cut=cut,
-            ledger=ledger,
-        )
-        self.penalty = penalty
-        self.scaled = scaled
-        self.target = target
-        self.target_bounds = target_bounds
+    penalty_: float = field(init=False)
 
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
-        """Spend the loss once on these rows.
-
-        Parameters
-        ----------
-        X : array or frame of shape (n, d)
-            The rows, in original units. A cell that is no number counts as the middle of its column's bounds. With a
-            schema: a frame with the columns that it declares, or an array in their order; missing cells count as it
-            says.
-        y : array of shape (n,), optional
-            The target, in original units. It is left out where X has the column that ``target`` names, or what that is
-            derived from.
-        sample_weight : array of shape (n,), optional
-            What each row counts as, at most the largest weight that is declared. One without a weight above 0 does not
-            count.
-
-        Returns
-        -------
-        Self
-            This estimator, fitted.
-
-        Raises
-        ------
-        ParameterError
-            A constructor argument is missing or out of range (E26x), or contradicts the schema or the rows
-            (E227 to E229, E289).
-        InputError
-            The rows have no numeric type (E110), or do not fit the schema (E1xx).
-        BudgetError
-            The ledger refuses (E3xx). Nothing was drawn and nothing was read.
-        """
-        self._check_penalty()
-        made, goal = self._publish_with(X, y, sample_weight)
+    def _explain(self, made: Release, goal: Feature) -> None:
         fit = ridge(made, goal.name, penalty=self.penalty, scaled=self.scaled)
         self.penalty_ = fit.penalty
         self._keep(fit.intercept, fit.coefficients)
-        return self
 
-    def _check_penalty(self) -> None:
-        """Refuse a penalty that no fit could take, before anything is spent."""
+    def _check(self, rows: int | None, design: Schema) -> None:
         if not (isinstance(self.penalty, str) and self.penalty == "auto"):
             check_penalty(self.penalty)
             return

@@ -103,7 +103,7 @@ def with_column(rows: Any, column: Column, cells: NDArray[Any], schema: Schema, 
 def _apart(rows: Any, word: str) -> ParameterError:
     return ParameterError(
         "E229",
-        f"{word} is given beside a {type(rows).__name__}, which it cannot be put into.",
+        f"{word} cannot be added to a {type(rows).__name__}.",
         f"Leave {word} out where the table has that column itself, or give an array, a frame or an Arrow table.",
     )
 

@@ -48,7 +48,7 @@ def check_unweighted(schema: Schema) -> None:
     if schema.weight is not None:
         raise InputError(
             "E198",
-            "adaptive does not take weighted rows: what is cut off them can move both ways.",
+            "adaptive does not take weighted rows: in its proof one row must move every sum in the same direction.",
             "Release with another mechanism.",
         )
 

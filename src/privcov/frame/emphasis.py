@@ -40,7 +40,9 @@ def emphasis_of(given: str | Sequence[str] | None, schema: Schema) -> tuple[str,
             "E219", f"the emphasis names {brief(strange[0])}, which the schema does not have."
         )
     if not any(isinstance(columns[name], Numeric) for name in named):
-        raise ParameterError("E219", "an emphasis needs a numeric column: levels always weigh one.")
+        raise ParameterError(
+            "E219", "an emphasis must name a numeric column: a level always has the weight 1."
+        )
     found = tuple(name for name in columns if name in named)
     if len(", ".join(map(quoted, found))) > _MOST:
         raise ParameterError("E219", f"the names of an emphasis have at most {_MOST} characters together.")

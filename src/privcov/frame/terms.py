@@ -58,6 +58,19 @@ class Detail(NamedTuple):
     """Of the loss, for the sums of the columns."""
     squares: Fraction = Fraction(0)
     """Of the loss, for the sums of their squared distances from their centres; 0 where the cut is not counted."""
+    unsure: float = 0.125
+    """Where no column is looked at: how far noise may move a mean, over half the width of the bounds."""
+
+    def for_means(self) -> Detail:
+        """The same where means matter most; squares are part of what they take.
+
+        >>> [(float(one.means), one.most) for one in map(Detail.for_means, DETAILS)]
+        [(0.6, 3), (0.6, 3), (0.6, 3), (0.5, 2), (0.6, 0), (0.5, 2)]
+        """
+        most = min(self.most, _LOOKS_FIRST)
+        room = 1 - _LEFT - most * self.share - self.radius
+        means = min(_MEANS_FIRST, room) - self.squares
+        return self._replace(most=most, means=means, unsure=_UNSURE_FIRST)
 
 
 MEANS_ALONE = Detail(Fraction(0), 0, means=Fraction(1, 4))
@@ -71,10 +84,14 @@ DETAILS = (
     Detail(Fraction(1, 5), 2, margin=6),
 )
 """In this order: the first at which noise lets columns be seen."""
-MOST_UNSURE = 0.125
-"""How far noise may move such a mean, over half the width of the bounds."""
-_MEANS_FIRST = Fraction(1, 2)
-"""Of the loss, for the sums of the columns and of their squares, where means matter most."""
+_MEANS_FIRST = Fraction(3, 5)
+"""Of the loss, for the sums of the columns and of their squares, where means matter most; less where looks are dear."""
+_LOOKS_FIRST = 3
+"""How many looks at the columns there may be then, at most."""
+_LEFT = Fraction(1, 20)
+"""Of the loss, the least that is left for the matrix then."""
+_UNSURE_FIRST = 0.25
+"""How far noise may move a mean then, over half the width of the bounds: the declared frame knows less of it."""
 _COUNTED = Fraction(1, 20)
 """Of the loss, for the sums of squares, where intervals are to count what is cut."""
 
@@ -228,13 +245,14 @@ class Terms:
         alike = strata is None and schema.weight is None
         # Means alone find no deviations, which a shape and a cut that is counted are told from.
         details = [one for one in DETAILS if one.most or (alike and not (word == "shape" or squares))]
+        details = [one._replace(squares=squares) for one in details]
         means_first = means_first and alike
         if not alike:
             details = [one._replace(means=Fraction(0)) for one in details]
         elif means_first:
-            details = [one._replace(means=_MEANS_FIRST - squares) for one in details]
+            details = [one.for_means() for one in details]
         facts: Any = {"loss": loss, "mechanism": mechanism, "schema": schema, "emphasis": emphasis}
-        made = [cls(detail=one._replace(squares=squares), strata=strata, **facts) for one in details]
+        made = [cls(detail=one, strata=strata, **facts) for one in details]
         seen = [made[2]] if rows is None else [one for one in made if one.sees(rows)]
         if not seen and word == "auto":
             return None
@@ -277,7 +295,8 @@ class Terms:
         most, columns = self.schema.max_rows_per_person, len(numbers_of(self.schema))
         if not self.detail.most:
             return (
-                sum_std(self.price_of["means"], columns=columns, rows_per_person=most) <= MOST_UNSURE * rows
+                sum_std(self.price_of["means"], columns=columns, rows_per_person=most)
+                <= self.detail.unsure * rows
             )
         std = count_std(self.price_of["scales"], per_row=columns, rows_per_person=most)
         return self.detail.margin * std <= rows

@@ -222,7 +222,9 @@ def _largest_ratio(certified: Callable[[float], bool], start: float) -> float:
         low /= 2
     else:
         raise ParameterError(
-            "E203", "no size of the ridge is proven to give this epsilon and delta.", "Give a larger delta."
+            "E203",
+            "no ridge, however large, is proven to give this epsilon and delta.",
+            "Give a larger delta.",
         )
     high = 2 * low
     while certified(high):

@@ -125,7 +125,7 @@ def simulated_differences(
     d = grid.dimension
     values = np.array(spectrum, dtype=np.float64)
     if values.shape != (d,) or not (np.isfinite(values) & (values >= 0)).all():
-        raise ParameterError("E209", f"spectrum must be {d} numbers from 0, one for each column.")
+        raise ParameterError("E209", f"spectrum must be {d} numbers of at least 0, one for each column.")
     randomness, quick = rehearsal(seed), mechanism.idealized()
     basis = np.linalg.qr(randomness.normals(d, d)).Q
     upper = np.triu_indices(d)

@@ -41,17 +41,17 @@ def target(fit: Fit) -> str:
             "the regression on the rows as the private frame shortened them; no interval counts the part that was cut"
             f"{others}"
         )
-    cut_rows = ", and longer rows are shortened" if fit.release.schema.row_norm_bound is not None else ""
+    cut_rows = " and every longer row shortened" if fit.release.schema.row_norm_bound is not None else ""
     return (
-        f"the population of the columns within their declared bounds; values beyond count as the bound{cut_rows}, and "
-        "no interval counts the bias from clipping"
+        f"the population with every value moved into its declared bounds{cut_rows}; no interval counts the bias from "
+        "this"
     )
 
 
 def of_rows(fit: Fit) -> str:
     """What R² and the residual error are of, where it is not the rows as they were bounded; with a space before it."""
-    framed = bool(fit.release.certificate.rounds)
-    return SHORTENED if framed or fit.release.schema.row_norm_bound is not None else ""
+    shortened = bool(fit.release.certificate.rounds) or fit.release.schema.row_norm_bound is not None
+    return SHORTENED if shortened and fit.release.calibration is None else ""
 
 
 def _missing(fit: Fit) -> list[str]:
@@ -66,7 +66,7 @@ def _missing(fit: Fit) -> list[str]:
             share = _share(fit, rows - _counted(fit), out_of=rows)
         lines.append(
             f"Missing cells: {share or 'an unknown share'} of the rows lack a cell and are left out. Slopes are those "
-            "of complete rows: right where cells are missing at random, or by the other regressors alone."
+            "of complete rows. They are right if cells are missing at random, or depending on other regressors alone."
         )
     indicators = {schema.features[place].column: place for place in schema.number_indicators}
     for name in [column.name for column in mine if column.name in indicators]:
@@ -87,8 +87,8 @@ def _missing(fit: Fit) -> list[str]:
     if middling:
         few = ", ".join(map(cut, middling[:6])) + (f" and {len(middling) - 6} more" if middling[6:] else "")
         lines.append(
-            f"Missing cells of {few}: each counts as {_middle(fit)} or as a fill, and the release does not know "
-            f"how many there are. {_pull(fit)}"
+            f"Missing cells of {few}: each counts as {_middle(fit)} or as a fill. The release does not know how many "
+            f"cells are missing. {_pull(fit)}"
         )
     return lines
 
@@ -118,7 +118,7 @@ def _pull(fit: Fit) -> str:
     worst = min(found, key=lambda name: found[name])
     which = "every slope" if worst == fit.formula.target else "its slope"
     return (
-        f"If {100 * _SUPPOSED:g} % of those of {cut(worst)} were missing at random, {which} would be about "
+        f"If {100 * _SUPPOSED:g} % of the cells of {cut(worst)} were missing at random, {which} would be about "
         f"{found[worst]:.2f} times the right one."
     )
 
@@ -148,8 +148,8 @@ def _persons(fit: Fit) -> list[str]:
         return []
     return [
         f"Rows of one person: up to {most}, which may depend on each other. Sampling errors are multiplied by "
-        f"√{most} = {math.sqrt(most):.2f}, the most that this can do, and freedom counts persons: intervals are "
-        "conservative."
+        f"√{most} = {math.sqrt(most):.2f}, the most that this can do, and degrees of freedom count persons, so "
+        "intervals are conservative."
     ]
 
 

@@ -17,11 +17,13 @@ import numpy as np
 from privcov.errors import ParameterError
 from privcov.linalg.arrays import Floats
 from privcov.models import selection
+from privcov.models.bootstrap import Bootstrap
 from privcov.models.goodness import FTest, total_squares
 from privcov.models.hypotheses import hypotheses, hypothesis
-from privcov.models.inference import Bootstrap, Uncertainty, score_set
+from privcov.models.inference import Uncertainty
 from privcov.models.moments import Moments
 from privcov.models.profile import Height, lowest
+from privcov.models.score_sets import score_set
 from privcov.models.summary import as_frame, shrunk_beside
 from privcov.releases.release import Release
 
@@ -521,7 +523,9 @@ class Contrasts:
         weights, said = hypothesis(contrast, self.moments.names)
         if value is not None and "=" in contrast and contrast not in self.moments.names:
             raise ParameterError(
-                "E239", "the hypothesis says a value, and another is given.", "Leave value out."
+                "E239",
+                "the hypothesis has a value of its own, and another one was given.",
+                "Leave value out.",
             )
         return self._weights(weights), said if value is None else float(value)
 

@@ -286,7 +286,7 @@ def _put(
 
 def _never(name: str) -> ParameterError:
     return ParameterError(
-        "E235", f"the term {name} is taken away but was never there.", "Name every term once."
+        "E235", f"the term {name} is removed, but was never added.", "Remove only a term that is there."
     )
 
 
@@ -454,8 +454,8 @@ class _Right:
                 elif not crossed and not self._is_dot(term[0]):
                     raise ParameterError(
                         "E235",
-                        f"the term {':'.join(map(str, one))} stands twice in parentheses, or is taken away and "
-                        "not there.",
+                        f"the term {':'.join(map(str, one))} appears twice in parentheses, or is removed but was "
+                        "never added.",
                         "Name every term once.",
                     )
         self._depth -= 1

@@ -9,7 +9,8 @@ import numpy as np
 from scipy.special import gammainc, gammaincinv
 
 from privcov.linalg.arrays import Floats
-from privcov.models.inference import Bootstrap, Uncertainty
+from privcov.models.bootstrap import Bootstrap
+from privcov.models.inference import Uncertainty
 from privcov.models.moments import Moments
 from privcov.models.profile import Height, lowest
 
@@ -57,6 +58,7 @@ def total_squares(moments: Moments) -> float:
 
 def r_squared(uncertainty: Uncertainty) -> float:
     """1 − residual / total, within [0, 1]; NaN where noise could be all of it: the target's variance, or the share."""
+    uncertainty = _without_units(uncertainty)
     moments, total = uncertainty.moments, total_squares(uncertainty.moments)
     tau = spread_direction(moments)
     spread = 0.0 if moments.noise is None else moments.noise.forms(tau, tau, tau, tau)
@@ -69,6 +71,11 @@ def r_squared(uncertainty: Uncertainty) -> float:
     return float(np.clip(1 - residual / total, 0.0, 1.0))
 
 
+def _without_units(uncertainty: Uncertainty) -> Uncertainty:
+    """The same without doubt about units, which does not move a share; about zero the doubt about means does."""
+    return uncertainty.entries if uncertainty.moments.intercept else uncertainty
+
+
 def r_squared_interval(uncertainty: Uncertainty, level: float) -> tuple[float, float]:
     """Every ρ in [0, 1] that explained − ρ·total does not reject, its law taken at that ρ; equal tails.
 
@@ -79,6 +86,7 @@ def r_squared_interval(uncertainty: Uncertainty, level: float) -> tuple[float, f
     cumulants. At a boundary an interval does not shrink to a point: what is seen counts as no less likely there than
     one standard deviation. Where noise hides a column, or a combination of columns, nothing is known.
     """
+    uncertainty = _without_units(uncertainty)
     if uncertainty.hides:
         return 0.0, 1.0
     # Sampling that counts for more than 1 is a bound: an end has the mean excess that puts it further out. So it is

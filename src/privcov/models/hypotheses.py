@@ -75,6 +75,6 @@ def _side(side: str, text: str, names: Sequence[str]) -> tuple[dict[str, float],
 def _unreadable(text: str) -> ParameterError:
     return ParameterError(
         "E239",
-        f"{brief(text)} is no hypothesis about coefficients.",
-        'Write it as "age = 0", "age - educ = 0.5" or "2*age = educ"; names with signs in them in backticks.',
+        f"{brief(text)} is not a hypothesis about coefficients.",
+        'Write it as "age = 0", "age - educ = 0.5" or "2*age = educ"; put backticks around a name with signs in it.',
     )

@@ -14,26 +14,19 @@ import numpy as np
 from privcov.errors import ParameterError
 from privcov.linalg.arrays import Floats
 from privcov.models import goodness
+from privcov.models.bootstrap import Bootstrap
 from privcov.models.contrasts import Contrasts
 from privcov.models.formula import Formula
 from privcov.models.goodness import FTest
 from privcov.models.hidden import PLAIN, hidden_levels
-from privcov.models.inference import (
-    Bootstrap,
-    Pieces,
-    Swept,
-    Tails,
-    Uncertainty,
-    critical_value,
-    is_all,
-    is_lost,
-    score_set,
-    sweep,
-)
+from privcov.models.inference import Uncertainty
 from privcov.models.moments import Moments
 from privcov.models.perturbation import can_be_rehearsed
 from privcov.models.ridge import RidgeFit, ridge
+from privcov.models.score_sets import Pieces, is_all, is_lost, score_set
 from privcov.models.summary import as_frame, as_latex, as_text, as_values
+from privcov.models.sweep import Swept, sweep
+from privcov.models.tails import Tails, critical_value
 from privcov.releases.release import Release
 from privcov.text.display import Shown
 
@@ -203,6 +196,12 @@ class Fit(Contrasts, Shown):
     (True, True)
     >>> round(fit.shrunk.params["dose"], 1)
     2.0
+    >>> print(fit.summary().splitlines()[0])
+    Private least squares: effect ~ dose
+    >>> [row["name"] for row in fit.to_dict()["coefficients"]], list(fit.to_pandas().index)
+    (['(Intercept)', 'dose'], ['(Intercept)', 'dose'])
+    >>> "toprule" in fit.to_latex()
+    True
     """
 
     release: Release
@@ -505,16 +504,6 @@ class Fit(Contrasts, Shown):
         ------
         ParameterError
             The level is out of range (E239).
-
-        Examples
-        --------
-        >>> import numpy as np, privcov as pc
-        >>> rows = np.linspace(0, 10, 4000)[:, None] @ [[1.0, 2.0]]
-        >>> bounds = {"dose": {"lower": 0, "upper": 10}, "effect": {"lower": 0, "upper": 20}}
-        >>> release = pc.release(rows, schema=pc.Schema.from_dict({"columns": bounds}),
-        ...                      loss=pc.PureDP(epsilon=9, neighbours="replace-one"))
-        >>> print(pc.ols(release, "effect ~ dose").summary().splitlines()[0])
-        Private least squares: effect ~ dose
         """
         return as_text(self, level)
 
@@ -535,21 +524,11 @@ class Fit(Contrasts, Shown):
         ------
         ParameterError
             The level is out of range (E239).
-
-        Examples
-        --------
-        >>> import numpy as np, privcov as pc
-        >>> rows = np.linspace(0, 10, 4000)[:, None] @ [[1.0, 2.0]]
-        >>> bounds = {"dose": {"lower": 0, "upper": 10}, "effect": {"lower": 0, "upper": 20}}
-        >>> release = pc.release(rows, schema=pc.Schema.from_dict({"columns": bounds}),
-        ...                      loss=pc.PureDP(epsilon=9, neighbours="replace-one"))
-        >>> [row["name"] for row in pc.ols(release, "effect ~ dose").to_dict()["coefficients"]]
-        ['(Intercept)', 'dose']
         """
         return as_values(self, level)
 
     def to_latex(self, level: float = 0.95) -> str:
-        r"""Return the table as LaTeX with booktabs rules.
+        """Return the table as LaTeX with booktabs rules.
 
         Parameters
         ----------
@@ -565,16 +544,6 @@ class Fit(Contrasts, Shown):
         ------
         ParameterError
             The level is out of range (E239).
-
-        Examples
-        --------
-        >>> import numpy as np, privcov as pc
-        >>> rows = np.linspace(0, 10, 4000)[:, None] @ [[1.0, 2.0]]
-        >>> bounds = {"dose": {"lower": 0, "upper": 10}, "effect": {"lower": 0, "upper": 20}}
-        >>> release = pc.release(rows, schema=pc.Schema.from_dict({"columns": bounds}),
-        ...                      loss=pc.PureDP(epsilon=9, neighbours="replace-one"))
-        >>> print(pc.ols(release, "effect ~ dose").to_latex().splitlines()[1])
-        \toprule
         """
         return as_latex(self, level)
 
@@ -595,16 +564,6 @@ class Fit(Contrasts, Shown):
         ------
         ParameterError
             pandas is not installed, or the level is out of range (E239).
-
-        Examples
-        --------
-        >>> import numpy as np, privcov as pc
-        >>> rows = np.linspace(0, 10, 4000)[:, None] @ [[1.0, 2.0]]
-        >>> bounds = {"dose": {"lower": 0, "upper": 10}, "effect": {"lower": 0, "upper": 20}}
-        >>> release = pc.release(rows, schema=pc.Schema.from_dict({"columns": bounds}),
-        ...                      loss=pc.PureDP(epsilon=9, neighbours="replace-one"))
-        >>> list(pc.ols(release, "effect ~ dose").to_pandas().index)
-        ['(Intercept)', 'dose']
         """
         return as_frame(self, level)
 

@@ -22,9 +22,9 @@ from itertools import pairwise
 import numpy as np
 
 from privcov.linalg.arrays import Floats
-from privcov.models.inference import critical_value
 from privcov.models.moments import EntryNoise
 from privcov.models.selection import explaining
+from privcov.models.tails import critical_value
 from privcov.noise.laws import NoiseLaw
 from privcov.releases.release import Release
 from privcov.schema import Categorical, Schema

@@ -22,7 +22,7 @@ from privcov.models.pca_problem import Problem
 from privcov.models.spectrum import MOST
 from privcov.models.summary import REHEARSAL
 from privcov.releases.release import Release
-from privcov.releases.rounds import uncounted
+from privcov.releases.rounds import counted, uncounted
 from privcov.text.display import Shown
 
 TAILS = "Heavy tails scatter more, and no release shows tails: with them intervals for the population are too narrow."
@@ -285,7 +285,8 @@ class PCAFit(Shown):
     def intervals(self, level: float = 0.95, *, together: bool = False) -> Floats:
         """Return an interval for the variance of each kept component of the very table that was released.
 
-        What the covariance of these rows would show without noise; sampling of people is not in it.
+        What the covariance of these rows would show without noise; sampling of people is not in it. Of a private frame
+        whose cut is counted these are all rows as they are, and else the shortened ones.
 
         Parameters
         ----------
@@ -295,7 +296,8 @@ class PCAFit(Shown):
         together : bool, default False
             Whether all intervals are to hold together. These are conservative (Weyl's): with probability at least
             ``level`` the noise is between −q and q times the identity, and then every ordered eigenvalue is between
-            those of the raw matrix with q taken off and put on. Beyond 256 columns they are the only ones.
+            those of the raw matrix with q taken off and put on. Beyond 256 columns they are the only ones. They count
+            the noise alone, also where the cut of a private frame is counted.
 
         Returns
         -------
@@ -524,8 +526,10 @@ class PCAFit(Shown):
         Returns
         -------
         dict
-            JSON values. ``intervals`` (for the table), ``population_intervals`` and ``loading_intervals`` are None
-            where they are not known, and loadings of components in a group of ``directions`` have none.
+            JSON values. ``raw_variance`` has all eigenvalues of the raw matrix, of which those above ``noise_edge`` are
+            kept where no rank is asked for. ``intervals`` (for the table), ``population_intervals`` and
+            ``loading_intervals`` are None where they are not known, and loadings of components in a group of
+            ``directions`` have none.
 
         Raises
         ------
@@ -555,6 +559,7 @@ class PCAFit(Shown):
             "population_intervals": finite(
                 self.population_intervals(level) if self._problem.is_rehearsed else None
             ),
+            "raw_variance": self.raw_variance.tolist(),
             "noise_edge": self.noise_edge,
             "components": self.components.tolist(),
             "loading_intervals": finite(
@@ -578,6 +583,7 @@ class PCAFit(Shown):
             "mechanism": self.release.certificate.mechanism,
             "guarantee": str(self.release.certificate.loss),
             "not_counted": uncounted(self.release),
+            "counted": counted(self.release, units=not self.correlation),
         }
 
     def __repr__(self) -> str:

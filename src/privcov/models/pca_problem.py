@@ -21,10 +21,12 @@ from privcov.models import perturbation, selection
 from privcov.models.partial import Apart, siblings
 from privcov.models.spectrum import MOST, Reach, Rehearsals, blocks, to_correlation
 from privcov.noise.laws import NoiseLaw
+from privcov.noise.randomness import rehearsal
 from privcov.releases.release import Release
 
 EDGE_LEVEL = 0.95  # pure noise passes for a component in at most one release in twenty
 CLEAR = 5.0  # standard deviations of noise that a variance to scale by must stand above
+_SEED = 20261119
 _DRAWS, _ENTRIES = 1_999, 2_050_000  # rehearsals of a narrow matrix; numbers held at once
 
 
@@ -178,19 +180,36 @@ class Problem:
         law = perturbation.known_law(self.release, "an interval for explained variance")
         count, kept = _draws(law, level), self._kept_rehearsals
         if (count, sampled) not in kept:
+            persons = self._raw_count / self.release.row_weight / self.release.schema.max_rows_per_person
+            persons = persons if sampled else math.inf
+            if (found := self.release.calibration) is not None and persons > 0:
+                # Rows that were shortened are as a smaller sample: docs/explain/frame.md.
+                persons = 1 / (1 / persons + found.bias**2)
             kept[count, sampled] = Rehearsals(
                 matrix=self._raw_matrix,
                 count=self._raw_count,
-                persons=self._raw_count / self.release.row_weight / self.release.schema.max_rows_per_person,
+                persons=persons,
                 noise=self._noise(law, count),
                 centred=self.centred,
                 correlation=self.correlation,
-                sampled=sampled,
+                sampled=math.isfinite(persons),
                 levels=self._levels if sampled else (),
                 reach=self._reach if sampled and self.centred else None,
                 conservative=sampled and self.errors == "conservative",
+                scales=None if self.correlation else self._scales(count),
             )
         return kept[count, sampled]
+
+    def _scales(self, count: int) -> Floats | None:
+        """Draws of what deviations may have to be multiplied by, column by column; None where none is in doubt."""
+        found, numbers = self.release.calibration, list(self.release.schema.numbers)
+        if found is None:
+            return None
+        logs = np.zeros((count, len(self.places)))
+        here = [at for at, place in enumerate(self.places) if place in numbers]
+        rows = [numbers.index(self.places[at]) for at in here]
+        logs[:, here] = rehearsal(_SEED).normals(count, found.doubts.shape[1]) @ found.doubts[rows].T
+        return np.asarray(np.exp(logs))
 
     @property
     def _reach(self) -> Reach:
@@ -239,7 +258,7 @@ class Problem:
         return {}
 
     def joint_intervals(self, law: NoiseLaw, level: float) -> Floats:
-        """Weyl's intervals, which hold for all components together."""
+        """Weyl's intervals, which hold for all components together; of the noise alone."""
         count = perturbation.enough(law, level)
         draws = perturbation.rehearsed_noise(self.release, self._everywhere, law=law, count=count)
         size = perturbation.bound(perturbation.spectral_norms(draws), level)

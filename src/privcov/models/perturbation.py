@@ -39,7 +39,7 @@ def known_law(release: Release, what: str, *, instead: str = "") -> NoiseLaw:
     if not can_be_rehearsed(release):
         raise ParameterError(
             "E269",
-            f"{what} has to be simulated, for at most {_MOST_COLUMNS:,} columns; there are {law.dimension:,}.",
+            f"{what} is simulated, for at most {_MOST_COLUMNS:,} columns; this release has {law.dimension:,}.",
             f"Release fewer columns{other}.",
         )
     return law

@@ -23,7 +23,7 @@ from privcov.models.ridge_problem import NOTHING, Choice, Problem, choose
 from privcov.models.ridge_summary import as_text
 from privcov.models.summary import REHEARSAL
 from privcov.releases.release import Release
-from privcov.releases.rounds import uncounted
+from privcov.releases.rounds import counted, uncounted
 from privcov.schema.names import INTERCEPT
 from privcov.text.display import Shown
 
@@ -417,6 +417,7 @@ class RidgeFit(Shown):
             "mechanism": release.certificate.mechanism,
             "guarantee": str(release.certificate.loss),
             "not_counted": uncounted(release),
+            "counted": counted(release),
         }
 
     def __repr__(self) -> str:

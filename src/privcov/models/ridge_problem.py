@@ -185,19 +185,23 @@ class Choice:
     noise: float
     """The standard deviation of the noise on it."""
     rows: float
-    """How many independent rows it was estimated from."""
+    """How many independent rows it was estimated from; fewer where rows were shortened and that is counted."""
+    doubt: float = 0.0
+    """The standard deviation of its logarithm, from doubt about the units of columns."""
 
     def interval(self, usual: float) -> tuple[float, float]:
         """Between which the error is, for a ``usual`` number of standard deviations of noise and of sampling.
 
-        Sampling moves a mean of squares as with normal errors, at the end itself: E ± u √(noise² + 2E²/n).
+        Sampling moves a mean of squares as with normal errors, at the end itself: E ± u √(noise² + 2E²/n). Doubt about
+        units then moves the ends.
         """
         lead = 1 - 2 * usual**2 / self.rows
         if not lead > 0:
             return 0.0, float("inf")
         root = np.sqrt(max(self.score**2 - lead * (self.score**2 - (usual * self.noise) ** 2), 0.0))
         low, high = (np.sqrt(max((self.score + side * root) / lead, 0.0)) for side in (-1, 1))
-        return float(low), float(high)
+        times = np.exp(usual * self.doubt)
+        return float(low / times), float(high * times)
 
 
 def choose(problem: Rehearsable, penalties: Floats) -> Choice:
@@ -225,6 +229,10 @@ def choose(problem: Rehearsable, penalties: Floats) -> Choice:
     spread = float(np.einsum("i,nij,j->n", fitted, draws, fitted).std()) * np.sqrt(
         1 + 1 / _SHARE**2 / len(draws)
     )
+    share = problem.release.schema.max_rows_per_person * problem.release.row_weight / count
+    if (found := problem.release.calibration) is not None:
+        # Rows that were shortened are as a smaller sample: docs/explain/frame.md.
+        share += found.bias**2
     return Choice(
         penalty=float(penalties[best]),
         error=float(np.sqrt(score)) if score > 0 else float("nan"),
@@ -232,8 +240,28 @@ def choose(problem: Rehearsable, penalties: Floats) -> Choice:
         scores=scores,
         score=score,
         noise=float(spread) / count,
-        rows=count / problem.release.schema.max_rows_per_person / problem.release.row_weight,
+        rows=1 / share,
+        doubt=_doubt(problem, fitted),
     )
+
+
+def _doubt(problem: Rehearsable, fitted: Floats) -> float:
+    """How far doubt about units moves the logarithm of the error of a fit, as a standard deviation.
+
+    A unit that is larger by a share g takes the variance zᵀΣz of what is left to zᵀ(Σ + GΣ + ΣG)z, G with g on its
+    diagonal: by 2 Σ g z(Σz), half of which is the share of the error.
+    """
+    found, numbers = problem.release.calibration, list(problem.release.schema.numbers)
+    if found is None:
+        return 0.0
+    covariance = centred(problem.moment)
+    parts = fitted[1:] * (covariance @ fitted[1:])
+    whole = float(parts.sum())
+    if not whole > 0:
+        return float("inf")
+    here = [at for at, place in enumerate(problem.places[1:]) if place in numbers]
+    rows = [numbers.index(problem.places[1:][at]) for at in here]
+    return float(np.linalg.norm(parts[here] @ found.doubts[rows])) / whole
 
 
 def _safe(problem: Rehearsable, penalties: Floats, draws: Floats) -> NDArray[np.intp]:

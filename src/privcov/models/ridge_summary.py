@@ -41,7 +41,7 @@ def as_text(fit: RidgeFit, level: float = 0.95) -> str:
     said.append(f"Penalty {fit.penalty:.4g}, {how}; it weighs coefficients of {values['penalty_units']}.")
     if (ends := fit.expected_error_interval(level)) is not None:
         said += _error(fit, values["expected_error"], ends, level)
-    said += [_bound(fit, values), *filter(None, [values["not_counted"]]), ""]
+    said += [_bound(fit, values), *filter(None, [values["not_counted"], values["counted"]]), ""]
     said.append(f"Promise: {values['guarantee']}, by {values['mechanism']}. This costs no further privacy.")
     return "\n".join([*lines, *map(paragraph, said)])
 
@@ -75,12 +75,13 @@ def _bound(fit: RidgeFit, values: dict[str, Any]) -> str:
     if values["error_bound"] is None:
         return "Error bound (Lemma 1): none at this penalty; the noise may hide a singular design. Raise the penalty."
     size = values["scaled_norm"]
+    alone = " It does not count what the private frame cut off long rows." if values["counted"] else ""
     verdict = (
         "" if values["error_bound"] < size else " The bound is larger than the coefficients: it says little."
     )
     return (
         f"Error bound (Lemma 1): at {100 * values['level']:g} % confidence the noise moved the scaled coefficients "
-        f"by at most {values['error_bound']:.4g} (2-norm); their own size is {size:.4g}.{verdict}"
+        f"by at most {values['error_bound']:.4g} (2-norm); their own size is {size:.4g}.{verdict}{alone}"
     )
 
 

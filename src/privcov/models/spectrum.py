@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
 from typing import NamedTuple
@@ -76,6 +76,7 @@ class Rehearsals:
     ``levels`` has an entry for each categorical column: what a
     person of each level has in the columns of ``matrix``, and the share of such persons.
     ``reach`` is what bounds allow of a row; where ``conservative``, sampling counts for the most that it allows.
+    ``scales`` are draws of what each column may have to be multiplied by, where that is in doubt.
     """
 
     matrix: Floats
@@ -88,6 +89,7 @@ class Rehearsals:
     levels: tuple[tuple[Floats, Floats], ...] = ()
     reach: Reach | None = None
     conservative: bool = False
+    scales: Floats | None = None
 
     @cached_property
     def raw(self) -> tuple[Floats, Floats]:
@@ -102,12 +104,17 @@ class Rehearsals:
 
     @cached_property
     def world(self) -> Drawn:
-        """The world whose rehearsed spectrum is on average the one released."""
+        """The world whose rehearsed spectrum is on average the one released, with the scales that it has."""
         wanted = values = self.raw[0]
         for _ in range(_STEPS):
-            drawn = self._drawn(np.maximum(values, 0.0), _TRIED, turned=False)
+            drawn = self._as_scaled._drawn(np.maximum(values, 0.0), _TRIED, turned=False)
             values = descending(values + wanted - drawn.released.mean(axis=0))
         return self._drawn(np.maximum(values, 0.0), len(self.noise), turned=self.sampled)
+
+    @cached_property
+    def _as_scaled(self) -> Rehearsals:
+        """The same with no doubt about scales."""
+        return self if self.scales is None else replace(self, scales=None)
 
     @cached_property
     def groups(self) -> tuple[range, ...]:
@@ -116,6 +123,8 @@ class Rehearsals:
         if len(values) > 1:
             gaps = self._gaps
             apart = -np.diff(values) > np.quantile(gaps, TOLD_APART, axis=0) * self._wider_gaps(gaps)
+            if self.scales is not None:
+                apart &= np.log(values[:-1] / np.maximum(values[1:], 1e-300)) > self._doubted_ratios
         ends = [0, *(np.flatnonzero(apart) + 1).tolist(), len(values)]
         return tuple(range(low, high) for low, high in pairwise(ends))
 
@@ -196,8 +205,8 @@ class Rehearsals:
     def _ends(self, drawn: Drawn, groups: tuple[range, ...] | list[range], level: float) -> Floats:
         """Ends of sums over groups.
 
-        Sampling scatters an eigenvalue in proportion to itself and noise does not: errors are compared on the scale
-        on which both together are constant.
+        Sampling and doubt about scales move an eigenvalue in proportion to itself and noise does not: errors are
+        compared on the scale on which all together are constant.
         """
         if self.drowned:
             return np.tile([0.0, np.inf], (len(groups), 1))
@@ -206,9 +215,9 @@ class Rehearsals:
         if not self.sampled:
             low, high = np.quantile(released - true, _tails(level), axis=0)
             return np.maximum(np.stack([seen - high, seen - low], axis=1), 0.0)
-        bend = np.sqrt(self.persons * sizes / 2) * np.maximum(
-            self._noise_alone(groups), 1e-9 * np.abs(true).max()
-        )
+        moved = 0.0 if self.scales is None else 4 * float(np.log(self.scales).var(axis=0).mean())
+        bend = np.maximum(self._noise_alone(groups), 1e-9 * np.abs(true).max())
+        bend /= np.sqrt(2 / (self.persons * sizes) + moved)
         low, high = np.quantile(np.arcsinh(released / bend) - np.arcsinh(true / bend), _tails(level), axis=0)
         ends = [bend * np.sinh(np.arcsinh(seen / bend) - missed) for missed in (high, low)]
         if self.conservative:
@@ -347,9 +356,17 @@ class Rehearsals:
         return np.concatenate(found)
 
     @property
+    def _doubted_ratios(self) -> Floats:
+        """The logarithms of the ratios that doubt about scales puts between neighbours that are equal, but for few."""
+        assert self.scales is not None, "asked where scales are in doubt"
+        basis, logs = self.raw[1], 2 * np.log(self.scales)
+        own, beside = logs @ basis**2, logs @ (basis[:, :-1] * basis[:, 1:])
+        return np.asarray(np.quantile(np.hypot(np.diff(own), 2 * beside), TOLD_APART, axis=0))
+
+    @property
     def _in_directions(self) -> tuple[Floats, Floats, Iterator[Floats]]:
         """Spectrum and directions of the matrix, and what noise and sampling add in them, some draws at a time."""
-        truth, basis, released = self._released(np.maximum(self.raw[0], 0.0), len(self.noise))
+        truth, basis, released = self._as_scaled._released(np.maximum(self.raw[0], 0.0), len(self.noise))
         turned = (basis.T @ some @ basis for some in released) if self.correlation else released
         return truth, basis, (some - np.diag(truth) for some in turned)
 
@@ -387,6 +404,9 @@ class Rehearsals:
                 means = noise[some, 0, 1:]
                 sums -= means[:, :, None] * (means / counts[:, None])[:, None, :]
             sums /= np.maximum(counts - self.centred, 1.0)[:, None, None]
+            if self.scales is not None:
+                across = basis.T @ (self.scales[some, :, None] * basis)
+                sums = across @ sums @ across  # symmetric: Bᵀ D B
             return to_correlation(basis @ sums @ basis.T) if self.correlation else sums
 
         return values, basis, map(rehearsed, blocks(noise[:draws, 1:, 1:]))

@@ -11,8 +11,8 @@ import numpy as np
 
 from privcov.errors import ParameterError
 from privcov.models.assumptions import assumptions, of_rows, target
-from privcov.models.inference import Pieces
 from privcov.models.levels import Term
+from privcov.models.score_sets import Pieces
 from privcov.text.aligning import cut, line, paragraph, parts, terminal, widths
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ def headings(values: dict[str, Any]) -> dict[str, str]:
 def as_text(fit: Fit, level: float = 0.95) -> str:
     """The whole summary, labels first."""
     rows, estimate = _rows(fit, level), partial(rounded, digits=known_digits(fit))
-    lines = [*_labels(fit), f"Private least squares: {fit.formula}", ""]
+    lines = [*_labels(fit), paragraph(f"Private least squares: {fit.formula}", within=terminal()), ""]
     if fit.method == "none":
         lines += [
             _aligned(["", "Estimate"], [[cut(row["name"]), estimate(row["estimate"])] for row in rows]),
@@ -454,8 +454,8 @@ def merged(fit: Fit) -> list[str]:
         f" and {len(fit.merged) - 8} more" if len(fit.merged) > 8 else ""
     )
     return [
-        f"Not identified, so counted with the baseline: {names} (too few rows to be seen through the noise, or the "
-        "most frequent level where it is the baseline that has too few)."
+        f"Counted with the baseline, because noise hides the difference: {names}. The level has too few rows, or the "
+        "baseline has; then the most frequent level joins it."
     ]
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -36,7 +37,8 @@ GUESSED = 1.4
 _FAR_LESS = 0.75
 """Of the noise with a δ, below which a pure mechanism is taken: of those tried it erred 0.66 to 0.93 times as much."""
 _LESS_ON_SUMS = 0.62
-"""The same for the noise on sums, where means matter most: of those tried it erred 0.4 to 0.7 times as much."""
+"""The same for the noise that half of the loss leaves on sums, where means matter most: of those tried it erred 0.4 to
+0.7 times as much."""
 FILLED = 0.2
 """The share of its bounds that a column fills in the second example: bounds five times too wide."""
 
@@ -259,7 +261,7 @@ def _far_less(pure: Terms, found: Terms, *, means: bool) -> bool:
     schema = pure.schema
     one, other = (
         sum_std(
-            terms.price_of["means"],
+            terms.purse.part(Fraction(1, 2)),
             columns=len(numbers_of(schema)),
             rows_per_person=schema.max_rows_per_person,
         )

@@ -5,12 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, Literal, TypeVar
 
 from privcov.frame.emphasis import emphasis_of, emphasised
 from privcov.frame.terms import check_cut
 from privcov.linalg.arrays import Floats
 from privcov.planning.candidates import Candidate, Refusal, candidate, candidates, choose
+from privcov.planning.exits import exits, outlook_of
 from privcov.planning.forecast import Forecast, Spread, Step, check_rows, count_is_public, forecast, steps
 from privcov.planning.framed import framed
 from privcov.planning.invert import loss_values, pick
@@ -121,6 +123,8 @@ class Plan:
     ('symmetric-wishart', 'marginal', True)
     >>> [column.column for column in plan.columns()], plan.to_dict()["rows"], plan.focus
     (['age', 'math', 'art'], 4000, None)
+    >>> pc.plan(schema=schema, rows=200, loss=loss, mechanisms=["laplace"]).exits[-1]
+    'Spend more: from ε = 2.5 on it would be marginal.'
     """
 
     schema: Schema
@@ -203,6 +207,29 @@ class Plan:
         entry = one.entry.high or one.diagonal.high
         return Outlook.of(self.schema, entry=entry, count=count, moments=self.moments)
 
+    @cached_property
+    def exits(self) -> tuple[str, ...]:
+        """What else would be better than zeros where the release would not be, in sentences; each was tried."""
+        if self.outlook().verdict != "worse than publishing zeros" or self.choice.law is None:
+            return ()
+        return tuple(exits(self._worth, schema=self.declared or self.schema, loss=self.loss))
+
+    def _worth(
+        self, *, schema: Schema | None = None, loss: Loss | None = None, frame: str = "declared"
+    ) -> Outlook | None:
+        """The outlook of another order; of fewer columns without a focus, which may lie on the others."""
+        moments = self.moments
+        return outlook_of(
+            schema or self.declared or self.schema,
+            loss=loss or self.loss,
+            rows=self.rows,
+            purpose=self.purpose,
+            frame=frame,
+            cut=self.cut,
+            emphasis=() if schema else self.emphasis,
+            moments=moments.part(schema) if moments and schema else moments,
+        )
+
     def columns(self, made: Forecast | None = None) -> tuple[ColumnError, ...]:
         """Return the error on every column in original units.
 
@@ -272,6 +299,7 @@ class Plan:
                 }
                 for made in self.forecasts
             ],
+            "exits": list(self.exits),
             "correlations": None if (other := framed(self)) is None else vars(other),
             "emphasis": list(self.emphasis),
             "focus": None if (focus := self.focus) is None else {"columns": focus[0], "others": focus[1]},

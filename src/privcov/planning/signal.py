@@ -131,8 +131,8 @@ def saving_words(schema: Schema) -> list[str]:
     lines = [
         f"Levels of {saved.columns} exhaustive {which} add up to the intercept: {schema.summed_dimension} columns are "
         f"summed for {schema.dimension} in the release, and the rest is recovered exactly.",
-        f"Without that the squared norm would be {saved.squared_norm:.4g}: noise on every entry is "
-        f"{100 * saved.noise:.0f} % of what it would be, and between their levels {100 * saved.levels:.0f} %.",
+        f"Without that the squared norm would be {saved.squared_norm:.4g}. The noise is {100 * saved.noise:.0f} % of "
+        f"what it would then be, and {100 * saved.levels:.0f} % between levels of these columns.",
     ]
     rules = {
         "indicator": "counts as missing, with an indicator",

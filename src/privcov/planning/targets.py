@@ -57,7 +57,7 @@ class Target:
         if found is None:
             raise ParameterError(
                 "E263",
-                f"a target reads frobenius=0.02, mean(age)=0.5, covariance(age, income)=20, "
+                f"a target is written as frobenius=0.02, mean(age)=0.5, covariance(age, income)=20, "
                 f'correlation(age, income)=0.05 or "se(income ~ age: age)=50", got {text[:200]!r}.',
             )
         try:
@@ -75,12 +75,14 @@ class Target:
             return cls._of_model(said, bound, found["formula"].strip(), unquoted(found["term"]), schema)
         names = [found["mean"]] if found["mean"] else [found["one"], found["other"]]
         if found["mean"] and not schema.intercept:
-            raise ParameterError("E263", "a mean needs an intercept.", "Set intercept = true in the schema.")
+            raise ParameterError(
+                "E263", "a target for a mean needs an intercept.", "Set intercept = true in the schema."
+            )
         places = tuple(_place(unquoted(name), schema) for name in names)
         correlation = found["pair"] == "correlation"
         if correlation and (not schema.intercept or places[0] == places[1] or 0 in places):
             raise ParameterError(
-                "E263", "a correlation needs two columns, and intercept = true in the schema."
+                "E263", "a target for a correlation needs two columns, and intercept = true in the schema."
             )
         return cls(text=said, bound=bound, places=places, correlation=correlation)
 

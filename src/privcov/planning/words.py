@@ -99,6 +99,8 @@ def _notes(plan: Plan) -> list[str]:
     notes = [
         f"* {plan.reason}",
         f"{plan.choice.mechanism.name} is {plan.outlook()}{_remedy(plan)}",
+        *([f"What would be better, each tried for {plan.rows:,} rows:"] if plan.exits else []),
+        *(f"- {one}" for one in plan.exits),
         "Errors are expected values; under 95 %, the value that the error stays below 95 times in 100. They are for "
         "the matrix before repair, divided by the number of rows, in scaled units. Repair makes large errors smaller.",
     ]
@@ -135,8 +137,9 @@ def _remedy(plan: Plan) -> str:
         return ""
     needed = replace(found, low=plan.rows * found.low, high=plan.rows * found.high).rows_for
     return (
-        f" It would be marginal from about {needed['marginal']:,} rows on, and useful from about {needed['useful']:,}. "
-        "With fewer columns (--columns, --without) or a larger loss, fewer rows are enough."
+        f" It would be marginal from about {needed['marginal']:,} rows on, and useful from about {needed['useful']:,}."
+        + " With fewer columns (--columns, --without) or a larger loss, fewer rows are enough."
+        * (not plan.exits)
     )
 
 

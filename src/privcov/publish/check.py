@@ -228,7 +228,9 @@ def prepare(
     if by is not None or other is not None:
         split, schema = _split(schema, by, other, cut=cut)
     elif total_share not in (0, "0"):
-        raise ParameterError("E226", "a share of the loss for a total needs strata.", "Name columns: by.")
+        raise ParameterError(
+            "E226", "a share of the loss for a total needs strata.", "Name the columns that make them: by."
+        )
     first, declared = emphasis_of(wanted.formula if emphasis is None else emphasis, schema), schema
     schema = emphasised(schema, first)
     whole, grid = (schema, None) if split is None else (split.whole, Grid.of(schema, strata=True))
@@ -250,7 +252,7 @@ def prepare(
     if choice is not None and choice.trace is not None:
         check_unweighted(schema)
     if choice is not None and frame in ("scales", "shape"):
-        raise ParameterError("E218", "a private frame finds a row norm itself.", "Leave row_norm out.")
+        raise ParameterError("E218", "a private frame chooses the row norm itself.", "Leave row_norm out.")
     strata, count = (None, None) if split is None else (split.strata, len(split.strata.names))
     share = Fraction(0) if count is None else share_of(total_share, decided, schema, count)
     if share and (choice is not None or frame in ("scales", "shape")):
@@ -302,7 +304,9 @@ def _split(
 ) -> tuple[Split, Schema]:
     """How rows fall into strata, and the schema of what is released of each; refuses what has no strata."""
     if by is None:
-        raise ParameterError("E283", "a stratum for all other rows needs strata.", "Name their columns: by.")
+        raise ParameterError(
+            "E283", "a stratum for all other rows needs strata.", "Name the columns that make them: by."
+        )
     strata, rest = Strata.of(schema, by=by, other=other)
     if cut == "counted":  # it takes means of all rows, which are not those of a stratum
         raise _unstratified('cut="counted"', "Leave cut out")

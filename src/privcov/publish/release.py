@@ -85,8 +85,8 @@ def release(
         the one with the least noise for the ``purpose``. It may promise more than asked, never less.
     purpose : str, default "covariance"
         What matters most: "covariance", "means", "regression", "regression:FORMULA", or "pca:K" for K principal
-        components. The mechanism "auto" chooses by it; a private frame spends half of the loss on "means", and a
-        formula names the columns of the ``emphasis``, unless that is given.
+        components. The mechanism "auto" chooses by it; a private frame spends half of the loss or more on "means",
+        and a formula names the columns of the ``emphasis``, unless that is given.
     as_published : bool, default False
         Whether to take the constants of the mechanism's paper in place of the tight ones.
     row_norm : {"declared", "private"}, default "declared"
@@ -106,7 +106,7 @@ def release(
     cut : {"told", "counted"}, default "told"
         What becomes of the length that a private frame cuts off long rows. "told": the report estimates it, and no
         interval counts it. "counted" spends another twentieth of the loss on squared distances and one more reading;
-        variances that were clearly cut are put right, and intervals of regressions count the doubt about the rest.
+        variances that were clearly cut are put right, and intervals count the doubt about the rest.
         They are wider, also where little was cut. Refused with the declared frame, which cuts nothing.
     emphasis : str or sequence of str, optional
         The columns that matter most: names, a text of names with commas between them, or a formula such as
@@ -302,6 +302,6 @@ def _public_rows(rows: int, loss: Loss, schema: Schema) -> int | None:
         raise InputError(
             "E108",
             f"the table has {none}.",
-            "This shows only when it is read, so what a ledger paid stays paid. Under add-remove it can be released.",
+            "This is found only when the table is read, so the payment stands. Under add-remove it can be released.",
         )
     return rows

@@ -225,7 +225,7 @@ def _read_round(given: object, loss: Loss) -> Round:
     name = FORM.text(one["name"], most=64)
     unit = one.get("unit", 1)
     if type(unit) is not int or not 1 <= unit <= 2**ROW_BITS:
-        raise ReleaseError("E601", "a round counts in a unit that no grid has.")
+        raise ReleaseError("E601", "the unit of a round is out of range.")
     return Round(
         name=name,
         loss=paid,
@@ -239,7 +239,7 @@ def _read_round(given: object, loss: Loss) -> Round:
 def _interval(given: object) -> Interval:
     numbers = [double(text) for text in _listed(given, len(Interval._fields))]
     if len(numbers) != len(Interval._fields) or not numbers[0] < numbers[1]:
-        raise ReleaseError("E601", "a round has an interval that is none.")
+        raise ReleaseError("E601", "an interval of a round is malformed.")
     return Interval(*numbers)
 
 

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privcov.errors import ParameterError, ReleaseError
-from privcov.linalg.arrays import Matrix
+from privcov.linalg.arrays import Floats, Matrix
 from privcov.linalg.mixing import Mixing
 from privcov.linalg.triangle import symmetric
 from privcov.noise.composed import Congruent
@@ -427,7 +427,7 @@ class Release(Written, Shown):
             raise ReleaseError(
                 "E614",
                 "a total over strata, or a stratum combined with one, has no file of its own.",
-                "Save the strata: it follows from them.",
+                "Save the whole stratified release: the file holds what it is computed from.",
             )
         super()._check_may_leave()
 
@@ -576,6 +576,7 @@ class Release(Written, Shown):
             squared_norm_bound=bound,
             structure=structure,
             usual=self._usual,
+            reaches=self._reaches,
         )
         return repair(observed, method=method)
 
@@ -602,6 +603,20 @@ class Release(Written, Shown):
         chosen = self.certificate.options.get("row_norm") == "private" and schema.keeps_indicators
         room = float(schema.squared_norm_bound - schema.fixed_squared_norm)
         return Usual.within_bounds(places, room=room) if chosen else None
+
+    @property
+    def _reaches(self) -> Floats | None:
+        """How far each column that is summed can be from zero, where its bounds tell it; None where no column has any.
+
+        A number with an indicator of missing cells is tied to that, and the shape of a frame mixes numbers.
+        """
+        schema, missing = self.schema, {place - 1 for place in self.schema.number_indicators}
+        if not schema.intercept or self._is_bare or schema.shape is not None:
+            return None
+        reaches = np.full(schema.summed_dimension, np.inf)
+        for place in set(schema.summed_numbers) - missing:
+            reaches[place] = schema.summed[place].reach
+        return reaches
 
     @property
     def _is_bare(self) -> bool:

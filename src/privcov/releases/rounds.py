@@ -130,16 +130,29 @@ def framed_means(release: Release) -> Means | None:
 
 
 def uncounted(release: Release) -> str | None:
-    """That what is told here does not count what a private frame cut off rows, and about how much that is; or None.
+    """That intervals do not count what a private frame cut off rows, and about how much that is.
 
-    For ridge regressions and components, of any private frame: intervals of regressions and of correlations alone count
-    it, where the release was made with ``cut="counted"``. None in the declared frame.
+    None in the declared frame, and where the release was made with ``cut="counted"``.
     """
-    if not release.certificate.rounds:
+    if not release.certificate.rounds or release.calibration is not None:
         return None
     return (
         "What the private frame cut off long rows is not counted here: it may have moved correlations by about "
         f"{Norms.of(release).bias:.1g}, which is a model and no proof."
+    )
+
+
+def counted(release: Release, *, units: bool = True) -> str | None:
+    """What intervals allow for where the cut of a private frame is counted; None for other releases.
+
+    ``units`` says whether what they are of rests on standard deviations, as correlations do not.
+    """
+    if (found := release.calibration) is None:
+        return None
+    deviations = "for the error of standard deviations, and for one" if units else "for an error"
+    return (
+        f"Intervals allow for what the private frame cut off long rows: {deviations} of {found.bias:.1g} on "
+        "correlations, which is a model and no proof."
     )
 
 

@@ -213,7 +213,7 @@ def check_seal(given: Any, message: bytes, *, what: str) -> PublicKey | None:
     if not signer.verifies(message, signature):
         raise VerificationError(
             "E605",
-            f"the {what} was changed after it was signed, or was signed with another key than it states.",
+            f"the {what} was changed after it was signed, or was signed with a key other than the one it names.",
             "Ask for the original.",
         )
     return signer

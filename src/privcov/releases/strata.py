@@ -381,13 +381,13 @@ def unsealed(document: object) -> StratifiedRelease:
     if not (
         type(by) is list and type(uppers) is list and 1 <= len(by) <= 64 and len(uppers) <= MOST_STRATA + 1
     ):
-        raise ReleaseError("E601", "the strata of this file are too many, or none.")
+        raise ReleaseError("E601", "the file has no strata, or too many.")
     columns = tuple(codec.read_column(column) for column in by)
     if not all(isinstance(column, Categorical) for column in columns):
         raise ValueError("by")
     strata = Strata(by=columns, other=about["other"])  # type: ignore[arg-type]
     if len(strata.names) != len(uppers):
-        raise ReleaseError("E601", "the number of matrices is not that of the strata.")
+        raise ReleaseError("E601", "the file does not have one matrix for each stratum.")
     common = {word: given[word] for word in ("columns", "scaling", "rows", "certificate")}
     matrix = {"grid": matrices["grid"], "upper": uppers[0], "sketch": None}
     single = {"format": codec.FORM.format, "signature": None, **common, "matrix": matrix}

@@ -22,7 +22,7 @@ from privcov.linalg.triangle import symmetrized
 from privcov.noise.laws import NoiseLaw
 from privcov.repair import spectra
 from privcov.repair.choose import auto, rehearsed, towards_guess
-from privcov.repair.facts import PublicFacts, Usual
+from privcov.repair.facts import PublicFacts, Usual, within_reach
 from privcov.repair.structure import Structure
 
 __all__ = ["METHODS", "MOST_REHEARSED", "Observed", "PublicFacts", "Structure", "Usual", "repair"]
@@ -110,6 +110,8 @@ def repair(observed: Observed, *, method: str = "auto") -> Floats:
             return np.asarray((vectors * way(values, fitted.facts)[:, None, :]) @ vectors.transpose(0, 2, 1))
 
         result = towards_guess(result, fitted.matrix, observed.law, observed.usual, remake)
+    if method == "auto" and observed.reaches is not None:
+        result = within_reach(result, observed.reaches)
     return result
 
 
@@ -155,6 +157,9 @@ class Observed:
     usual : Usual, optional
         What numeric columns are like, beside an intercept in column 0, where the structure says nothing about them.
         Where the noise drowns their products, "auto" leans to that: no correlation, and usual variances.
+    reaches : ndarray of shape (d,), optional
+        How far each column can be from zero, beside an intercept in column 0; infinite where a structure says more.
+        "auto" leaves no column a variance beyond that.
 
     Raises
     ------
@@ -178,6 +183,7 @@ class Observed:
     squared_norm_bound: float
     structure: Structure | None = None
     usual: Usual | None = None
+    reaches: Floats | None = None
 
     def __post_init__(self) -> None:
         given, d = np.asarray(self.matrix, dtype=np.float64), self.law.dimension

@@ -61,6 +61,25 @@ class Usual:
         return found[1:]
 
 
+def within_reach(moment: Floats, reaches: Floats) -> Floats:
+    """The matrix with no variance above what a column can have that reaches so far to both sides of zero.
+
+    A variance is at most the square of that, where half of the rows are at each end. What a column has beside its mean
+    is shrunk as a whole, so that correlations, means and positive eigenvalues stay.
+
+    >>> within_reach(np.array([[4.0, 2.0], [2.0, 10.0]]), np.array([np.inf, 1.0]))
+    array([[4., 2.],
+           [2., 5.]])
+    """
+    count = float(moment[0, 0])
+    if not count > 0:
+        return moment
+    centred = moment - np.outer(moment[0], moment[0]) / count
+    variances, most = np.diag(centred) / count, reaches**2
+    shrunk = np.sqrt(np.divide(most, variances, out=np.ones_like(most), where=variances > most))
+    return moment if (shrunk == 1).all() else moment + (np.outer(shrunk, shrunk) - 1) * centred
+
+
 @dataclass(frozen=True, kw_only=True)
 class PublicFacts:
     """Everything besides the noisy matrix that a repair may use. All in scaled units.

@@ -8,7 +8,7 @@ from typing import Any
 
 from privcov.models.pca import PCAFit, about_tails
 from privcov.report.tables import number, table
-from privcov.text.aligning import cut, paragraph
+from privcov.text.aligning import cut, paragraph, terminal
 
 _MOST = 6  # components side by side on a terminal
 _BARELY = 2.0  # noise edges, seldom exceeded by noise alone: what is kept below may be noise
@@ -39,7 +39,8 @@ def as_text(fit: PCAFit, level: float = 0.95) -> str:
         lines += _of_directions(fit, told)
     if fit.left_out:
         names = ", ".join(fit.left_out[:8]) + (" …" if len(fit.left_out) > 8 else "")
-        lines += [f"Left out, because their variance is not clear of the noise: {names}.", ""]
+        told = f"Left out, because their variance is not clear of the noise: {names.removesuffix('.')}."
+        lines += [paragraph(told, within=terminal()), ""]
     return "\n".join([*lines, *map(paragraph, _closing(fit, values))])
 
 
@@ -108,9 +109,20 @@ def _closing(fit: PCAFit, values: dict[str, Any]) -> list[str]:
     return [
         _above(fit, values["noise_edge"]),
         *_about(fit, values),
-        *filter(None, [values["not_counted"]]),
+        *filter(None, [values["not_counted"], values["counted"], _free(fit, values)]),
         promise,
     ]
+
+
+def _free(fit: PCAFit, values: dict[str, Any]) -> str | None:
+    """That correlations are free of an error that merges components here."""
+    if (
+        not values["counted"]
+        or fit.correlation
+        or all(len(one["components"]) == 1 for one in values["directions"])
+    ):
+        return None
+    return "Components of correlations (--correlation) are free of the error of standard deviations."
 
 
 def _above(fit: PCAFit, edge: float) -> str:

@@ -16,6 +16,9 @@ _ASKED = {
     "radius": "the radius",
 }
 
+_HIDDEN = 0.5
+"""A standard deviation of the noise on a share that leaves nothing of it."""
+
 
 def budget(certificate: Certificate) -> str:
     """Where the loss went, as a sentence; empty for a release in the declared frame."""
@@ -47,9 +50,8 @@ def shortened(release: Release) -> str:
         return f"{said} No interval counts the part that was cut{others}."
     return (
         f"{said} Standard deviations that were clearly cut are replaced by those of all rows, as rounds found them. "
-        "Intervals of regressions count the error of these; they and intervals of correlations allow for an error of "
-        f"{found.bias:.1g} on a correlation from the part that was cut, which is a model and no proof. R², "
-        "ridge regressions and components do not count it."
+        "Intervals count the error of these, and allow for an error of "
+        f"{found.bias:.1g} on a correlation from the part that was cut, which is a model and no proof."
     )
 
 
@@ -58,9 +60,15 @@ def cut(release: Release) -> str:
     norms = Norms.of(release)
     (rows, of_rows), (length, of_length) = norms.shortened, norms.cut
     which = " of all strata" if release.certificate.strata else ""
+    if min(of_rows, of_length) >= _HIDDEN:
+        return f"How many of the rows{which} were shortened, and by how much, is hidden by the noise."
+    parts = [
+        "a share that the noise hides" if error >= _HIDDEN else f"about {percent(share, error)}"
+        for share, error in ((rows, of_rows), (length, of_length))
+    ]
     return (
-        f"About {percent(rows, of_rows)} of the rows{which} were shortened, and {percent(length, of_length)} of the "
-        "squared length of a row was cut, on average; columns with long tails lose more than others."
+        f"{parts[0][0].upper()}{parts[0][1:]} of the rows{which} were shortened, and {parts[1].removeprefix('about ')} "
+        "of the squared length of a row was cut, on average; columns with long tails lose more than others."
     )
 
 

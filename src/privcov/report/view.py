@@ -50,6 +50,8 @@ class View:
     """How far noise moves each number in 95 of 100 releases, at most: what ± means beside it."""
     scores: Floats | None
     """Covariances before repair in standard deviations of their noise; None where its size is not known."""
+    squares: Floats | None
+    """The diagonal of centred sums before repair, in scaled units; None as for ``scores``."""
     reach: float
     """The score from which on a covariance stands clear of the noise."""
     raw: bool
@@ -74,11 +76,11 @@ class View:
             places = np.empty((0, 2), dtype=np.intp)
         shown = features[: len(moment)]
         law = release.law
-        noise = off = scores = None
+        noise = off = scores = squares = None
         reach = np.inf
         if law is not None and count is not None:
             noise = noise_sizes(moment, law=law, features=shown, count=count, known=places)
-            scores = _scores(moment if wide else release.informed_moment(), release, law, places)
+            scores, squares = _scores(moment if wide else release.informed_moment(), release, law, places)
             # Where the variance of a column is noise, so is whatever is divided by it.
             varies = np.diag(scores) > 2
             known_sizes = np.where(np.outer(varies, varies), noise.correlation, np.nan)
@@ -94,6 +96,7 @@ class View:
             noise=noise,
             off=off,
             scores=scores,
+            squares=squares,
             reach=reach,
             raw=wide,
             hidden=len(features) - len(shown),
@@ -161,8 +164,12 @@ class View:
     @cached_property
     def covariance(self) -> Floats:
         """Covariances, or mean products without an intercept; sums of products where the count is private."""
-        divisor = 1.0 if self.count is None else max(1.0, self.count - self.intercept)
-        return np.asarray(self._centred / divisor * np.outer(self.widths, self.widths))
+        return np.asarray(self._centred / self._divisor * np.outer(self.widths, self.widths))
+
+    @property
+    def _divisor(self) -> float:
+        """Of centred sums, for covariances."""
+        return 1.0 if self.count is None else max(1.0, self.count - self.intercept)
 
     @property
     def spread(self) -> Floats:
@@ -171,29 +178,52 @@ class View:
 
     @property
     def off_spread(self) -> Floats | None:
-        """How far noise moves each standard deviation in 95 of 100 releases: to the farther end of what it may be.
-
-        A variance within its noise may be 0, so that this is no first-order error.
-        """
-        if self.off is None:
+        """How far noise moves each standard deviation in 95 of 100 releases: to the farther end of what it may be."""
+        if (ends := self._spread_ends) is None:
             return None
-        variance, moved = self.spread**2, np.diag(self.off.covariance)
-        return np.maximum(
-            np.sqrt(variance + moved) - self.spread, self.spread - np.sqrt(np.maximum(variance - moved, 0.0))
-        )
+        low, high = ends
+        return np.maximum(np.maximum(high - self.spread, self.spread - low), 0.0)
+
+    @property
+    def _spread_ends(self) -> tuple[Floats, Floats] | None:
+        """Between what ends each standard deviation is in 95 of 100 releases.
+
+        About the variance before repair, which is unbiased: among many columns repair may lift a small one above its
+        noise. A variance within its noise may be 0, so that this is no first-order error; and none is larger than where
+        half of the rows are at each bound.
+        """
+        if self.off is None or self.squares is None:
+            return None
+        variance, moved = self.squares / self._divisor * self.widths**2, np.diag(self.off.covariance)
+        low, high = (np.sqrt(np.maximum(end, 0.0)) for end in (variance - moved, variance + moved))
+        return low, np.minimum(high, self._most_spread)
+
+    @property
+    def _most_spread(self) -> Floats:
+        """The largest standard deviations that bounds allow: about the mean, or about zero without an intercept.
+
+        n over n − 1 in place of its root, because n may be noisy.
+        """
+        if self.scaled:
+            return np.array([feature.reach for feature in self.columns])
+        ends = np.array([(feature.lower, feature.upper) for feature in self.columns])
+        if not self.intercept or self.count is None:
+            return np.abs(ends).max(axis=1)
+        return np.asarray((ends[:, 1] / 2 - ends[:, 0] / 2) * self.count / max(1.0, self.count - 1))
 
     @property
     def filled(self) -> Floats | None:
         """The share of its bounds that each numeric column fills, at most; None where the noise is not known.
 
         A column that is spread evenly over its bounds has a standard deviation of half their width over √3, and fills
-        all of them. The noise is counted, 95 times in 100 for each column.
+        all of them. The noise is counted, 95 times in 100 for each column. None also without an intercept: about zero
+        nothing is known of it.
         """
-        if self.off_spread is None:
+        if (ends := self._spread_ends) is None or not self.intercept:
             return None
         halves = np.array([feature.half_width for feature in self.columns])
         numeric = [feature.kind == "numeric" for feature in self.columns]
-        return np.minimum(1.0, np.sqrt(3) * (self.spread + self.off_spread) / halves)[numeric]
+        return np.minimum(1.0, np.sqrt(3) * np.maximum(self.spread, ends[1]) / halves)[numeric]
 
     @cached_property
     def correlation(self) -> Floats:
@@ -248,14 +278,20 @@ def _with_doubt(off: Floats, moment: Floats, release: Release, count: float) -> 
     return np.asarray(np.hypot(off, moved))
 
 
-def _scores(raw: Floats, release: Release, law: NoiseLaw, known: Iterable[Sequence[int]]) -> Floats:
-    """Centred sums of the raw matrix in standard deviations of the noise on them; zero where there is no noise."""
+def _scores(
+    raw: Floats, release: Release, law: NoiseLaw, known: Iterable[Sequence[int]]
+) -> tuple[Floats, Floats]:
+    """Centred sums of the raw matrix in standard deviations of the noise on them, zero where there is no noise.
+
+    And their diagonal as it is.
+    """
     features = release.schema.features[: len(raw)]
     counted = release.counted_rows
     count = float(counted) if counted is not None else max(1.0, float(raw[0, 0]))
     parts = _parts(raw, law=law, features=features, count=count, known=known)
     sizes = np.sqrt(parts.covariance())
-    return np.divide(parts.centred, sizes, out=np.zeros_like(sizes), where=sizes > 0)
+    scores = np.divide(parts.centred, sizes, out=np.zeros_like(sizes), where=sizes > 0)
+    return scores, np.diag(parts.centred)
 
 
 def _corner(release: Release, upper: Triangle) -> Floats:

@@ -29,7 +29,7 @@ def no_column(*, read: bool) -> InputError:
     if read:
         return InputError(
             "E122",
-            "the schema releases no column: all that it declares say feature = false.",
+            "the schema releases no column: every column that it declares has feature = false.",
             'Derive a column under [derived], such as year = "year(admitted)", or leave feature out of one.',
         )
     return InputError("E122", "the schema declares no column.", "Add a [columns.NAME] table.")

@@ -230,7 +230,7 @@ class Categorical(_Declared):
         if not self.levels or len(set(self.levels)) != len(self.levels):
             raise InputError("E122", f"column {self.name}: levels must be a list of different values.")
         if len({isinstance(level, str) for level in self.levels}) != 1:
-            raise InputError("E122", f"column {self.name}: levels are either all texts or all numbers.")
+            raise InputError("E122", f"column {self.name}: levels must be all texts or all numbers.")
         self._check_missing()
         for word in ("fill", "otherwise"):
             if (given := getattr(self, word)) is not None:
@@ -344,7 +344,7 @@ def _no_level(column: str, level: object) -> InputError:
         remedy = "Leave out the white space around it, which means nothing in a cell."
     return InputError(
         "E121",
-        f"column {column}: a level must be a short printable text or a number, and {brief(level)!a} is none.",
+        f"column {column}: a level must be a short printable text or a number, and {brief(level)!a} is neither.",
         remedy,
     )
 

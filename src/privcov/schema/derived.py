@@ -88,7 +88,9 @@ class Recipe:
 def derived_columns(sources: Sequence[Column], given: object) -> list[Column]:
     """The columns that ``[derived]`` declares: numeric with the bounds that follow, or with the levels of a ``cut``."""
     if not isinstance(given, Mapping):
-        raise InputError("E122", "[derived] holds expressions.", 'Write it as NAME = "log(income + 1)".')
+        raise InputError(
+            "E122", "[derived] may hold only expressions.", 'Write it as NAME = "log(income + 1)".'
+        )
     nodes: dict[str, Node] = {}
     rules: dict[str, Mapping[str, Any]] = {}
     taken = {column.name for column in sources}

@@ -81,7 +81,7 @@ class Strata:
         if THE_SUM in self.names:
             raise InputError(
                 "E188",
-                f"a stratum would be named {THE_SUM}, which is the sum of all.",
+                f"a stratum would be named {THE_SUM}, which is the sum over all strata.",
                 "Rename the level, or the stratum for other rows.",
             )
         if twice := [name for name, times in Counter(self.names).items() if times > 1]:
@@ -117,7 +117,7 @@ class Strata:
                 raise InputError(
                     "E186",
                     f"by names {brief(own)}, {role}.",
-                    "Strata are of public levels: name a column with levels.",
+                    "Strata are made from public levels: name a column with levels.",
                 )
         found = [_checked(name, declared) for name in names]
         if not found:
@@ -140,7 +140,7 @@ class Strata:
         if is_wide(dimension):
             raise InputError(
                 "E187",
-                f"strata have at most 1,447 columns, and these have {dimension:,}.",
+                f"a stratum has at most 1,447 columns, and these would have {dimension:,}.",
                 "Leave out columns, or levels of columns.",
             )
         together = len(self.names) * entries(dimension)

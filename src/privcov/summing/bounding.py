@@ -26,7 +26,7 @@ from privcov.schema.grid import Grid
 from privcov.schema.recovery import corners
 from privcov.schema.shape import BITS
 from privcov.schema.weights import WEIGHT_SQUARE, root
-from privcov.table.blocks import Block, Coded
+from privcov.table.blocks import Block, Coded, Codes, height
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -119,7 +119,7 @@ class Bounding:
         memory costs a tenth of the time.
         """
         block = part_of(block, start, stop)
-        shape = self.grid.dimension, len(block[0])
+        shape = self.grid.dimension, height(block)
         by_feature = np.empty(shape) if room is None else room[: shape[0] * shape[1]].reshape(shape)
         with np.errstate(all="ignore"):  # an overflow warning would tell that a huge value is there
             absent = self._place_numbers(block, by_feature) + self._place_levels(block, by_feature)
@@ -247,6 +247,10 @@ class Bounding:
         absent = []
         by_feature[: int(self.schema.intercept)] = self.one
         for at, place, column in self.levels:
+            plain = not column.exhaustive and column.fill is None and place not in self.emptying
+            if plain and isinstance(block, Coded) and place in block.codes:
+                self._place_each(block.codes[place], by_feature[at:], column)
+                continue
             cells = block[place]
             if column.exhaustive:
                 cells = np.where(cells < 0, self.unmatched(column), cells)
@@ -259,9 +263,13 @@ class Bounding:
                 continue
             if column.fill is not None:
                 cells = np.where(np.isfinite(cells), cells, column.levels.index(column.fill))
-            for position in range(len(column.levels)):
-                np.multiply(cells == position, self.one, out=by_feature[at + position])
+            self._place_each(cells, by_feature[at:], column)
         return absent
+
+    def _place_each(self, cells: Floats | Codes, by_feature: Floats, column: Categorical) -> None:
+        """Put each level on the grid where a cell has it: nowhere, where it is missing or of no level."""
+        for position in range(len(column.levels)):
+            np.multiply(cells == position, self.one, out=by_feature[position])
 
     def unmatched(self, column: Categorical) -> float:
         """The place of the level that a cell of an exhaustive column counts as which has none; NaN: as missing."""

@@ -236,30 +236,33 @@ class Stack(Sealed):
         return sum(self._rows) + sum(gram.rows for gram in self._done or ())
 
     def add(self, rows: Floats, ends: Sequence[int], start: int = 0) -> None:
-        """Add at most ``BLOCK_ROWS`` rows of a block that stands stratum by stratum, those from ``start`` on.
+        """Add rows of a block that stands stratum by stratum, those from ``start`` on.
 
-        ``ends`` says where each stratum ends in the block.
+        ``ends`` says where each stratum ends in the block. However many rows there are, a product of floats is one of
+        at most ``BLOCK_ROWS`` of them, so it is exact; longer runs of one stratum are added to it part by part.
         """
         if not len(rows):
             return
         self._make_room(len(rows) * self.grid.squared_norm_bound)
         first, last = bisect_right(ends, start), bisect_left(ends, start + len(rows))
-        some = slice(first, last + 1)
         if len(self._products) <= last - first:
             self._products = np.empty((last + 1 - first, *self._low.shape[1:]))
-        products, lines, begin = self._products[: last + 1 - first], _beside(rows), start
-        at_once = _at_once(rows)
-        for place, end in enumerate((*ends[first:last], start + len(rows)), first):
-            product, count = products[place - first], end - begin
-            if count > at_once:
-                _times(lines[:, begin - start : end - start], rows[begin - start : end - start], product)
-            elif count:
-                np.matmul(lines[:, begin - start : end - start], rows[begin - start : end - start], product)
+        products, lines, begin = self._products[: last + 1 - first], _beside(rows), 0
+        at_once, totals = min(BLOCK_ROWS, _at_once(rows)), self._rows
+        cuts = [end - start for end in ends[first:last]]
+        for place, product, end in zip(range(first, last + 1), products, (*cuts, len(rows)), strict=True):
+            while end - begin > at_once:
+                cut = min(end, begin + BLOCK_ROWS)
+                self._low[place] += _times(lines[:, begin:cut], rows[begin:cut], product).astype(np.int64)
+                totals[place] += cut - begin
+                begin = cut
+            if begin < end:
+                np.matmul(lines[:, begin:end], rows[begin:end], product)
+                totals[place] += end - begin
+                begin = end
             else:
                 product.fill(0.0)
-            self._rows[place] += count
-            begin = end
-        self._low[some] += products.astype(np.int64)
+        self._low[first : last + 1] += products.astype(np.int64)
 
     def merge(self, other: Stack) -> None:
         """Add partial sums of the same strata over other rows, which nobody else keeps."""

@@ -36,10 +36,13 @@ from privcov.summing.engines import AnyFragment, Engine, Local, Progress, Report
 from privcov.summing.gpu import DeviceSum
 from privcov.summing.gram import Gram, Stack, Sums
 from privcov.table import Table
-from privcov.table.blocks import Block, taken
+from privcov.table.blocks import Block, Coded, Codes, floats_of, height, taken
 
 _MOST_ROWS, _MOST_CELLS = BLOCK_ROWS, 2**22
 """Blocks that fit a core's cache for few columns, and stay small in memory for many."""
+_STRATA_ROWS, _STRATA_CELLS = 2**15, 2**17
+"""The same for rows that stand stratum by stratum: as each is multiplied with the others of its stratum alone, products
+are short, and a longer block has fewer of them. It ends in a core's second cache."""
 _PLACED = 2**14
 """Rows whose stratum is found at once: what comes in between stays near the core."""
 
@@ -84,17 +87,17 @@ class Split:
 
     def places(self, block: Block) -> NDArray[Any]:
         """The stratum of each row."""
-        found = np.empty(len(block[0]), dtype=np.min_scalar_type(self.count))
+        found = np.empty(height(block), dtype=np.min_scalar_type(self.count))
         for start in range(0, len(found), _PLACED):
             some = slice(start, start + _PLACED)
             codes: Any = None
             for place, column in self._columns:
-                cells = self._levels(column, block[place][some])
+                cells = self._levels(column, _some_cells(block, place, some))
                 codes = cells if codes is None else codes * len(column.levels) + cells
             found[some] = codes if _all_known(codes) else np.where(codes >= 0, codes, self.count - 1)
         return found
 
-    def _levels(self, column: Categorical, cells: Floats) -> Floats:
+    def _levels(self, column: Categorical, cells: Floats | Codes) -> Floats | Codes:
         """The level of each cell, after what the schema says of cells without one; NaN where it says nothing."""
         if _all_known(cells):
             return cells
@@ -111,9 +114,17 @@ class Split:
         return tuple((places[column.name], column) for column in self.strata.by)
 
 
-def _all_known(cells: Floats) -> bool:
+def _some_cells(block: Block, place: int, some: slice) -> Floats | Codes:
+    """The cells of a column in some rows; codes stay as they lie where each is a level's place."""
+    if not isinstance(block, Coded) or place not in block.codes:
+        return block[place][some]
+    codes = block.codes[place][some]
+    return codes if _all_known(codes) else floats_of(codes)
+
+
+def _all_known(cells: Floats | Codes) -> bool:
     """Whether each is a level's place; one that is missing is NaN, and so is the least of them then."""
-    return bool(cells.min(initial=0.0) >= 0)
+    return bool(cells.min(initial=0) >= 0)
 
 
 def sum_strata(
@@ -233,11 +244,13 @@ class HostSum:
         self._sums: Sums = Gram(grid) if split is None else Stack(grid, split.count)
         self._check = Check(grid.dimension)
         self._most = max(1_024, min(_MOST_ROWS, _MOST_CELLS // grid.dimension))
+        if split is not None:
+            self._most = max(self._most, min(_STRATA_ROWS, _STRATA_CELLS // grid.dimension))
         self._room = self._rooms.of("rows", self._most * grid.dimension)
 
     def add(self, block: Block) -> None:
         """Bound the rows of a block and add them, in equal parts that fit the cache, in the same memory each time."""
-        count, ends = len(block[0]), []
+        count, ends = height(block), []
         if self._split is not None:
             block, found = self._split.ordered(block, self._rooms.of("gathered", len(block) * count))
             ends = found.tolist()

@@ -13,7 +13,7 @@ from privcov.errors import InputError
 from privcov.schema import Column, Numeric, Schema
 from privcov.schema.columns import Identifier
 from privcov.schema.names import canonical, listed
-from privcov.table.blocks import Block
+from privcov.table.blocks import Block, height
 from privcov.table.cells import apply_missing_codes
 from privcov.table.fragments import Fragment, Held, Piece, bundled
 
@@ -70,7 +70,7 @@ class Table(ABC):
                 block = next(read, None)
             if block is None:
                 return
-            self.rows += len(block[0])
+            self.rows += height(block)
             yield _without_codes(block, coded, always=self.schema.file.constant) if coded else block
 
     @property
@@ -206,7 +206,7 @@ def check_names(names: Iterable[object], schema: Schema, where: str) -> list[int
         raise InputError(
             "E104",
             f"{where} has {len(extra)} column{'s' * (len(extra) > 1)} that the schema does not declare: "
-            f"from the left, number {listed([str(place) for place in extra])} of {len(found)}.",
+            f"column{'s' * (len(extra) > 1)} {listed([str(place) for place in extra])} of {len(found)}, from the left.",
             f"Declare {'it' if len(extra) == 1 else 'them'}, or add ignore_extra = true to the schema.",
         )
     return [places[name] for name in declared]

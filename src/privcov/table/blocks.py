@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TypeAlias, overload
+from typing import Any, TypeAlias, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,13 +16,19 @@ a categorical cell is its level's position, and any other number is a level the 
 names a person's id, blocks of readers have one array more, the ids as bytes; what ``open_table`` hands out has none."""
 
 
+Codes: TypeAlias = NDArray[np.signedinteger[Any]]
+MISSING = -2
+"""The code, as a whole number, of a categorical cell that is missing; -1 is that of an unknown level."""
+
+
 class Coded(Sequence[Floats]):
     """A block whose numbers lie in a matrix as they came, row by row, beside the codes of its columns with levels.
 
-    ``matrix`` has a row for each column. Those of columns with codes are not looked at.
+    ``matrix`` has a row for each column. Those of columns with codes are not looked at. Codes are whole numbers, the
+    same that a block has, and ``MISSING`` where a cell is missing: an eighth or a quarter of the memory.
     """
 
-    def __init__(self, matrix: Floats, codes: Mapping[int, Floats]) -> None:
+    def __init__(self, matrix: Floats, codes: Mapping[int, Codes]) -> None:
         self.matrix, self.codes = matrix, codes
 
     def __len__(self) -> int:
@@ -37,7 +43,7 @@ class Coded(Sequence[Floats]):
     def __getitem__(self, place: int | slice) -> Floats | list[Floats]:
         if isinstance(place, slice):
             return [self[one] for one in range(*place.indices(len(self)))]
-        return self.codes[place] if place in self.codes else self.matrix[place]
+        return floats_of(self.codes[place]) if place in self.codes else self.matrix[place]
 
     def part(self, start: int, stop: int | None) -> Coded:
         """The rows from ``start`` to ``stop``, in the same memory."""
@@ -49,8 +55,22 @@ class Coded(Sequence[Floats]):
         """The block as one matrix, in memory of its own."""
         made = np.array(self.matrix, order="K")
         for place, cells in self.codes.items():
-            made[place] = cells
+            made[place] = floats_of(cells)
         return made
+
+
+def height(block: Block) -> int:
+    """The number of rows."""
+    return int(block.matrix.shape[1]) if isinstance(block, Coded) else len(block[0])
+
+
+def floats_of(codes: Codes) -> Floats:
+    """Codes as a block has them.
+
+    >>> floats_of(np.array([0, 3, -1, -2])).tolist()
+    [0.0, 3.0, -1.0, nan]
+    """
+    return np.where(codes == MISSING, np.nan, codes)
 
 
 def taken(block: Block, columns: Sequence[int], order: NDArray[np.intp], *, room: Floats) -> Block:
@@ -63,7 +83,7 @@ def taken(block: Block, columns: Sequence[int], order: NDArray[np.intp], *, room
         rows = room[: matrix.size].reshape(matrix.shape[::-1])
         np.take(matrix.T, order, axis=0, out=rows, mode="clip")
         for place in codes.keys() & set(columns):
-            rows[:, place] = codes[place].take(order)
+            rows[:, place] = floats_of(codes[place]).take(order)
         run = slice(columns[0], columns[-1] + 1)
         return rows.T[run] if len(columns) == run.stop - run.start else [rows.T[place] for place in columns]
     made = room[: len(columns) * len(order)].reshape(len(columns), len(order))

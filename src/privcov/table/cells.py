@@ -28,6 +28,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from functools import lru_cache
 from itertools import pairwise
 from typing import Any
 
@@ -41,6 +42,7 @@ from privcov.linalg.arrays import Floats
 from privcov.schema import Categorical, Column, Numeric
 from privcov.schema.columns import Identifier
 from privcov.schema.dialect import RFC_4180, WORDS, Dialect, encoded, pattern
+from privcov.table.blocks import MISSING, Codes
 from privcov.table.moments import is_moment, moments
 
 UNKNOWN = -1.0
@@ -159,13 +161,13 @@ def codes_of_numbers(column: Categorical, numbers: Floats, *, always: bool = Tru
     """
     assert column.numbers is not None
     levels, made = column.numbers, np.empty(len(numbers))
-    near = max(levels) - min(levels) <= _MOST_SPAN and all(_is_counted(level) for level in levels)
-    table, least = _table(levels) if near else (None, 0)
-    in_order = near and all(right == left + 1 for left, right in pairwise(levels))
+    table, least = _table(levels) if _are_near(levels) else (None, 0)
+    in_order = _go_up(levels)
     for start in range(0, len(numbers), _CELLS):
         part = np.ascontiguousarray(numbers[start : start + _CELLS])  # it is looked at several times
         codes = made[start : start + _CELLS]
-        if not always and in_order and _are_next(part, levels, out=codes):
+        if not always and in_order and (found := _next(part, levels)) is not None:
+            codes[:] = found
             continue
         if table is None:
             codes.fill(UNKNOWN)
@@ -185,19 +187,55 @@ def codes_of_numbers(column: Categorical, numbers: Floats, *, always: bool = Tru
     return apply_missing_codes(column, numbers, made)
 
 
+def short_codes(column: Categorical, numbers: Floats, *, always: bool = True) -> Codes:
+    """The same as whole numbers, ``MISSING`` for NaN.
+
+    >>> short_codes(Categorical(name="a", levels=(3, 1, 7)), np.array([7.0, 1.5, 3.0, np.nan, 1e300])).tolist()
+    [2, -1, 0, -2, -1]
+    """
+    assert column.numbers is not None
+    levels = column.numbers
+    made: Codes = np.empty(len(numbers), dtype=np.int16 if len(levels) < 2**15 else np.int32)
+    quick = not always and _go_up(levels)  # none of them is a missing value: E142
+    for start in range(0, len(numbers), _CELLS):
+        part, codes = np.ascontiguousarray(numbers[start : start + _CELLS]), made[start : start + _CELLS]
+        if quick and (found := _next(part, levels)) is not None:
+            codes[:] = found
+        else:
+            careful = codes_of_numbers(column, part)
+            np.copyto(codes, np.where(np.isnan(careful), MISSING, careful), casting="unsafe")
+    return made
+
+
 def _is_counted(level: float) -> bool:
     """Whether a level is a whole number, and doubles hold the ones before and after it too."""
     return level == int(level) and abs(level) < 2**53
 
 
-def _are_next(part: Floats, levels: Sequence[float], out: Floats) -> bool:
-    """Whether each cell is one of levels that go up by one; ``out`` then has their positions.
+def _are_near(levels: Sequence[float]) -> bool:
+    """Whether levels are whole numbers near each other."""
+    return max(levels) - min(levels) <= _MOST_SPAN and all(_is_counted(level) for level in levels)
 
-    A difference of two whole numbers that is no more than ``_MOST_SPAN`` is exact.
+
+@lru_cache
+def _go_up(levels: tuple[float, ...]) -> bool:
+    """Whether levels that are whole numbers near each other go up by one."""
+    return _are_near(levels) and all(right == left + 1 for left, right in pairwise(levels))
+
+
+def _next(part: Floats, levels: Sequence[float]) -> Codes | None:
+    """The positions of cells that are all among levels that go up by one; None where one is not.
+
+    Whatever becomes of a cell that no integer holds: the first level and a position below the number of levels are
+    added exactly, so a cell that is their sum is the level in that position.
     """
-    np.subtract(part, levels[0], out=out)
-    between = out.min(initial=0.0) >= 0 and out.max(initial=0.0) < len(levels)
-    return bool(between and (np.rint(part) == part).all())
+    with np.errstate(invalid="ignore"):
+        found: Codes = (part - levels[0] if levels[0] else part).astype(np.int16)
+    meant = found.astype(np.float64)
+    if levels[0]:
+        meant += levels[0]
+    between = found.view(np.uint16).max(initial=0) < len(levels)  # a negative number is a large one there
+    return found if between and bool((meant == part).all()) else None
 
 
 def _table(levels: Sequence[float]) -> tuple[Floats, int]:

@@ -24,8 +24,8 @@ from privcov.linalg.arrays import Floats
 from privcov.schema import Categorical, Column, Numeric, Schema
 from privcov.schema.columns import Identifier
 from privcov.table.base import Table, block_rows, check_names, read_columns
-from privcov.table.blocks import Block, Coded
-from privcov.table.cells import cells, check_type, codes_of_numbers, identities
+from privcov.table.blocks import Block, Coded, Codes
+from privcov.table.cells import cells, check_type, codes_of_numbers, identities, short_codes
 from privcov.table.fragments import Held, slices
 
 _KINDS = {"f": pa.float64(), "i": pa.int64(), "u": pa.uint64(), "b": pa.bool_()}
@@ -196,7 +196,7 @@ def _is_categorical(dtype: Any) -> bool:
     return type(dtype).__name__ == "CategoricalDtype"
 
 
-_LEAST_ROWS, _MOST_ROWS, _CELLS_NEAR = 2**12, 2**15, 2**18
+_LEAST_ROWS, _CELLS_NEAR = 2**12, 2**18
 """Rows and cells of an array that are looked at again for the sake of levels: so few that they stay near the core."""
 
 
@@ -226,13 +226,19 @@ class ArrayTable(Table):
         plain = self._array.dtype == np.float64 and not isinstance(self._array, np.ma.MaskedArray)
         coded = [p for p, column in enumerate(self.schema.read_columns) if isinstance(column, Categorical)]
         if coded:
-            step = min(step, _MOST_ROWS, max(_LEAST_ROWS, _CELLS_NEAR // len(self.schema.read_columns)))
+            most = min(step, max(_LEAST_ROWS, _CELLS_NEAR // len(self.schema.read_columns)))
+            step = max(1, -(-len(self._array) // max(1, -(-len(self._array) // most))))  # in equal parts
         for start in range(0, len(self._array), step):
             part = self._array[start : start + step]
             if not plain:
                 yield [self._cells(part, place) for place in range(len(self.schema.read_columns))]
                 continue
-            yield Coded(part.T, {place: self._cells(part, place) for place in coded}) if coded else part.T
+            yield Coded(part.T, {place: self._codes(part, place) for place in coded}) if coded else part.T
+
+    def _codes(self, part: NDArray[Any], place: int) -> Codes:
+        column = self.schema.read_columns[place]
+        assert isinstance(column, Categorical)
+        return short_codes(column, part[:, place], always=self.schema.file.constant)
 
     def _cells(self, part: NDArray[Any], place: int) -> Floats:
         column, values = self.schema.read_columns[place], part[:, place]

@@ -66,7 +66,7 @@ def header_of(source: Source, dialect: Dialect) -> Header:
         if start.startswith(magic):
             raise InputError("E117", f"{name} is a {packing} file.", f"{remedy}.")
     if start.startswith(b"PAR1\x15"):
-        raise InputError("E118", f"{name} is a Parquet file.", "Name it .parquet.")
+        raise InputError("E118", f"{name} is a Parquet file.", "Give it a name that ends in .parquet.")
     begin = len(codecs.BOM_UTF8) if start.startswith(codecs.BOM_UTF8) else 0
     line_end = line_end_of(dialect)
     end = start.find(line_end)

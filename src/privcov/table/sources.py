@@ -236,7 +236,7 @@ class StreamSource(Source):
     def _damaged(self) -> Never:
         raise InputError(
             "E117",
-            f"{self.path.name} is not a whole {self._packing} file.",
+            f"{self.path.name} is a damaged or incomplete {self._packing} file.",
             "Pack it again, or unpack it first.",
         ) from None
 
@@ -269,8 +269,8 @@ def regular_file(path: Path) -> os.stat_result:
     if not stat.S_ISREG(about.st_mode):
         raise InputError(
             "E119",
-            f"{path} is not a plain file, so it can be read once, and it is read more often.",
-            "Copy the data to a file first, or let privcov do that: --spool 2GB, or privcov.spooled in Python.",
+            f"{path} is not a plain file: it can be read only once, and a release reads it several times.",
+            "Copy the data to a file first, or let privcov copy it: --spool 2GB, or privcov.spooled in Python.",
         )
     if not os.access(path, os.R_OK):
         raise InputError("E119", f"cannot read {path}: permission denied.", "Check its permissions.")

@@ -81,7 +81,9 @@ def folder(directory: str | Path | None = None) -> Iterator[Path]:
     try:
         made = tempfile.TemporaryDirectory(prefix="privcov-spool-", dir=directory, ignore_cleanup_errors=True)
     except OSError as reason:
-        raise InputError("E152", f"no copy can be made: {reason.strerror}.", "Set TMPDIR.") from None
+        raise InputError(
+            "E152", f"no copy can be made: {reason.strerror}.", "Set TMPDIR to a directory with room."
+        ) from None
     with made as place:
         yield Path(place)
 
@@ -98,7 +100,7 @@ def bytes_of(most: int | str) -> int:
         number, unit, binary = found.groups()
         size = int(Fraction(number) * (1024 if binary else 1000) ** _UNITS.index(unit))
     if size < 1:
-        raise InputError("E152", f"{brief(str(most))} is no size for a copy.", "Write it as 500MB or 2GB.")
+        raise InputError("E152", f"{brief(str(most))} is not a size.", "Write it as 500MB or 2GB.")
     return size
 
 
@@ -138,7 +140,7 @@ class _Room:
         if self._left < 0:
             raise InputError(
                 "E152",
-                f"there is more to copy than {self._most:,} bytes.",
+                f"the input is larger than {self._most:,} bytes.",
                 "Allow more, or copy the data to a file yourself. Nothing was paid.",
             )
 

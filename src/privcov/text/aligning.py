@@ -19,6 +19,7 @@ MOST_ROOM, LEAST_ROOM = 100, 40
 """A line of a terminal is read with ease up to this many cells, and nothing is made narrower than the least."""
 _HELD = "\x00"
 """In place of a blank at which no line ends; no printed text has one of its own (``text/grammar.py``)."""
+_TOGETHER = re.compile(r"(?<=\d)\s(?=%)|(?<=±)\s(?=\d)|(?<=[\d%])\s(?=±)|(?<=\w)\s(?==\s)|(?<=\s=)\s(?=\S)")
 NAME_CELLS = 40
 """What a table on a terminal shows of a name; JSON, HTML and LaTeX have all of it."""
 
@@ -77,21 +78,31 @@ def parts(widths: Sequence[int], within: int, *, between: int = 1) -> list[list[
     return found
 
 
+def together(text: str, blank: str) -> str:
+    """The text with ``blank`` in place of each blank at which no line may end.
+
+    >>> together("about 5 % ± 1 % of rows at epsilon = 1", "~")
+    'about 5~%~±~1~% of rows at epsilon~=~1'
+    """
+    return _TOGETHER.sub(blank, text)
+
+
 def paragraph(text: str, *, first: str = "", hang: str = "  ", within: int | None = None) -> str:
     """The text in lines of ``within`` cells, or for which there is ``room``; words stay whole.
 
-    All lines but the first are indented by ``hang``. A number stays with its per cent sign and its ±. A word with a
-    hyphen is one word: ``replace-one`` can be copied.
+    All lines but the first are indented by ``hang``. A number stays with its per cent sign and its ±, and what is on
+    the two sides of an equals sign stays together. A word with a hyphen is one word: ``replace-one`` can be copied.
 
     >>> print(paragraph("The loss is pure, epsilon = 1, " * 3 + "replace-one, as declared."))
     The loss is pure, epsilon = 1, The loss is pure, epsilon = 1, The loss is pure, epsilon = 1,
       replace-one, as declared.
     >>> paragraph("word " * 19 + "and 1 %").splitlines()[-1]
     '  1 %'
+    >>> paragraph("word " * 19 + "say epsilon = 1").splitlines()[-1]
+    '  epsilon = 1'
     """
-    held = re.sub(r"(?<=\d) (?=%)|(?<=±) (?=\d)|(?<=[\d%]) (?=±)", _HELD, text)
     lines = fill(
-        held,
+        together(text, _HELD),
         width=room() if within is None else within,
         initial_indent=first,
         subsequent_indent=hang,

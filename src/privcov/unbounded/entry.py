@@ -218,7 +218,7 @@ def _enough(rows: int, *, paired: bool) -> None:
         raise InputError(
             "E108",
             f"the table has {rows} rows; an estimate needs at least {'two' if paired else 'one'}.",
-            "Without a known mean, differences between rows are used.",
+            "Without a known mean the estimate is made from differences between pairs of rows.",
         )
 
 

@@ -112,7 +112,7 @@ def rederived(schema: Schema) -> Iterator[str]:
         yield f"{what} from the expressions and the declared bounds."
     if schema.exhaustive:
         names = listed([column.name for column in schema.exhaustive])
-        yield f"Levels of {names} add up to the intercept: matrix and row norm have one column fewer for each."
+        yield f"The levels of {names} add up to the intercept, so one level of each was not summed."
     if schema.weight is not None:
         yield f"The noise is that for a row of the largest weight, {schema.largest_weight:g}."
 

@@ -226,7 +226,8 @@ def _about_strata(made: strata.StratifiedRelease) -> Iterator[Check]:
 def _frame(release: Release) -> Iterator[str]:
     """Where the budget of a framed release went, once its rounds are known to give its frame."""
     if release.certificate.rounds:
-        yield f"The frame follows from its {len(release.certificate.rounds)} rounds; {budget(release.certificate)}"
+        count = len(release.certificate.rounds)
+        yield f"The stated frame is the one that its {count} rounds give: {budget(release.certificate)}"
 
 
 def _about_estimate(estimate: GaussianEstimate) -> Iterator[Check]:

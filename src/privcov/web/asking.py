@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from privcov.errors import BudgetError, ParameterError, PrivcovError
-from privcov.privacy import EPSILON_POLICY_CAP, ZCDP, ApproxDP, Loss, PureDP
+from privcov.privacy import ZCDP, ApproxDP, Loss, PureDP, check_policy
 
 Question = Mapping[str, Any]
 
@@ -131,12 +131,7 @@ def as_loss(given: Question) -> Loss:
             return ZCDP(rho=amounts["rho"], neighbours=neighbours)  # type: ignore[arg-type]
     with at("epsilon"):
         pure = PureDP(epsilon=amounts["epsilon"], neighbours=neighbours)  # type: ignore[arg-type]
-        if pure.epsilon > EPSILON_POLICY_CAP:
-            raise ParameterError(
-                "E202",
-                f"epsilon {amounts['epsilon']} is above {EPSILON_POLICY_CAP} and protects people very little.",
-                "Choose a smaller one; only the command line allows more (--i-understand).",
-            )
+        check_policy(pure, "; only the command line allows more (--i-understand).")
     if kind == "pure":
         return pure
     if kind == "approximate":

@@ -197,5 +197,5 @@ def _against_budget(
 
 def _fit(choice: Forecast, moments: PublicMoments, formula: str) -> Fit:
     if choice.law is None:
-        raise ParameterError("E263", f"{choice.mechanism.name} has noise of no known distribution.")
+        raise ParameterError("E263", f"the noise of {choice.mechanism.name} has no known distribution.")
     return ols(moments.pretend(rows=choice.rows, loss=choice.loss, law=choice.law), formula, method="wald")

@@ -428,7 +428,7 @@ def _levels(row: Question, name: str) -> list[str | float]:
     try:
         numbers = [float(exact(level)) for level in given]
     except (ValueError, ZeroDivisionError, OverflowError):
-        raise InputError("E122", f"column {name}: levels are either all texts or all numbers.") from None
+        raise InputError("E122", f"column {name}: levels must be all texts or all numbers.") from None
     return [int(number) if number.is_integer() else number for number in numbers]
 
 

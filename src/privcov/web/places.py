@@ -70,7 +70,7 @@ class Directory:
             raise OutputError(
                 "E406",
                 f"the name of a new file must be a plain name that ends in {ending}, got {name!r}.",
-                f"As in people{ending}.",
+                f"For example people{ending}.",
             )
         if os.path.lexists(path):
             raise OutputError("E401", f"{name} already exists.", "Choose another name: nothing is replaced.")

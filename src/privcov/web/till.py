@@ -8,32 +8,24 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from fractions import Fraction
 from typing import Any
 
-from privcov.errors import ParameterError, PrivcovError
+from privcov.errors import ParameterError
 from privcov.frame.emphasis import emphasis_of, emphasised
 from privcov.frame.terms import check_cut
-from privcov.planning.candidates import decide
-from privcov.planning.forecast import count_is_public
-from privcov.planning.framed import Framed, in_frame
+from privcov.planning.exits import exits, outlook_of
 from privcov.planning.moments import PublicMoments
 from privcov.planning.outlook import Outlook
 from privcov.planning.strata import StrataPlan, plan_strata
-from privcov.privacy import EPSILON_POLICY_CAP, ZCDP, ApproxDP, Loss, PureDP, display
+from privcov.privacy import Loss
 from privcov.schema import Schema
-from privcov.schema.grid import Grid
 from privcov.schema.strata import Strata
-from privcov.schema.weights import declared
 from privcov.text.grammar import brief
 from privcov.web.asking import Question, text
 
 FRAMES = ("auto", "declared", "scales", "shape")
-_DELTA = Fraction(1, 10**6)
 _MOST_STRATA = 100
 """Of the plan of strata that the page shows."""
-_MOST_TRIED = 200
-"""Columns beyond which nobody is told how many to leave out."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -120,16 +112,17 @@ class Till:
         """How large a correlation must be to stand clear of the noise; None where the noise has no law."""
         if self.choice.by:
             return self._of_strata()
-        schema = self.choice.weighed(self.schema)
-        taken = decide(self.choice.mechanism, loss=self.loss, schema=schema, purpose=self.choice.purpose)
-        law = taken.mechanism.law(loss=taken.loss, grid=Grid.of(schema))
-        if law is None:
-            return None
-        if self.choice.frame != "declared" and (framed := self.framed()) is not None:
-            return Outlook.framed(framed.private)
-        moments = None if self.choice.emphasis else self.moments
-        counted = count_is_public(schema, taken.loss)
-        return Outlook.by_law(schema, law, rows=self.rows, counted=counted, moments=moments)
+        return outlook_of(
+            self.schema,
+            loss=self.loss,
+            rows=self.rows,
+            purpose=self.choice.purpose,
+            mechanism=self.choice.mechanism,
+            frame=self.choice.frame,
+            cut=self.choice.cut,
+            emphasis=emphasis_of(self.choice.emphasis or None, self.schema),
+            moments=self.moments,
+        )
 
     def _of_strata(self) -> Outlook:
         """The same of each stratum, with the rows spread evenly over them."""
@@ -167,20 +160,6 @@ class Till:
             f"publishing zeros below {found.rows_for['marginal']:,}. {found.about_the_total}",
         }
 
-    def framed(self) -> Framed | None:
-        """What a private frame would do; None where there is none."""
-        taken = decide("auto", loss=self.loss, schema=self.schema, purpose=self.choice.purpose)
-        law = taken.mechanism.law(loss=taken.loss, grid=Grid.of(self.schema))
-        return in_frame(
-            self.schema,
-            law=law,
-            rows=self.rows,
-            loss=self.loss,
-            purpose=self.choice.purpose,
-            word=self.choice.frame,
-            cut=self.choice.cut,
-        )
-
     def told(self) -> dict[str, Any]:
         """The verdict, and ways out where there is nothing to buy."""
         found = self.outlook()
@@ -196,47 +175,16 @@ class Till:
 
     def _exits(self) -> Iterator[str]:
         """What would be better than zeros, each tried before it is offered."""
-        framed = replace(self.choice, frame="auto")
-        takes = self.choice.frame == "declared" and self.choice.share == "0"
-        if takes and (better := self._better(choice=framed)):
-            yield f"Fit a private frame first (frame: auto): {better}"
-        if isinstance(self.loss, PureDP):
-            delta = ApproxDP(epsilon=self.loss.epsilon, delta=_DELTA, neighbours=self.loss.neighbours)
-            if better := self._better(loss=delta):
-                yield f"Allow a δ of {display(_DELTA)}: {better}"
-        if count := self._fewer():
-            yield f"Release fewer columns: with the first {count} of {len(declared(self.schema))} it would be marginal."
-        if amount := self._enough():
-            yield f"Spend more: from ε = {display(amount)} on it would be marginal."
+        frame = self.choice.frame == "declared" and self.choice.share == "0"
+        return exits(self._worth, schema=self.schema, loss=self.loss, frame=frame, columns=not self.choice.by)
 
-    def _better(self, **other: Any) -> str:
-        """The outlook of another order, where it is better than zeros."""
-        try:
-            found = replace(self, **other).outlook()
-        except PrivcovError:
-            return ""
-        return "" if found is None or found.verdict.startswith("worse") else str(found)
-
-    def _fewer(self) -> int | None:
-        """The most columns, from the first on, that are better than zeros; at least two."""
-        columns = [column.name for column in declared(self.schema)]
-        low, high = 1, len(columns) if len(columns) <= _MOST_TRIED and not self.choice.by else 1
-        while high - low > 1:
-            middle = (low + high) // 2
-            fewer = self.schema.subset(columns[:middle])
-            worth = self._better(schema=fewer, choice=replace(self.choice, emphasis=""), moments=None)
-            low, high = (middle, high) if worth else (low, middle)
-        return low if low > 1 else None
-
-    def _enough(self) -> Fraction | None:
-        """The smallest ε on a scale of two digits that is better than zeros, and that the page allows."""
-        if isinstance(self.loss, ZCDP):
-            return None
-        for power in range(-2, 2):
-            for digits in range(10, 100, 5):
-                amount = Fraction(digits, 10) * Fraction(10) ** power
-                if self.loss.epsilon < amount <= EPSILON_POLICY_CAP and self._better(
-                    loss=replace(self.loss, epsilon=amount)
-                ):
-                    return amount
-        return None
+    def _worth(
+        self, *, schema: Schema | None = None, loss: Loss | None = None, frame: str | None = None
+    ) -> Outlook | None:
+        """The outlook of another order; of fewer columns without a focus, which may lie on the others."""
+        choice, moments = replace(self.choice, frame=frame or self.choice.frame), self.moments
+        if schema is not None:
+            choice, moments = replace(choice, emphasis=""), moments and moments.part(schema)
+        return replace(
+            self, schema=schema or self.schema, loss=loss or self.loss, choice=choice, moments=moments
+        ).outlook()

@@ -235,6 +235,8 @@ def test_intervals_hold_what_the_table_has_where_nothing_is_cut_and_noise_is_sma
     found = frame.coverage(wages, EXACT, 2)
     assert (found["framed"], found["endless"]) == (False, 0)
     assert (found["correlations"], found["furthest"] < 1) == (1, True)
+    assert found["others"]["r_squared"] == found["others"]["components"] == 1
+    assert found["others"]["ridge"] >= 0.5  # the table's error is that of its own rows, and not of new ones
     assert found["error"] < 1e-3
     assert 0 < found["width"] < 1e-2  # half of an interval for the table, in standard deviations
     wide = frame.coverage(wages, EXACT, 2, factor=10)

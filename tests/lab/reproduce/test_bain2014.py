@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 from privcov.accounting import gaussian_delta
-from privcov.models.inference import sweep
 from privcov.models.ols import ols
+from privcov.models.sweep import sweep
 from privcov.noise.randomness import rehearsal
 from privcov_lab.reproduce import running, study
 from privcov_lab.reproduce.datasets import Datasets

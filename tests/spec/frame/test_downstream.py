@@ -149,6 +149,15 @@ def test_a_framed_release_says_where_its_budget_went(release):
         assert "Long rows were shortened" in shown
 
 
+def test_what_was_cut_is_a_share_or_hidden():
+    """It said that about 100 % ± 3,098 % of the rows were shortened."""
+    rows = np.random.default_rng(1).uniform(0, 1, (200, 3))
+    schema = pc.Schema.from_dict({"columns": {name: {"lower": 0, "upper": 1} for name in "abc"}})
+    loss = pc.PureDP(epsilon="0.05", neighbours="replace-one")
+    said = cut(pc.release(rows, schema=schema, loss=loss, frame="scales", randomness=rehearsal(1)))
+    assert said == "How many of the rows were shortened, and by how much, is hidden by the noise."
+
+
 def test_a_declared_release_says_nothing_of_rounds():
     plain = made(skewed(500), frame="declared")
     assert told(plain) == []

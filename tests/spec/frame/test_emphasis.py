@@ -44,7 +44,7 @@ def test_a_level_in_a_formula_stands_for_its_column():
         }
     )
     assert emphasis_of("a ~ s", schema) == ("a", "s")
-    with pytest.raises(ParameterError, match="E219 an emphasis needs a numeric column"):
+    with pytest.raises(ParameterError, match="E219 an emphasis must name a numeric column"):
         emphasis_of("s", schema)
 
 

@@ -306,7 +306,7 @@ def test_the_share_of_missing_cells_is_named_where_the_release_knows_it():
     assert any("add x1[missing] to the formula" in line for line in assumptions(bare))
     told = next(line for line in assumptions(middle) if "x1" in line)
     assert "does not know how many" in told
-    assert "If 5 % of those of x1 were missing" in told
+    assert "If 5 % of the cells of x1 were missing" in told
 
 
 def test_sums_of_weights_are_not_taken_for_rows_that_lack_a_cell():
@@ -347,7 +347,7 @@ def test_columns_that_go_together_count_in_what_missing_cells_do(make):
     schema = pc.Schema.from_dict({"columns": {**PAIR, "z": {"lower": -1, "upper": 1, "missing": "none"}}})
     before, after = (pc.ols(make(schema, {"x": v, "y": y, "z": z}), "y ~ x + z") for v in (x, lacking))
     told = next(line for line in assumptions(after) if "If 5 %" in line)
-    factor = float(told.split("of those of x")[1].split("about ")[1].split(" times")[0])
+    factor = float(told.split("of the cells of x")[1].split("about ")[1].split(" times")[0])
     assert factor < 0.9
     assert after.params["x"] / before.params["x"] == pytest.approx(factor, abs=0.02)
 
@@ -361,7 +361,7 @@ def test_missing_cells_of_the_target_are_told_too(make):
     schema = pc.Schema.from_dict({"columns": PAIR})
     before, after = (pc.ols(make(schema, {"x": x, "y": v}), "y ~ x") for v in (y, lacking))
     told = next(line for line in assumptions(after) if "If 5 %" in line)
-    assert "of those of y were missing at random, every slope would be about 0.95" in told
+    assert "of the cells of y were missing at random, every slope would be about 0.95" in told
     assert after.params["x"] / before.params["x"] == pytest.approx(0.95, abs=0.01)
 
 

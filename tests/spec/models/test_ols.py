@@ -12,7 +12,7 @@ from scipy import stats
 
 import privcov as pc
 from privcov.errors import ParameterError
-from privcov.models.inference import sweep
+from privcov.models.sweep import sweep
 from privcov.noise.laws import GaussianEnsemble
 from privcov.noise.randomness import rehearsal
 

@@ -9,10 +9,11 @@ import pytest
 from scipy import optimize
 
 import privcov as pc
-from privcov.models import inference
-from privcov.models.inference import Uncertainty, sweep
+from privcov.models import score_sets
+from privcov.models.inference import Uncertainty
 from privcov.models.moments import EntryNoise, Moments
 from privcov.models.profile import Profile
+from privcov.models.sweep import sweep
 from privcov.noise.laws import GaussianEnsemble
 from privcov.noise.randomness import rehearsal
 
@@ -105,17 +106,17 @@ def test_a_distant_place_is_told_from_far_away_as_from_the_tangent(wide, monkeyp
 
 @pytest.mark.parametrize("std", [30.0, 100.0, 160.0])
 def test_ends_by_secants_are_those_of_brent(wide, monkeypatch, std):
-    release, taken, whole = wide(9, 20_000, std), [], inference._secant_end
+    release, taken, whole = wide(9, 20_000, std), [], score_sets._secant_end
 
     def watched(*at, **how):
         taken.append(whole(*at, **how))
         return taken[-1]
 
-    monkeypatch.setattr(inference, "_secant_end", watched)
+    monkeypatch.setattr(score_sets, "_secant_end", watched)
     quick = pc.ols(release, "y ~ .", method="score")
     ends = quick.conf_int()
     assert sum(end is not None for end in taken) > len(ends)
-    monkeypatch.setattr(inference, "_secant_end", lambda *_, **__: None)
+    monkeypatch.setattr(score_sets, "_secant_end", lambda *_, **__: None)
     for name, pair in pc.ols(release, "y ~ .", method="score").conf_int().items():
         assert ends[name] == pytest.approx(pair, abs=1e-8 * quick.bse[name])
 

@@ -8,9 +8,9 @@ from scipy.special import chdtrc
 from scipy.stats import binom
 
 import privcov as pc
-from privcov.models import goodness, inference
-from privcov.models.inference import Tails, critical_value
+from privcov.models import goodness
 from privcov.models.summary import as_text
+from privcov.models.tails import Tails, critical_value
 from privcov.noise.laws import FrobeniusBall, GaussianEnsemble, LaplaceTriangle, WishartDifference
 from privcov.noise.randomness import rehearsal
 
@@ -54,7 +54,7 @@ def test_a_p_value_and_its_quantile_are_one_test():
 def test_a_quantile_by_secants_is_the_one_of_a_search_between_ends(monkeypatch, share, excess, freedom):
     tails = Tails(share=share, excess=excess, freedom=freedom)
     quick = [tails.critical(level) for level in (0.9, 0.95, 0.999)]
-    monkeypatch.setattr(inference, "_secants", lambda *_, **__: None)
+    monkeypatch.setattr("privcov.models.tails.secants", lambda *_, **__: None)
     assert quick == pytest.approx([tails.critical(level) for level in (0.9, 0.95, 0.999)], rel=1e-9)
 
 

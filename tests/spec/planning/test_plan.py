@@ -357,3 +357,42 @@ def test_a_plan_of_one_column_without_an_intercept_has_a_verdict_for_every_mecha
     made = pc.plan(schema=schema, rows=200, loss=loss).to_dict()
     assert {one["verdict"] for one in made["mechanisms"]} == {"worse than publishing zeros"}
     assert str(pc.plan(schema=schema, rows=200, loss=loss))
+
+
+def test_a_plan_of_nothing_names_ways_out_and_each_is_one():
+    """The page offered them, and the command line did not."""
+    names = [f"c{i}" for i in range(30)]
+    schema = pc.Schema.from_dict({"columns": {name: {"lower": 0, "upper": 1} for name in names}})
+    loss = pc.PureDP(epsilon=1, neighbours="replace-one")
+
+    def planned(schema=schema, loss=loss):
+        return pc.plan(schema=schema, rows=6_000, loss=loss, mechanisms=["laplace"])
+
+    poor = planned()
+    assert [one.partition(":")[0] for one in poor.exits] == [
+        "Fit a private frame first (frame",
+        "Allow a δ of 0.000001",
+        "Release fewer columns",
+        "Spend more",
+    ]
+    assert all(" ".join(one.split()) in " ".join(str(poor).split()) for one in poor.exits)
+    assert poor.to_dict()["exits"] == list(poor.exits)
+    assert (
+        planned(loss=pc.ApproxDP(epsilon=1, delta="1e-6", neighbours="replace-one")).outlook().verdict
+        in poor.exits[1]
+    )
+    count = int(re.search(r"the first (\d+) of 30", poor.exits[2])[1])
+    verdicts = [planned(schema.subset(names[:some])).outlook().verdict for some in (count, count + 1)]
+    assert verdicts == ["marginal", "worse than publishing zeros"]
+    enough = re.search(r"ε = ([\d.]+)", poor.exits[3])[1]
+    better = planned(loss=pc.PureDP(epsilon=enough, neighbours="replace-one"))
+    assert better.outlook().verdict in poor.exits[3]
+    assert better.exits == ()
+
+
+def test_where_nothing_else_would_do_a_plan_says_what_rows_depend_on():
+    schema = pc.Schema.from_dict({"columns": {name: {"lower": 0, "upper": 1} for name in "abc"}})
+    loss = pc.PureDP(epsilon="0.001", neighbours="replace-one")
+    made = pc.plan(schema=schema, rows=10, loss=loss, mechanisms=["laplace"])
+    assert made.exits == ()
+    assert "a larger loss, fewer rows are enough" in " ".join(str(made).split())

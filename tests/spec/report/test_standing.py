@@ -261,6 +261,16 @@ def test_what_loose_bounds_hide_is_said_with_what_to_do():
         assert "--frame auto" not in " ".join(sentences(fitting))
 
 
+def test_without_an_intercept_no_frame_is_offered_and_bounds_are_not_called_loose():
+    """A frame is refused there, and scaled deviations over original widths called evenly spread columns loose."""
+    rows = np.random.default_rng(2).uniform(0, 100, (500, 3))
+    columns = {f"c{i}": {"lower": 0, "upper": 100} for i in range(3)}
+    schema = pc.Schema.from_dict({"intercept": False, "columns": columns})
+    release = pc.release(rows, schema=schema, loss=PURE, randomness=rehearsal(1))
+    assert View.of(release).filled is None
+    assert "private frame" not in " ".join(sentences(release))
+
+
 def test_what_a_column_fills_of_its_bounds_is_not_told_as_less_than_it_is():
     """The upper end of 95 % for each of 80 columns: fewer than 69 that hold have odds below 1 in 1,000."""
     rows = np.random.default_rng(8).uniform(-1, 1, (2_000, 2))

@@ -466,6 +466,17 @@ def test_every_exit_of_the_till_was_tried(served, order):
     assert verdicts == ["marginal", "worse than publishing zeros"]
 
 
+def test_the_till_and_the_plan_name_the_same_ways_out(served, order):
+    poor = {**order, "loss": {**order["loss"], "epsilon": "0.1"}, "rows": "300"}
+    asked = {
+        "rows": 300,
+        "loss": pc.PureDP(epsilon="0.1", neighbours="replace-one"),
+        "mechanisms": ["laplace"],
+    }
+    schema = pc.Schema.read(served.folder / "people.toml")
+    assert served.ask("quote", **poor).json["exits"] == [*pc.plan(schema=schema, **asked).exits] != []
+
+
 def test_strata_in_a_private_frame_are_offered_quoted_and_released(served, order):
     """Drowned as declared, where columns may be narrow, and not in a frame."""
     wide = {**order, "by": "sex", "rows": "2000", "loss": {**order["loss"], "epsilon": "0.25"}}

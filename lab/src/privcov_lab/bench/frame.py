@@ -24,9 +24,12 @@ from unittest.mock import patch
 import numpy as np
 
 from privcov.accounting import gaussian_mu
+from privcov.errors import ParameterError
 from privcov.linalg.arrays import Floats
 from privcov.models.association import correlation
 from privcov.models.ols import ols
+from privcov.models.pca import pca
+from privcov.models.ridge import ridge
 from privcov.noise.randomness import rehearsal
 from privcov.privacy import ApproxDP, Loss, PureDP
 from privcov.publish.release import release
@@ -340,7 +343,9 @@ def coverage(
     that have no end, which hold anything. A table in a file is one draw of nothing that is known, so it has
     no population. ``error`` is that of correlations, and ``width`` the half width of intervals in standard deviations
     of the two columns, in the median, where none counts as infinite. ``correlations`` is how often intervals of these
-    hold those of the table, and ``furthest`` the largest distance of one from the middle of its interval.
+    hold those of the table, and ``furthest`` the largest distance of one from the middle of its interval. ``others``
+    has the same share for R² of these regressions, for the components of correlations, and for the error of a ridge
+    regression of each numeric column on the others; None where no release said anything.
 
     Parameters
     ----------
@@ -362,6 +367,7 @@ def coverage(
     between: list[bool] = []
     furthest = 0.0
     widths: list[float] = []
+    others: dict[str, list[bool]] = {"r_squared": [], "components": [], "ridge": []}
     if isinstance(where, Design):
         truth = _slopes(where.case(7, 400_000))
     for seed in range(runs):
@@ -399,11 +405,55 @@ def coverage(
             endless += [not math.isfinite(half) for half in halves.values()]
             target = _target_of(formula, sizes)
             widths += [half * sizes[name] / sizes[target] for name, half in halves.items()]
+            low, high = fit.table.rsquared_interval()
+            others["r_squared"].append(low <= _explained(case, target, list(halves)) <= high)
+        others["components"] += _components_held(made, case)
+        others["ridge"] += _ridge_held(made, case)
     covered = {about: float(np.mean(hits)) if hits else None for about, hits in inside.items()}
-    extremes = {"far": far, "endless": float(np.mean(endless))}
+    extremes: dict[str, Any] = {"far": far, "endless": float(np.mean(endless))}
     extremes |= {"error": _rms(np.array(errors)), "width": float(np.median(widths))}
     extremes |= {"correlations": float(np.mean(between)), "furthest": furthest}
+    extremes |= {"others": {name: float(np.mean(held)) if held else None for name, held in others.items()}}
     return {"table": where.name, "framed": framed, "covered": covered, **extremes}
+
+
+def _explained(case: Case, target: str, regressors: Sequence[str]) -> float:
+    """R² of a regression on all rows of a table."""
+    names = [column.name for column in case.schema.columns]
+    y, x = case.rows[:, names.index(target)], case.rows[:, [names.index(name) for name in regressors]]
+    about = x - x.mean(axis=0)
+    left = (y - y.mean()) - about @ np.linalg.lstsq(about, y - y.mean(), rcond=None)[0]
+    return float(1 - left.var() / y.var())
+
+
+def _components_held(made: Release, case: Case) -> list[bool]:
+    """Whether intervals hold the eigenvalues of the correlations of the table; none where a release shows no column."""
+    try:
+        fit = pca(made, correlation=True)
+    except ParameterError:
+        return []
+    places = [made.columns.index(name) - 1 for name in fit.columns]
+    with np.errstate(invalid="ignore"):  # a level that no row has
+        true = np.nan_to_num(np.atleast_2d(np.corrcoef(case.expanded[:, places].T)))
+    ends = replace(fit, asked=len(places)).intervals()
+    return [
+        bool(low <= one <= high)
+        for one, (low, high) in zip(np.linalg.eigvalsh(true)[::-1], ends, strict=True)
+    ]
+
+
+def _ridge_held(made: Release, case: Case) -> list[bool]:
+    """Whether the error that ridge regressions state holds the one that they have on the table."""
+    names, held = [column.name for column in case.schema.columns[: case.numeric]], []
+    for place, target in enumerate(names):
+        others = [at for at in range(case.numeric) if at != place]
+        fit = ridge(made, target, features=[names[at] for at in others])
+        if (ends := fit.expected_error_interval()) is None:  # the release leaves nothing to explain
+            continue
+        slopes = np.array([fit.coefficients[names[at]] for at in others])
+        left = case.rows[:, place] - case.rows[:, others] @ slopes - fit.intercept
+        held.append(bool(ends[0] <= np.sqrt((left**2).mean()) <= ends[1]))
+    return held
 
 
 def _target_of(formula: str, names: Mapping[str, float]) -> str:

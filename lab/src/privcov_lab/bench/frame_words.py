@@ -169,7 +169,8 @@ def _means(points: list[Point]) -> Iterable[str]:
 
 
 def _coverage(points: list[Point]) -> Iterable[str]:
-    yield "How often 95 % intervals hold slopes, each column on the two that follow it; auto, cut counted:"
+    yield "How often 95 % intervals hold slopes, each column on the two that follow it; of the table also correlations,"
+    yield "R² of these regressions, components of correlations and the error of ridge regressions. Auto, cut counted:"
     framed = [point for point in points if point["framed"]]
     yield table(
         [
@@ -180,6 +181,10 @@ def _coverage(points: list[Point]) -> Iterable[str]:
             "of the population",
             "furthest, in half widths",
             "without an end",
+            "correlations",
+            "R²",
+            "components",
+            "ridge error",
         ],
         [
             [
@@ -190,6 +195,10 @@ def _coverage(points: list[Point]) -> Iterable[str]:
                 ),
                 f"{point['far']:.1f}",
                 f"{100 * point['endless']:.0f} %",
+                *(
+                    "–" if share is None else f"{100 * share:.0f} %"
+                    for share in (point["correlations"], *point["others"].values())
+                ),
             ]
             for point in framed
         ],

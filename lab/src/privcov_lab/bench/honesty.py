@@ -328,7 +328,7 @@ DESIGNS: dict[str, Design] = {
         **{**_BASE, "truth": None},
         draw=_clipped,
         holds="says",
-        says="values beyond count as the bound",
+        says="every value moved into its declared bounds",
         normal=False,
     ),
     "heteroscedastic": Design(
@@ -398,6 +398,9 @@ QUICK: tuple[Cell, ...] = (
     ("missing, zero-row", 50_000, "pure"),
     ("heteroscedastic", 500_000, "pure"),
     ("heteroscedastic, conservative", 50_000, "pure"),
+    ("survey weights", 5_000, "pure"),
+    ("clipped", 50_000, "pure"),
+    ("skewed, private frame", 20_000, "approximate"),
 )
 
 

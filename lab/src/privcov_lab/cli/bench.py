@@ -184,7 +184,7 @@ def inference(quick: bool, spread: float, tails: bool, as_json: bool) -> None:
 
 
 @command.command(name="honesty")
-@click.option("--quick", is_flag=True, help="Nine cells of 40 tables instead of all.")
+@click.option("--quick", is_flag=True, help="Twelve cells of 40 tables instead of all.")
 @click.option(
     "--tables", default=400, show_default=True, type=click.IntRange(20), help="Simulated tables a cell."
 )

@@ -140,7 +140,7 @@ def discrete_cube(randomness: Randomness, *, scale: int, dimension: int) -> list
     """
     if not (dimension >= 1 and scale >= dimension):
         raise ParameterError(
-            "E290", f"a cube of dimension {dimension} needs a scale of as much, got {scale}."
+            "E290", f"a cube of dimension {dimension} needs a scale of at least {dimension}, got {scale}."
         )
     while True:
         # Of a discrete Laplace variable that is not negative, the law is geometric.

@@ -193,7 +193,7 @@ margin:.4rem 0}
 th,td{padding:.38rem .9rem .38rem 0;text-align:left;vertical-align:baseline;border-bottom:1px solid var(--rule);
 white-space:nowrap}
 thead th{color:var(--soft);font-weight:500;font-size:.84rem;border-bottom-color:var(--soft);vertical-align:bottom}
-tbody th{font-weight:560}
+tbody th{font-weight:560;white-space:normal;overflow-wrap:anywhere;min-width:8rem;max-width:24rem}
 th.n,td.n{text-align:right;padding:.38rem 0 .38rem 1.1rem}
 details{margin:.8rem 0}summary{cursor:pointer;color:var(--accent);padding:.2rem 0}
 pre{background:var(--shade);border:1px solid var(--rule);border-radius:6px;padding:.8rem 1rem;overflow-x:auto;
@@ -204,7 +204,7 @@ code.long{font-size:.82rem;font-weight:400;overflow-wrap:anywhere}
 border-radius:0 6px 6px 0;font-weight:560}
 footer{margin-top:3.5rem;color:var(--soft);font-size:.86rem}
 :focus-visible{outline:2px solid var(--accent);outline-offset:2px}
-@media (max-width:480px){html{font-size:15px}tbody th{white-space:normal;min-width:6.5rem}
+@media (max-width:480px){html{font-size:15px}
 .facts{grid-template-columns:1fr 1fr;gap:1rem}
 .facts>:has(code){grid-column:1/-1}section{margin-top:2.2rem;padding-top:1.5rem}}
 @media print{html{font-size:10pt}body{max-width:none;padding:0}nav{display:none}section{break-inside:auto;

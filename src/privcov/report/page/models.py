@@ -18,7 +18,7 @@ from privcov.models.ols import Errors, Fit
 from privcov.models.pca import Direction, PCAFit, about_tails, pca
 from privcov.models.summary import SHRUNK, TWO, headings, may_be_others, merged, significant
 from privcov.releases.release import Release
-from privcov.releases.rounds import uncounted
+from privcov.releases.rounds import counted, uncounted
 from privcov.report.drawing import Estimate, Markup, coefficients, heat_map, join, spectrum, tag
 from privcov.report.page.elements import (
     Section,
@@ -225,7 +225,7 @@ def components(release: Release, rank: int | None = None, errors: Errors = "equa
     pictures = [spectrum_figure(fit)]
     if rank is not None:
         pictures.append(loadings_figure(fit))
-    cut = uncounted(release)
+    cut = uncounted(release) or counted(release)
     told = [variances(fit) if rank is not None else None, _closing(fit), cut and tag("p", cut, class_="note")]
     body = [side_by_side(*pictures), *told]
     return Section(name="spectrum", heading="How many directions", body=join(part for part in body if part))

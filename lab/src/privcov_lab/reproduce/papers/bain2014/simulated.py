@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from privcov.linalg.arrays import Floats
-from privcov.models.inference import sweep
 from privcov.models.ols import ols
+from privcov.models.sweep import sweep
 from privcov.noise.randomness import Randomness
 from privcov_lab.reproduce.papers.bain2014.ours import Ours, in_units_of
 from privcov_lab.reproduce.papers.bain2014.privacy import delivered
