@@ -8,11 +8,13 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import polars as pl
 import pyarrow as pa
 import pyarrow.csv
 import pyarrow.dataset as ds
 import pyarrow.feather
+import pyarrow.orc as orc
 import pyarrow.parquet as pq
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -152,6 +154,11 @@ TAKEN: dict[str, tuple[Schema, Make, Callable[[pa.Table], pa.Table]]] = {
         lambda t, f: duckdb.connect().sql(f"select a from '{f / 'x.parquet'}'"),
         lambda t: t,
     ),
+    "DuckDB filter on whole numbers of a Parquet file": (
+        A,
+        lambda t, f: duckdb.connect().sql(f"select a from '{f / 'x.parquet'}' where i > 1"),
+        lambda t: columns(t, lambda row: above(row["i"], 1)),
+    ),
 }
 
 
@@ -163,6 +170,40 @@ def both(table: pa.Table) -> tuple[list[Any], list[Any]]:
 def test_a_listed_plan_gives_the_integers_of_the_rows_it_stands_for(case: str, folder: Path) -> None:
     schema, make, same = TAKEN[case]
     assert summed(make(PLAIN, folder), schema) == summed(same(PLAIN), schema)
+
+
+FILTERS = {
+    "a > 100": COLUMN("a") > 100,
+    "a >= 100": COLUMN("a") >= 100,
+    "a <> 1": COLUMN("a") != 1,
+    "not a < 100": ~(COLUMN("a") < 100),
+    "a between 100 and 200": COLUMN("a").is_between(100, 200),
+    "a in (100, 200)": COLUMN("a").is_in([100.0, 200.0]),
+    "a >= 0": COLUMN("a") >= 0,
+    "a is null": COLUMN("a").is_null(),
+}
+WAYS: dict[str, Callable[[pa.Table, Path, str], Any]] = {
+    "polars file": lambda t, f, text: pl.scan_parquet(f / "x.parquet").filter(FILTERS[text]),
+    "polars frame": lambda t, f, text: lazy(t).filter(FILTERS[text]),
+    "DuckDB table": lambda t, f, text: database(t).sql(f"select * from t where {text}"),
+}
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_whether_a_filter_keeps_a_row_depends_on_no_other_row(way: str, tmp_path: Path) -> None:
+    """Row groups are left out by their least and largest number, in which NaN does not count.
+
+    By DuckDB and Spark a row of NaN of a file was kept or not as another row was large or not; they are refused.
+    """
+    for text in FILTERS:
+        for cell in (math.nan, -0.0, None, 1.0):
+            found = []
+            for odd in (1.0, 200.0):
+                for cells in ([odd], [cell] * 9 + [odd]):
+                    table = pa.table({"a": pa.array(cells, pa.float64())})
+                    write(table, tmp_path)
+                    found.append(summed(WAYS[way](table, tmp_path, text), A)[0])
+            assert found[1] - found[0] == found[3] - found[2], (text, cell)
 
 
 NUMBERS = [None, 0.0, -0.0, 5e-324, 1e308, -1e308, math.inf, -math.inf, math.nan, 1.5]
@@ -291,6 +332,26 @@ REFUSED: dict[str, tuple[str, Make]] = {
         "E150",
         lambda t, f: pl.scan_parquet(f / "x.parquet").filter(COLUMN("s") == "F"),
     ),
+    "arithmetic in a filter of a Parquet file": (
+        "E150",
+        lambda t, f: pl.scan_parquet(f / "x.parquet").filter(COLUMN("a").is_null() | (COLUMN("i") + 1 > 0)),
+    ),
+    "a filter behind arithmetic of a Parquet file": (
+        "E150",
+        lambda t, f: (
+            pl.scan_parquet(f / "x.parquet").with_columns(b=COLUMN("i") * 2).filter(~(COLUMN("i") * 2 < 3))
+        ),
+    ),
+    "a cast in a filter of a Parquet file": (
+        "E150",
+        lambda t, f: pl.scan_parquet(f / "x.parquet").filter(COLUMN("i").cast(pl.Int8, strict=False) > 0),
+    ),
+    "a choice in a filter of a Parquet file": (
+        "E150",
+        lambda t, f: pl.scan_parquet(f / "x.parquet").filter(
+            pl.when(COLUMN("i") > 0).then(COLUMN("a")).otherwise(0.0) > 0
+        ),
+    ),
     "texts of a Feather file": ("E150", lambda t, f: pl.scan_ipc(f / "x.arrow")),
     "dataset in polars": (
         "E150",
@@ -315,10 +376,29 @@ REFUSED: dict[str, tuple[str, Make]] = {
         made_of("with t as (select cast(s as double) as a from main.t) select * from t"),
     ),
     "DuckDB texts of a Parquet file": ("E150", made_of("select a, s from 'FOLDER/x.parquet'")),
+    "DuckDB filter on floats of a Parquet file": (
+        "E150",
+        made_of("select a from 'FOLDER/x.parquet' where a > 1"),
+    ),
+    "DuckDB filter around a Parquet file": (
+        "E150",
+        made_of("select a from (select * from 'FOLDER/x.parquet') u where not a between 1 and 2"),
+    ),
     "DuckDB several Parquet files": ("E150", made_of("select a from 'FOLDER/*.parquet'")),
     "DuckDB frame of Python": ("E150", lambda t, f: duckdb.connect().from_arrow(t)),
 }
 NUMBER = pa.schema([("a", pa.float64())])
+
+
+def test_a_late_time_in_an_orc_file_does_not_decide_whether_there_is_a_release(tmp_path: Path) -> None:
+    """The last day of the year 9999 stands for "never" in many tables; Arrow stopped at it, after the payment."""
+    about = {"columns": {"a": {"lower": "2000-01-01", "upper": "2100-01-01", "feature": False}}}
+    schema = Schema.from_dict({**about, "derived": {"y": "year(a)"}})
+    for day in ("2024-05-06", "9999-12-31"):
+        times = pa.array([np.datetime64(day, "us")], pa.timestamp("us"))
+        orc.write_table(pa.table({"a": times}), tmp_path / "times.orc")
+        with pytest.raises(InputError, match="E150 the dataset holds times in an ORC file"):
+            open_table(ds.dataset(tmp_path / "times.orc", format="orc"), schema)
 
 
 def renamed(table: pa.Table, folder: Path) -> str:

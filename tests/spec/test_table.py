@@ -20,6 +20,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pyarrow as pa
+import pyarrow.dataset
 import pyarrow.parquet as pq
 import pytest
 import scipy.sparse
@@ -390,6 +391,33 @@ def test_bytes_that_are_not_text_are_cells_like_any_other(tmp_path: Path) -> Non
     assert same(cells_of(pa.table({"s": pa.array([b"F", b"\xff"], pa.binary())}), SEX)[0], [0, UNKNOWN])
     invalid = pa.Array.from_buffers(pa.string(), 2, pa.array([b"\xff", b"3"], pa.binary()).buffers())
     assert same(cells_of(pa.table({"a": invalid}), ONE)[0], [NAN, 3])
+
+
+def few_places(words: int) -> pa.Table:
+    """A column of two chunks, each with a dictionary whose places have eight bits, of so many texts together."""
+    parts = [[f"w{one}" for one in range(100)], [f"w{one}" for one in range(words - 100, words)]]
+    places = pa.array(range(100), pa.int8())
+    chunks = [pa.DictionaryArray.from_arrays(places, pa.array(part)) for part in parts]
+    return pa.table({"s": pa.chunked_array(chunks)})
+
+
+@pytest.mark.parametrize("words", [128, 129, 200])
+def test_one_text_more_than_a_written_dictionary_had_places_for_ends_no_reading(
+    words: int, tmp_path: Path
+) -> None:
+    """Arrow puts the places of a row group into the type that they had, and fails: after the payment."""
+    table, schema = few_places(words), Schema.from_dict({"columns": {"s": {"levels": ["w5", "w99"]}}})
+    persons = Schema.from_dict(
+        {"columns": {"x": {"lower": 0, "upper": 1}}, "person": "s", "max_rows_per_person": 1}
+    )
+    pq.write_table(table.append_column("x", pa.array([0.5] * 200)), tmp_path / "t.parquet")
+    for data, one in ((tmp_path / "t.parquet", persons), (table, replace(schema, ignore_extra=True))):
+        assert sum(len(block[0]) for block in open_table(data, one).blocks()) in (words, 200)
+    schema = replace(schema, ignore_extra=True)
+    found = [code for block in open_table(tmp_path / "t.parquet", schema).blocks() for code in block[0]]
+    assert (found[5], found[99], found[6]) == (0.0, 1.0, UNKNOWN)
+    with pytest.raises(InputError, match="E150 the dataset holds a dictionary in a Parquet file"):
+        open_table(pyarrow.dataset.dataset(tmp_path / "t.parquet"), schema)
 
 
 def test_a_large_dictionary_is_judged_by_the_values_in_use() -> None:

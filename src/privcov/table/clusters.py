@@ -22,11 +22,12 @@ import pyarrow as pa
 
 from privcov.errors import InputError, InternalError
 from privcov.schema import Schema
+from privcov.schema.columns import Identifier
 from privcov.table.arrow import check_columns
-from privcov.table.base import Answer, Table, check_names
+from privcov.table.base import Answer, Table, check_names, read_columns
 from privcov.table.blocks import Block
 from privcov.table.fragments import Arrived, Fragment
-from privcov.table.frames import PandasTable
+from privcov.table.frames import PandasTable, compared_as_texts
 from privcov.table.lazy import check_files
 from privcov.table.plans import Unlisted, walked
 from privcov.table.shuffling import Joined, Sent, parts_of, spread
@@ -101,7 +102,8 @@ class DaskTable(_ClusterTable):
         PandasTable(frame._meta, schema)  # its names and types, without a row
         places = check_names(frame.columns, schema, "the frame")
         self._frame = frame[[frame.columns[place] for place in places]]
-        check_dask_frame(self._frame)
+        as_texts = [isinstance(c, Identifier) or compared_as_texts(c) for c in read_columns(schema)]
+        check_dask_frame(self._frame, as_texts)
 
     @property
     def parts(self) -> int:
@@ -310,11 +312,18 @@ _SPARK_STEPS = {
     "AttributeReference", "Alias", "Literal", "And", "Or", "Not", "IsNull", "IsNotNull", "IsNaN", "In",
     "EqualTo", "EqualNullSafe", "LessThan", "LessThanOrEqual", "GreaterThan", "GreaterThanOrEqual",
 }  # fmt: skip
+_SPARK_COMPARISONS = {
+    "In", "EqualTo", "EqualNullSafe", "LessThan", "LessThanOrEqual", "GreaterThan", "GreaterThanOrEqual",
+}  # fmt: skip
 _SPARK_NUMBERS = ("boolean", "byte", "short", "integer", "long", "float", "double")
 
 
 def check_spark_frame(frame: Any) -> None:
     """Walk the analysed plan, in which Spark has written every cast of its own.
+
+    A comparison of floats is refused where rows are in files: Spark leaves out row groups by their least and largest
+    number, in which NaN does not count in files of others' writing, though it is above all numbers to Spark. So whether
+    rows of NaN are read would depend on other rows.
 
     A CSV scan is refused in every mode: a line of more cells than ``maxColumns`` ends the job also where bad lines are
     permitted. So is an RDD, which may run Python for each row. So are times, which Parquet files may hold in
@@ -323,8 +332,8 @@ def check_spark_frame(frame: Any) -> None:
 
     def walk() -> None:
         plan = frame._jdf.queryExecution().analyzed()
-        kinds: set[str] = set()
-        for node, following in _spark_nodes(json.loads(plan.toJSON())):
+        tree, kinds = json.loads(plan.toJSON()), set[str]()
+        for node, following in _spark_nodes(tree):
             name = _short(node["class"])
             if name == "AttributeReference":
                 kinds.add(str(node["dataType"]))
@@ -334,10 +343,12 @@ def check_spark_frame(frame: Any) -> None:
                 raise Unlisted(f"the step {name}")
         if any(kind.startswith("time") for kind in kinds):
             raise Unlisted("a column of times")
-        leaves = plan.collectLeaves()
+        leaves, floats = plan.collectLeaves(), _compares_floats(tree)
         for place in range(leaves.size()):
             leaf = leaves.apply(place)
             if leaf.getClass().getSimpleName() == "LogicalRelation":
+                if floats:
+                    raise Unlisted("a comparison of floats of files")
                 kind = leaf.relation().fileFormat().getClass().getSimpleName()
                 if kind not in _SPARK_FORMATS:
                     raise Unlisted(f"{kind.removesuffix('FileFormat')} files")
@@ -370,6 +381,22 @@ def _spark_nodes(tree: Any) -> Iterator[tuple[dict[str, Any], dict[str, Any] | N
             yield from _spark_nodes(item)
 
 
+def _compares_floats(tree: Any) -> bool:
+    """Whether a column of floats stands in some comparison. Expressions are lists, each one before its parts."""
+    if isinstance(tree, dict):
+        return any(map(_compares_floats, tree.values()))
+    if not isinstance(tree, list):
+        return False
+    left = 0  # the parts of a comparison that are still to come
+    for item in tree:
+        if isinstance(item, dict) and "num-children" in item:
+            parts, name = int(item["num-children"]), _short(item["class"])
+            if left and name == "AttributeReference" and str(item["dataType"]) in ("float", "double"):
+                return True
+            left = left - 1 + parts if left else parts * (name in _SPARK_COMPARISONS)
+    return any(map(_compares_floats, tree))
+
+
 def _check_spark_cast(target: str, child: dict[str, Any]) -> None:
     """Casts of constants, whose failure is public, and of numbers to floating point."""
     number = child.get("dataType") in _SPARK_NUMBERS and target in ("float", "double")
@@ -389,15 +416,31 @@ _DASK_STEPS = _DASK_COMPARISONS | {
 }  # fmt: skip
 
 
-def check_dask_frame(frame: Any) -> None:
-    """Walk the expression tree. A column of objects from pandas is refused: Dask turns each of them into a text."""
+_DASK_CONDITIONS = _DASK_COMPARISONS | {"And", "Or", "Invert"}
+
+
+def check_dask_frame(frame: Any, as_texts: Sequence[bool]) -> None:
+    """Walk the expression tree. A column of objects from pandas is refused: Dask turns each of them into a text.
+
+    Of a Parquet file each partition is read by itself, and whole numbers or truths of which one is missing become
+    floats or objects there. That is refused where it would make a difference to the others: in a condition, and in
+    columns whose cells are compared ``as_texts``.
+    """
 
     def walk() -> None:
+        kinds = zip(frame.dtypes, as_texts, strict=True)
+        if _reads_parquet(frame.expr) and any(_may_change(kind) for kind, as_text in kinds if as_text):
+            raise Unlisted(f"ids, or levels that are texts, as {_CHANGING}")
         for step in frame.expr.walk():
             name = type(step).__name__
             if name not in _DASK_STEPS or not type(step).__module__.startswith("dask."):
                 raise Unlisted(f"the step {name}")
+            # A single column that is no condition itself is part of one.
+            kind = None if name in _DASK_CONDITIONS else getattr(step._meta, "dtype", None)
+            if kind is not None and _may_change(kind) and _reads_parquet(step):
+                raise Unlisted(f"a condition on {_CHANGING}")
             if name == "ReadParquetFSSpec":
+                _check_dask_reading(step)
                 check_files(step._dataset_info["ds"], step.columns)
             elif name == "FromPandas" and any(
                 kind.name == "object" for kind in step.operand("frame")._data.dtypes
@@ -407,6 +450,26 @@ def check_dask_frame(frame: Any) -> None:
                 _check_dask_comparison(step)
 
     walked("the Dask frame", walk, remedy=_REMEDY.format("dask"))
+
+
+_CHANGING = 'whole numbers or truths that read_parquet reads without dtype_backend="pyarrow"'
+
+
+def _reads_parquet(step: Any) -> bool:
+    return any(type(one).__name__ == "ReadParquetFSSpec" for one in step.walk())
+
+
+def _may_change(kind: Any) -> bool:
+    """Whether pandas has another type for such a column where a cell is missing."""
+    return isinstance(kind, np.dtype) and kind.kind in "iub"
+
+
+def _check_dask_reading(step: Any) -> None:
+    """Refuse what may leave out row groups by what their statistics say of other rows, or stop at a cell."""
+    if step.operand("filters"):
+        raise Unlisted("filters within read_parquet")
+    if step.operand("engine") not in ("auto", "pyarrow") or set(step.operand("kwargs")) - {"dtype_backend"}:
+        raise Unlisted("settings within read_parquet")
 
 
 def _check_dask_comparison(step: Any) -> None:

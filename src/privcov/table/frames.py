@@ -102,7 +102,7 @@ def _cells(column: Column | Identifier, series: Any) -> Floats:
         return object_cells(column, series)
     if isinstance(series.dtype, np.dtype) and not (isinstance(column, Numeric) and column.date):
         # Levels compared as texts have the digits of integers: a float would add a point.
-        kind = series.dtype.newbyteorder("=") if _as_texts(column) else np.dtype(np.float64)
+        kind = series.dtype.newbyteorder("=") if compared_as_texts(column) else np.dtype(np.float64)
         return cells(column, pa.array(series.to_numpy().astype(kind, copy=False)))
     return np.concatenate([np.empty(0), *(cells(column, run) for run in _runs(series))])
 
@@ -139,7 +139,7 @@ def object_cells(column: Column, values: Iterable[object]) -> Floats:
         return cells(column, pa.array([_as_moment(value) for value in values], pa.large_binary()))
     texts: list[bytes | None] = []
     found: list[float] = []
-    as_texts = _as_texts(column)
+    as_texts = compared_as_texts(column)
     for value in values:
         number = _as_float(value)
         texts.append(_as_bytes(value) if math.isnan(number) or not as_texts else _digits(value))
@@ -151,7 +151,8 @@ def object_cells(column: Column, values: Iterable[object]) -> Floats:
     return np.where(np.isnan(plain), judged, cells(column, pa.array(plain)))
 
 
-def _as_texts(column: Column) -> bool:
+def compared_as_texts(column: Column) -> bool:
+    """Whether cells are compared with levels as texts."""
     return isinstance(column, Categorical) and column.numbers is None
 
 

@@ -143,7 +143,20 @@ def check_files(dataset: Any, names: Sequence[str]) -> None:
         own = fragment.physical_schema
         for name in names:
             if (place := own.get_field_index(name)) >= 0:
-                _check_cast(own.field(place).type, dataset.schema.field(name).type)
+                found = own.field(place).type
+                if form == "ParquetFileFormat" and pa.types.is_dictionary(found):
+                    _check_places(found.index_type)
+                if form == "OrcFileFormat" and pa.types.is_timestamp(found):
+                    raise Unlisted(
+                        "times in an ORC file"
+                    )  # Arrow stops at those that nanoseconds cannot hold
+                _check_cast(found, dataset.schema.field(name).type)
+
+
+def _check_places(kind: pa.DataType) -> None:
+    """Refuse a dictionary whose places were narrower than those that Arrow reads, and may not hold all of its words."""
+    if _digits(kind) < _digits(pa.int32()):
+        raise Unlisted("a dictionary in a Parquet file with few places for its words")
 
 
 def _check_cast(source: pa.DataType, target: pa.DataType) -> None:

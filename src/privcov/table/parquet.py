@@ -88,14 +88,22 @@ class ParquetTable(Table):
 
 
 def _open(path: Path, schema: Schema) -> Any:
-    """The file with its text columns left as dictionaries: a long text repeated often stays one text."""
+    """The file with its text columns left as dictionaries: a long text repeated often stays one text.
+
+    A column that was written as dictionaries is always asked for as such. Else Arrow puts its places into the type that
+    they had, which may be too narrow for all the texts of a row group: one more of them would end the reading.
+    """
     try:
         with pq.ParquetFile(os.fspath(path)) as file:
-            names = [field.name for field in file.schema_arrow if is_text(field.type)]
+            kinds = {field.name: field.type for field in file.schema_arrow}
         wanted = {column.name for column in schema.read_columns}  # an id is seldom repeated
         return pq.ParquetFile(
             os.fspath(path),
-            read_dictionary=[name for name in names if canonical(name) in wanted],
+            read_dictionary=[
+                name
+                for name, kind in kinds.items()
+                if pa.types.is_dictionary(kind) or (is_text(kind) and canonical(name) in wanted)
+            ],
             buffer_size=_BUFFER,
             pre_buffer=False,
         )
