@@ -65,7 +65,9 @@ def test_a_question_about_the_row_is_no_hop_and_handing_it_on_is() -> None:
     assert edges(sent.hops) == ["read work", "work box", "work box", "box bound"]
 
 
-def test_a_function_that_is_given_the_row_alone_may_ask_about_it_and_one_that_is_given_more_takes_it() -> None:
+def test_a_function_that_is_given_the_row_alone_may_ask_about_it_and_one_that_is_given_more_takes_it() -> (
+    None
+):
     count = "def count(row):\n    return len(row)\n"
     assert edges(followed("count(read())", read=READ, count=count).hops) == ["read work"]
     keep = "kept = []\ndef keep(row, place):\n    kept.append(row)\n"
