@@ -25,8 +25,8 @@ released integers. The latter are known from an earlier release, whose randomnes
   file, or gives it to a caller in another file that had not handed it down. Where a function gives back what it
   was handed, that is the *way back* of the same hop. Hops and ways back together are the **passages**: how
   often a reader turns to another file.
-* A method that has the row as nothing but ``self``, or a function that is given nothing else, answers a question about
-  it (how many rows?) where it hands the row to nobody and gives none of it. That is no hop.
+* A method that has the row as nothing but ``self``, hands it to nobody and gives none of it, answers a question
+  about it (how many rows?) and is no hop.
 * A file is **entered** as often as there are hops to it.
 
 The end of the way is the release: a finished ``Release`` is public, the row is not looked for in one, and that it
@@ -168,14 +168,13 @@ class Way:
             how = f"is given it by {frame.f_code.co_qualname}"
             self._note(Step(here, _caller(frame), how, back=taken is not None))
             if taken is not None:
-                self._settle(self.steps[taken])
+                self.steps[taken].question = False
 
     def _took(self, frame: FrameType, here: str) -> int | None:
         itself, others = _arguments(frame)
         question = not self._row.in_any(others)
         if question and not self._row.in_any(itself):
             return None
-        question |= len(others) == 1 and not itself
         how = f"takes it as {frame.f_code.co_qualname}"
         self._note(Step(_caller(frame), here, how, question=question))
         return len(self.steps) - 1
@@ -183,19 +182,11 @@ class Way:
     def _note(self, step: Step) -> None:
         """Keep it; whoever hands the row on was asked for more than an answer about it."""
         self.steps.append(step)
-        if not step.question and not step.back:
-            self._handed_on(step)
-
-    def _handed_on(self, step: Step) -> None:
+        if step.question or step.back:
+            return
         for taken in self._calls.values():
             if taken is not None and self.steps[taken].target == step.source:
-                self._settle(self.steps[taken])
-
-    def _settle(self, step: Step) -> None:
-        """It is no question; so it was handed the row by whoever called it."""
-        if step.question:
-            step.question = False
-            self._handed_on(step)
+                self.steps[taken].question = False
 
     @property
     def passages(self) -> list[Step]:

@@ -65,18 +65,6 @@ def test_a_question_about_the_row_is_no_hop_and_handing_it_on_is() -> None:
     assert edges(sent.hops) == ["read work", "work box", "work box", "box bound"]
 
 
-def test_a_function_that_is_given_the_row_alone_may_ask_about_it_and_one_that_is_given_more_takes_it() -> (
-    None
-):
-    count = "def count(row):\n    return len(row)\n"
-    assert edges(followed("count(read())", read=READ, count=count).hops) == ["read work"]
-    keep = "kept = []\ndef keep(row, place):\n    kept.append(row)\n"
-    assert edges(followed("keep(read(), 1)", read=READ, keep=keep).hops) == ["read work", "work keep"]
-    send = "def send(row):\n    bound(row)\n"
-    sent = followed("send(read())", read=READ, send=send, bound=BOUND)
-    assert edges(sent.hops) == ["read work", "work send", "send bound"]
-
-
 def test_a_generator_that_goes_on_is_not_called_anew() -> None:
     blocks = "def blocks(rows):\n    for row in rows:\n        yield row\n    yield 0\n"
     way = followed("[block for block in blocks([read()])]", read=READ, blocks=blocks)
