@@ -55,6 +55,20 @@ def said(capsys, *words):
     return code, heard.out, heard.err
 
 
+def test_a_stratum_that_is_called_total_does_not_hide_the_sum(tmp_path, capsys):
+    schema = pc.Schema.from_dict(
+        {"columns": {"age": {"lower": 0, "upper": 9}, "area": {"levels": ["total", "west"]}}}
+    )
+    table = pd.DataFrame({"age": [1.0, 2.0, 3.0] * 50, "area": ["total", "west", "west"] * 50})
+    strata = pc.release(table, schema=schema, loss=pc.ZCDP(rho=1, neighbours="add-remove"), by="area")
+    strata.save(path := tmp_path / "s.release.json")
+    for name, one in (("total", strata["total"]), ("(total)", strata.total())):
+        found = json.loads(said(capsys, "show", path, "--stratum", name, "--json")[1])
+        assert found["mean"] == pytest.approx(one.mean().tolist())
+    code, _, heard = said(capsys, "ols", path, "age ~ 1", "--stratum", "(total)", "--against", "west")
+    assert (code, "a total has the noise of both" in heard) == (2, True)
+
+
 def test_a_share_for_the_total_is_planned_checked_released_shown_and_verified(home, tmp_path, capsys):
     table, schema = home / "t.csv", home / "t.toml"
     asked = ["--schema", schema, "--rho", "0.2", "--by", "area", "--total-share", "best"]

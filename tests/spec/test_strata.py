@@ -583,6 +583,19 @@ def test_a_rehearsal_is_not_saved():
 # --- what strata say ----------------------------------------------------------------------------------
 
 
+def test_a_stratum_that_is_called_total_does_not_hide_the_sum(tmp_path):
+    columns = {"age": {"lower": 0, "upper": 9}, "area": {"levels": ["total", "west"]}}
+    table = {"age": [1.0, 2.0, 3.0] * 50, "area": ["total", "west", "west"] * 50}
+    loss = pc.ZCDP(rho=1, neighbours="add-remove")
+    strata = pc.release(
+        pa.table(table), schema=pc.Schema.from_dict({"columns": columns}), loss=loss, by="area"
+    )
+    assert strata.part("total") == strata["total"] != strata.total() == strata.part("(total)")
+    path = tmp_path / "s.release.json"
+    strata.save(path)
+    assert pc.load(path, stratum="(total)").count() == strata.total().count()
+
+
 def test_a_total_is_the_sum_and_its_law_has_the_sum_of_the_variances(made):
     total = made.total()
     assert total.upper == tuple(sum(entries) for entries in zip(*made.uppers, strict=True))

@@ -38,7 +38,8 @@ if TYPE_CHECKING:
 @click.option(
     "--stratum",
     metavar="NAME",
-    help="For a file with strata: the stratum to show, or total for the sum of all.  [default: a page for each]",
+    help="For a file with strata: the stratum to show, or total for the sum of all, which is "
+    "also (total), where a stratum is called total.  [default: a page for each]",
 )
 @click.option("--title", help="What to call it.  [default: the name of the file]")
 @click.option("--force", is_flag=True, help="Replace an existing page.")

@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 stratum_option = click.option(
     "--stratum",
     metavar="NAME",
-    help="For a file with strata: the stratum to read, or total for the sum of all.  [default: each in turn]",
+    help="For a file with strata: the stratum to read, or total for the sum of all, which is "
+    "also (total), where a stratum is called total.  [default: each in turn]",
 )
 against_option = click.option(
     "--against",
@@ -81,11 +82,12 @@ def tell_differences(
 ) -> None:
     """Means and correlations, or the coefficients of a formula, of one stratum less those of another."""
     from privcov.models.strata import differences
+    from privcov.schema.strata import THE_SUM
 
     if stratum is None:
         raise click.UsageError("--against needs --stratum.")
     strata = _strata(path)
-    if "total" in {stratum, against} - set(strata.names):
+    if {"total", THE_SUM} & ({stratum, against} - set(strata.names)):
         raise click.UsageError("differences are between two strata; a total has the noise of both in it.")
     made = differences(strata, stratum, against, formula=formula, level=level)
     print_json(made.to_dict()) if as_json else say(made.summary())

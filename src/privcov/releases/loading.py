@@ -21,7 +21,8 @@ def load(path: str | Path, *, signed_by: PublicKey | None = None, stratum: str |
         The key that must have signed the file. Without one an unsigned file is read too, and a signature is
         checked where there is one.
     stratum : str, optional
-        Of a file with several strata (``load_strata``), the one to return; "total" is their sum.
+        Of a file with several strata (``load_strata``), the one to return; "total" is their sum, and so is "(total)",
+        where a stratum is called total.
 
     Returns
     -------

@@ -283,7 +283,7 @@ class StratifiedRelease(Written, Shown, Mapping[str, Release]):
         Parameters
         ----------
         name : str
-            A stratum, or "total" for the sum over all of them, unless a stratum has that name.
+            A stratum; or "total" for the sum over all of them, which is "(total)" where a stratum is called total.
 
         Returns
         -------
@@ -304,7 +304,7 @@ class StratifiedRelease(Written, Shown, Mapping[str, Release]):
         >>> strata.part("total") == strata.total(), strata.part("2") == strata["2"]
         (True, True)
         """
-        return self.total() if name == "total" and name not in self else self[name]
+        return self.total() if name == TOTAL or (name == "total" and name not in self) else self[name]
 
     def total(self) -> Release:
         """Return the sum over all strata, with the law of its noise.

@@ -25,6 +25,7 @@ from privcov.releases.release import Release
 from privcov.releases.signing import PrivateKey
 from privcov.report.page import Section, sections
 from privcov.report.page.models import model
+from privcov.schema.strata import THE_SUM
 from privcov.text import files
 from privcov.verification.reporting import Verified, beside
 from privcov.version import __version__
@@ -278,7 +279,11 @@ class Workbench:
         with at("release"):
             path = self.directory.existing(_release_name(question))
             names = list(Verified.file(path).strata)
-            return {"names": names, "total": "total"} if names and "total" not in names else {"names": names}
+            return (
+                {"names": names, "total": THE_SUM if "total" in names else "total"}
+                if names
+                else {"names": names}
+            )
 
     def differences(self, question: Question) -> Answer:
         """What one stratum of a release file has more than another, with intervals."""
