@@ -670,7 +670,7 @@ def test_derived_columns_are_typed_refused_beside_their_field_released_and_read_
     page.fill("#c1-otherwise", "X")
     page.wait_for_selector("#c1-otherwise[aria-invalid]")
     page.fill("#c1-otherwise", "M")
-    page.wait_for_selector("#schema-saving:has-text('noise on every entry')")
+    page.wait_for_selector("#schema-saving:has-text('between levels of these columns')")
     page.click("text=More about the table")
     assert not page.is_visible("#largest-weight")
     page.select_option("#weight", "income")
