@@ -493,6 +493,11 @@ def changed(made, tmp_path, change):
     return path
 
 
+def fewer(body):
+    """6,000 people and more, and seven are said to be there."""
+    body["rows"]["count"] = 7
+
+
 def rho(body):
     body["certificate"]["guarantee"]["rho"] = "0.1"
 
@@ -500,6 +505,16 @@ def rho(body):
 def single(body):
     """As if the noise were that of a release without strata: with the free trace."""
     body["certificate"]["noise"]["law"] = "gaussian-free-trace"
+
+
+def test_strata_of_more_rows_than_are_stated_are_found(made, tmp_path):
+    found = pc.verify(changed(made, tmp_path, fewer))
+    assert [check.name for check in found.checks if not check.holds] == ["rows"]
+    assert "and the file states 7." in next(check.words for check in found.checks if not check.holds)
+    close = int(
+        made.rows - 3 * math.sqrt(len(made) * made.uncombined(made.names[0]).law.entry_variances[0, 0])
+    )
+    assert pc.verify(changed(made, tmp_path, lambda body: body["rows"].update(count=close))).holds
 
 
 @pytest.mark.parametrize("change", [rho, single])

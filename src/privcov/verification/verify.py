@@ -6,6 +6,7 @@ the file alone. What no check can tell is in docs/explain/signing.md.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -16,6 +17,7 @@ from privcov.releases import codec, documents, strata
 from privcov.releases.release import Release, assembled
 from privcov.releases.signing import PublicKey
 from privcov.report.rounds import budget
+from privcov.schema.grid import Grid
 from privcov.unbounded import codec as estimates
 from privcov.unbounded.estimate import GaussianEstimate
 from privcov.verification.consistency import confirmed, disagreements, pooled_disagreements, rederived
@@ -28,7 +30,7 @@ class Check:
     Attributes
     ----------
     name : str
-        What was looked at: "form", "bytes", "origin", "randomness", "certificate", "total" or "seal".
+        What was looked at: "form", "bytes", "origin", "randomness", "rows", "certificate", "total" or "seal".
     holds : bool
         Whether it holds.
     words : str
@@ -208,6 +210,7 @@ def _about_strata(made: strata.StratifiedRelease) -> Iterator[Check]:
         yield Check(
             name="rows", holds=False, words="The number of rows is stated, but a person can change it."
         )
+    yield from _counted(made, first)
     holds = True
     for check in _about_release(first):
         holds &= check.holds
@@ -221,6 +224,29 @@ def _about_strata(made: strata.StratifiedRelease) -> Iterator[Check]:
             else f"The certificate contradicts itself: {'; '.join(against)}."
         )
         yield Check(name="total", holds=not against, words=words)
+
+
+def _counted(made: strata.StratifiedRelease, first: Release) -> Iterator[Check]:
+    """That strata have more rows than the file states, beyond what noise does in one file of 10 million.
+
+    Fewer rows are no contradiction: others may be in no stratum, or emptied.
+    """
+    if (
+        made.rows is None
+        or first.law is None
+        or not first.schema.intercept
+        or first.schema.weight is not None
+    ):
+        return
+    rows = sum(upper[0] for upper in made.uppers) * float(Grid.of(first.schema).unit)
+    spread = math.sqrt(len(made) * first.law.entry_variances[0, 0])
+    if rows - made.rows > _FAR * spread:
+        words = f"The strata have {rows:,.0f} ± {2 * spread:,.0f} rows together, and the file states {made.rows:,}."
+        yield Check(name="rows", holds=False, words=words)
+
+
+_FAR = 12.0
+"""So many standard deviations off is one number in 10 million at most: Laplace's noise has the longest tails."""
 
 
 def _frame(release: Release) -> Iterator[str]:
